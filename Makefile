@@ -1,0 +1,47 @@
+# Two words are enough: `make demo` and `make test`. Both install what is missing first.
+
+CARGO ?= cargo
+WIDTHWISE = target/release/widthwise
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint bench doc fuzz format clean
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+build: ## The release binary
+	@sh packaging/install.sh build
+	$(CARGO) build --release --locked --package widthwise
+
+demo: build ## Measure SQLite in every ABI: table on the terminal, report in HTML
+	@sh packaging/install.sh demo
+	$(WIDTHWISE) compare experiments/sqlite/widthwise.toml --budget 2m
+
+test: ## Every test, end to end, on real compilers, programs and a real browser
+	@sh packaging/install.sh test
+	$(CARGO) test --locked --workspace
+
+lint: ## Formatting and lints of Rust, C and shell
+	@sh packaging/install.sh lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	clang-format --dry-run --Werror runtime/*/*.[ch] tests/programs/*.c
+	sh -n packaging/install.sh
+
+format: ## Formats everything
+	@sh packaging/install.sh lint
+	$(CARGO) fmt --all
+	clang-format -i runtime/*/*.[ch] tests/programs/*.c
+
+bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
+	@sh packaging/install.sh bench
+	$(CARGO) run --locked --release --package widthwise-bench
+
+doc: ## The API documentation
+	$(CARGO) doc --locked --workspace --no-deps
+
+fuzz: ## One minute on each fuzz target (needs a nightly toolchain and cargo-fuzz)
+	@for target in $$(cd fuzz && cargo fuzz list); do cargo fuzz run $$target -- -max_total_time=60 || exit 1; done
+
+clean: ## Removes what was built
+	$(CARGO) clean

@@ -1,0 +1,287 @@
+//! The archive of one campaign, made, resumed or read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::{params, Connection};
+use widthwise_experiment::metric::METRICS;
+
+use crate::error::ArchiveError;
+use crate::folder;
+use crate::head::{self, Head, StoredVariant};
+use crate::lock::Lock;
+use crate::opening;
+use crate::slug::is_one_component;
+
+/// The archive of one campaign: a folder, and the SQLite file in it.
+#[derive(Debug)]
+pub struct Archive {
+    // Dropped in this order: the lock is given back after the file is closed.
+    pub(crate) connection: Connection,
+    pub(crate) writer: Option<Writer>,
+    pub(crate) folder: PathBuf,
+    pub(crate) file: PathBuf,
+    pub(crate) head: Head,
+    pub(crate) next_round: u32,
+}
+
+/// What the process that measures the campaign knows besides.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) session: i64,
+    pub(crate) variants: HashMap<String, i64>,
+    pub(crate) metrics: HashMap<String, i64>,
+    /// The round whose runs are being added.
+    pub(crate) round: Option<u32>,
+    /// Runs added since the log was last folded into the file.
+    pub(crate) in_log: u32,
+    /// When this session's first round began.
+    pub(crate) since: Option<Instant>,
+    _lock: Lock,
+}
+
+impl Archive {
+    /// Begins a campaign: makes its folder in `parent` (`.widthwise`, made too if need be) and takes its lock. The
+    /// folder's name is the day of `head.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` … after
+    /// it if that is there.
+    pub fn create(parent: &Path, program: &str, head: &Head) -> Result<Archive, ArchiveError> {
+        let folder = folder::claim(parent, &head.created, program)?;
+        let begun = Archive::begin(&folder, head);
+        if begun.is_err() {
+            // It was made a moment ago and has nothing of the user's in it; if it cannot be removed, it says itself
+            // that it was cut off.
+            let _ = fs::remove_dir_all(&folder);
+        }
+        let mut archive = begun?;
+        if let Err(error) = folder::mark_latest(&folder) {
+            archive.warn(&format!("{}: `latest` could not be pointed at it: {error}", folder.display()))?;
+        }
+        Ok(archive)
+    }
+
+    fn begin(folder: &Path, head: &Head) -> Result<Archive, ArchiveError> {
+        let lock = Lock::take(folder)?;
+        if let Some(variant) = head.variants.iter().find(|variant| !is_one_component(&variant.slug)) {
+            return Err(ArchiveError::OutOfTurn {
+                folder: folder.to_owned(),
+                what: format!("{:?} cannot be the name of {:?}'s files", variant.slug, variant.name),
+            });
+        }
+        folder::furnish(folder, head)?;
+        let file = opening::make(folder, |connection| write_head(connection, head))?;
+        let connection = opening::for_writing(folder, &file)?;
+        Archive::take_up(connection, lock, folder.to_owned(), file, head.clone())
+    }
+
+    /// Goes on with the campaign in this folder (or the one that a link such as `.widthwise/latest` points at): takes
+    /// its lock and begins a new session. A round that was cut off stays as it is, [interrupted], and is not gone on
+    /// with: the next one is [`Archive::next_round`].
+    ///
+    /// Compare [`Archive::changed`] before adding anything.
+    ///
+    /// [interrupted]: widthwise_experiment::outcome::RoundKind::Interrupted
+    pub fn resume(folder: &Path) -> Result<Archive, ArchiveError> {
+        let folder = folder::resolve(folder);
+        let file = opening::find(&folder)?;
+        // Whatever is not an archive, or not whole, is left without even a lock file.
+        drop(opening::for_reading(&folder, &file)?);
+        let lock = Lock::take(&folder)?;
+        let connection = opening::for_writing(&folder, &file)?;
+        let head = read_head(&folder, &file, &connection)?;
+        Archive::take_up(connection, lock, folder, file, head)
+    }
+
+    /// Reads the campaign in this folder, also while another process measures it. Nothing is written.
+    pub fn read(folder: &Path) -> Result<Archive, ArchiveError> {
+        let folder = folder::resolve(folder);
+        let file = opening::find(&folder)?;
+        let connection = opening::for_reading(&folder, &file)?;
+        let head = read_head(&folder, &file, &connection)?;
+        let next_round =
+            first_free_round(&connection).map_err(|error| ArchiveError::database(&folder, &file, error))?;
+        Ok(Archive { connection, writer: None, folder, file, head, next_round })
+    }
+
+    /// Begins a session with a file that is open for writing.
+    fn take_up(
+        connection: Connection,
+        lock: Lock,
+        folder: PathBuf,
+        file: PathBuf,
+        head: Head,
+    ) -> Result<Archive, ArchiveError> {
+        let begin = || {
+            write_metrics(&connection)?;
+            connection
+                .execute("INSERT INTO session (began) VALUES (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", [])?;
+            Ok((
+                Writer {
+                    session: connection.last_insert_rowid(),
+                    variants: names(&connection, "SELECT name, id FROM variant")?,
+                    metrics: names(&connection, "SELECT name, id FROM metric")?,
+                    round: None,
+                    in_log: 0,
+                    since: None,
+                    _lock: lock,
+                },
+                first_free_round(&connection)?,
+            ))
+        };
+        let (writer, next_round) = begin().map_err(|error| ArchiveError::database(&folder, &file, error))?;
+        Ok(Archive { connection, writer: Some(writer), folder, file, head, next_round })
+    }
+
+    /// The campaign's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What the campaign is.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The folder of a variant's build log, which is the file `log` in it.
+    pub fn build_folder(&self, variant: &str) -> Result<PathBuf, ArchiveError> {
+        Ok(self.folder.join("build").join(&self.variant(variant)?.slug))
+    }
+
+    /// The file for what a variant answered.
+    pub fn output_file(&self, variant: &str) -> Result<PathBuf, ArchiveError> {
+        Ok(self.folder.join("output").join(&self.variant(variant)?.slug))
+    }
+
+    fn variant(&self, name: &str) -> Result<&StoredVariant, ArchiveError> {
+        self.head.variants.iter().find(|variant| variant.name == name).ok_or_else(|| ArchiveError::Unknown {
+            folder: self.folder.clone(),
+            kind: "variant",
+            name: name.to_owned(),
+        })
+    }
+
+    /// What is no longer as it was when the campaign began, one sentence's worth each: `x32 binary: its content
+    /// changed`, `compiler gcc-12: 12.2.0 → 12.3.0`, `input bench.lua: is gone`. Empty: go on.
+    pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
+        head::differences(&self.head.identity, now)
+    }
+
+    /// The number of the round to begin next: rounds are numbered from 0 over the whole campaign, interrupted ones
+    /// included.
+    pub fn next_round(&self) -> u32 {
+        self.next_round
+    }
+
+    /// A failure of this archive's database.
+    pub(crate) fn failed(&self, error: rusqlite::Error) -> ArchiveError {
+        ArchiveError::database(&self.folder, &self.file, error)
+    }
+}
+
+impl Drop for Archive {
+    /// Leaves one plain file: no log beside it, so that it can be copied alone and read from a read-only folder. If
+    /// somebody is reading just now, or no room is left, the log stays, and is as good.
+    fn drop(&mut self) {
+        if self.writer.is_some() {
+            let _ = self.connection.busy_timeout(Duration::ZERO);
+            let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
+        }
+    }
+}
+
+fn write_head(connection: &Connection, head: &Head) -> rusqlite::Result<()> {
+    let command = serde_json::Value::from(head.command.clone()).to_string();
+    connection.execute(
+        "INSERT INTO campaign (id, created, widthwise, command, program_version, spec, seed, machine)
+         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            head.created,
+            head.widthwise,
+            command,
+            head.program_version,
+            head.spec,
+            head.seed.to_string(),
+            head.machine.to_string()
+        ],
+    )?;
+    for (what, value) in &head.identity {
+        connection.execute("INSERT INTO identity (what, value) VALUES (?1, ?2)", [what, value])?;
+    }
+    for variant in &head.variants {
+        connection.execute(
+            "INSERT INTO variant (name, slug, role) VALUES (?1, ?2, ?3)",
+            [&variant.name, &variant.slug, &variant.role],
+        )?;
+    }
+    write_metrics(connection)
+}
+
+/// Every metric this build knows: a later one, resuming, may know more.
+fn write_metrics(connection: &Connection) -> rusqlite::Result<()> {
+    let mut add = connection.prepare(
+        "INSERT INTO metric (name, title, unit, about) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+    )?;
+    for metric in METRICS {
+        add.execute([metric.name, metric.title, metric.unit.name(), metric.about])?;
+    }
+    Ok(())
+}
+
+fn read_head(folder: &Path, file: &Path, connection: &Connection) -> Result<Head, ArchiveError> {
+    let failed = |error| ArchiveError::database(folder, file, error);
+    let damaged = |reason: String| ArchiveError::Damaged { path: file.to_owned(), reason };
+    let columns = "SELECT created, widthwise, command, program_version, spec, seed, machine FROM campaign";
+    let mut rows = connection.prepare(columns).map_err(failed)?;
+    let (head, command, seed, machine) = rows
+        .query_row([], |row| {
+            let head = Head {
+                created: row.get(0)?,
+                widthwise: row.get(1)?,
+                command: Vec::new(),
+                program_version: row.get(3)?,
+                spec: row.get(4)?,
+                seed: 0,
+                machine: serde_json::Value::Null,
+                identity: BTreeMap::new(),
+                variants: Vec::new(),
+            };
+            Ok((head, row.get::<_, String>(2)?, row.get::<_, String>(5)?, row.get::<_, String>(6)?))
+        })
+        .map_err(failed)?;
+    let read_names = || {
+        let identity = connection
+            .prepare("SELECT what, value FROM identity")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<BTreeMap<String, String>>>()?;
+        let variants = connection
+            .prepare("SELECT name, slug, role FROM variant ORDER BY id")?
+            .query_map([], |row| {
+                Ok(StoredVariant { name: row.get(0)?, slug: row.get(1)?, role: row.get(2)? })
+            })?
+            .collect::<rusqlite::Result<Vec<StoredVariant>>>()?;
+        Ok((identity, variants))
+    };
+    let (identity, variants) = read_names().map_err(failed)?;
+    if let Some(variant) = variants.iter().find(|variant| !is_one_component(&variant.slug)) {
+        return Err(damaged(format!("{:?} cannot be the name of {:?}'s files", variant.slug, variant.name)));
+    }
+    Ok(Head {
+        command: serde_json::from_str(&command)
+            .map_err(|error| damaged(format!("its command line is not JSON: {error}")))?,
+        seed: seed.parse().map_err(|_| damaged(format!("its seed is {seed:?}")))?,
+        machine: serde_json::from_str(&machine)
+            .map_err(|error| damaged(format!("its machine record is not JSON: {error}")))?,
+        identity,
+        variants,
+        ..head
+    })
+}
+
+fn names(connection: &Connection, query: &str) -> rusqlite::Result<HashMap<String, i64>> {
+    connection.prepare(query)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+fn first_free_round(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("SELECT coalesce(max(number) + 1, 0) FROM round", [], |row| row.get(0))
+}

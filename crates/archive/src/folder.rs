@@ -1,0 +1,85 @@
+//! The folder of a campaign.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::error::ArchiveError;
+use crate::head::Head;
+use crate::opening;
+use crate::slug::slug;
+
+/// The link that points at the campaign begun last.
+const LATEST: &str = "latest";
+
+/// How many campaigns of one name are tried; the parent would hold as many folders.
+const MOST: u32 = 100_000;
+
+/// The name of a campaign's folder: the day of `created` (RFC 3339) and the program's name.
+fn folder_name(created: &str, program: &str) -> String {
+    let day = created.split(['T', 't', ' ']).next().unwrap_or(created);
+    slug(&format!("{day}-{program}"))
+}
+
+/// Makes a folder that was not there before: `2026-11-21-sqlite3`, or `2026-11-21-sqlite3-2`, `-3` …
+pub(crate) fn claim(parent: &Path, created: &str, program: &str) -> Result<PathBuf, ArchiveError> {
+    fs::create_dir_all(parent).map_err(|error| ArchiveError::system(parent, parent, error))?;
+    let name = folder_name(created, program);
+    for number in 1..MOST {
+        let folder = parent.join(if number == 1 { name.clone() } else { format!("{name}-{number}") });
+        // mkdir(2) either makes it or says that it was there: two processes never get the same one.
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(ArchiveError::system(parent, &folder, error)),
+        }
+    }
+    Err(ArchiveError::System { path: parent.join(name), source: io::ErrorKind::AlreadyExists.into() })
+}
+
+/// Fills a new campaign's folder with what people read without SQLite.
+pub(crate) fn furnish(folder: &Path, head: &Head) -> Result<(), ArchiveError> {
+    let make =
+        |path: PathBuf| fs::create_dir_all(&path).map_err(|error| ArchiveError::system(folder, &path, error));
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| ArchiveError::system(folder, &path, error))
+    };
+    make(folder.join("output"))?;
+    for variant in &head.variants {
+        make(folder.join("build").join(&variant.slug))?;
+    }
+    write("widthwise.toml", &head.spec)?;
+    write("machine.json", &format!("{:#}\n", head.machine))
+}
+
+/// Points `latest` at this folder. The old link is replaced in one step: it is never absent.
+pub(crate) fn mark_latest(folder: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return Ok(());
+    };
+    let fresh = parent.join(format!("{LATEST}.{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    symlink(name, &fresh)?;
+    fs::rename(&fresh, parent.join(LATEST)).inspect_err(|_| {
+        let _ = fs::remove_file(&fresh);
+    })
+}
+
+/// The folder that a user's path means: a link (`latest`) is followed once, so that a campaign begun meanwhile does
+/// not move it; and naming the SQLite file means its folder.
+pub(crate) fn resolve(path: &Path) -> PathBuf {
+    // Without a trailing slash, which would make the system follow the link unasked.
+    let path: &Path = &path.components().collect::<PathBuf>();
+    if path.file_name().is_some_and(|name| name == opening::FILE) && path.is_file() {
+        return match path.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+    }
+    match (fs::read_link(path), path.parent()) {
+        (Ok(target), Some(parent)) => parent.join(target),
+        _ => path.to_owned(),
+    }
+}

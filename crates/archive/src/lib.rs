@@ -1,0 +1,35 @@
+//! The archive: one folder per campaign, and in it a SQLite file with every raw sample.
+//!
+//! What is kept is what was measured; everything after it (verdicts, tables, charts) can be computed again. A run is
+//! written in one transaction when it has ended, and never changed afterwards: triggers in the file itself refuse it.
+//!
+//! **After `kill -9` nothing is lost and nothing counts twice.** The file is in WAL mode with `synchronous=NORMAL`:
+//! a committed transaction is in the kernel's page cache, which outlives the process. It does not outlive the power
+//! supply: after a power cut the last rounds may be missing, but the file is whole
+//! (<https://sqlite.org/pragma.html#pragma_synchronous>). That is the price of a cost per run well under 100 µs.
+//!
+//! **One process writes, any number read.** [`Archive::create`] and [`Archive::resume`] hold an exclusive lock for as
+//! long as the [`Archive`] lives; [`Archive::read`] takes none and sees every run committed so far.
+//!
+//! Do not open `campaign.sqlite` by other means in a process that has an [`Archive`] open: closing any descriptor of a
+//! file drops all of the process's POSIX locks on it, SQLite's among them
+//! (<https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
+
+mod campaign;
+mod error;
+mod folder;
+mod head;
+mod lock;
+mod opening;
+mod recording;
+mod schema;
+mod slug;
+mod stored;
+
+pub use campaign::Archive;
+pub use error::ArchiveError;
+pub use head::{Head, StoredVariant};
+pub use recording::{BuildNote, ProcessNote};
+pub use schema::VERSION;
+pub use slug::slug;
+pub use stored::Stored;

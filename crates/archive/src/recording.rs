@@ -1,0 +1,393 @@
+//! Writing a campaign as it is measured: rounds, runs, and what is known about the variants.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{params, Transaction, TransactionBehavior};
+use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
+
+use crate::campaign::{Archive, Writer};
+use crate::error::ArchiveError;
+
+/// How one variant was built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildNote {
+    /// The variant's name.
+    pub variant: String,
+    /// The compiler, with its version.
+    pub compiler: String,
+    /// The options it was given.
+    pub cflags: String,
+    /// Size of the binary, where there is one.
+    pub binary_bytes: Option<u64>,
+    /// Digest of the binary, where there is one.
+    pub digest: Option<String>,
+    /// The log: its path, relative to the campaign's folder where it lies in it.
+    pub log: String,
+    /// How long the build took.
+    pub seconds: f64,
+    /// It was there already, from an earlier campaign.
+    pub cached: bool,
+}
+
+/// The processes of one command name in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessNote {
+    /// The variant's name.
+    pub variant: String,
+    /// The command name, as the kernel has it.
+    pub comm: String,
+    /// How many there were.
+    pub count: u64,
+    /// Peak resident memory of the largest of them.
+    pub peak_resident_bytes: f64,
+    /// CPU time of all of them.
+    pub cpu_ns: f64,
+    /// Where these numbers came from.
+    pub source: String,
+}
+
+/// After how many runs the log is folded into the file: some 2000 pages. That waits for the disk, milliseconds where a
+/// run takes microseconds, and so it is done between rounds, where it falls on no variant more than on another.
+const FOLDED_TOGETHER: u32 = 256;
+
+impl Archive {
+    /// Begins a round of `planned` runs. Its number must be [`Archive::next_round`] or higher.
+    pub fn begin_round(
+        &mut self,
+        number: u32,
+        kind: RoundKind,
+        planned: u32,
+        cpu: Option<u32>,
+    ) -> Result<(), ArchiveError> {
+        let next = self.next_round;
+        let after = number.checked_add(1);
+        let Some(after) = after.filter(|_| number >= next) else {
+            return Err(self.out_of_turn(format!("round {number} was begun before; the next one is {next}")));
+        };
+        self.write(|transaction, writer| {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO round (number, session, kind, planned, cpu) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![number, writer.session, kind_name(kind), planned, cpu])
+                .map(drop)
+        })?;
+        self.next_round = after;
+        if let Some(writer) = &mut self.writer {
+            writer.since.get_or_insert_with(Instant::now);
+            writer.round = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Adds a run that has ended to the open round. When this returns, the run outlives `kill -9`.
+    pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {
+        let writer = self.writer()?;
+        if writer.round != Some(run.round) {
+            let what =
+                format!("a run of round {} was given, but it is not the one that was begun", run.round);
+            return Err(self.out_of_turn(what));
+        }
+        if let Some(name) = run.sample.keys().find(|name| !writer.metrics.contains_key(**name)) {
+            return Err(self.unknown("metric", name));
+        }
+        let variant = self.id_of(&run.variant)?;
+        self.write(|transaction, writer| {
+            let ended = Ended::of(&run.ending);
+            transaction
+                .prepare_cached(
+                    "INSERT INTO run (round, variant, position, began_ns, ended, number, reason, answer)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                )?
+                .execute(params![
+                    run.round,
+                    variant,
+                    run.position,
+                    bounded(run.began_ns),
+                    ended.word,
+                    ended.number,
+                    ended.reason,
+                    run.answer
+                ])?;
+            let id = transaction.last_insert_rowid();
+            let mut add = transaction.prepare_cached(
+                "INSERT INTO reading (run, metric, value, source, coverage) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?;
+            for (name, reading) in &run.sample {
+                if !(reading.value.is_finite() && reading.coverage.is_finite()) {
+                    // Not a measurement; SQLite has no NaN either. Missing is missing.
+                    let words = format!(
+                        "{}: {name} was not a number in some runs, and is missing there",
+                        run.variant
+                    );
+                    note(transaction, &words)?;
+                    continue;
+                }
+                let metric = writer.metrics.get(*name);
+                add.execute(params![id, metric, reading.value, reading.source.name(), reading.coverage])?;
+            }
+            let mut add = transaction.prepare_cached(
+                "INSERT INTO process (run, comm, count, peak_resident_bytes, cpu_ns, source)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?;
+            for process in processes {
+                add.execute(params![
+                    id,
+                    process.comm,
+                    bounded(process.count),
+                    process.peak_resident_bytes,
+                    process.cpu_ns,
+                    process.source
+                ])?;
+            }
+            Ok(())
+        })?;
+        if let Some(writer) = &mut self.writer {
+            writer.in_log = writer.in_log.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Ends the open round: from now on it counts as what `round.kind` says. With fewer runs than were planned it is
+    /// an interrupted one whatever that says, for verdicts need complete blocks.
+    pub fn end_round(&mut self, round: &Round) -> Result<(), ArchiveError> {
+        if self.writer()?.round != Some(round.number) {
+            let what = format!("round {} was ended, but it is not the one that was begun", round.number);
+            return Err(self.out_of_turn(what));
+        }
+        self.write(|transaction, writer| {
+            transaction
+                .prepare_cached(
+                    "UPDATE round SET finished = 1, cpu = ?2, steal = ?3, pressure = ?4, others = ?5, throttled = ?6,
+                       kind = CASE WHEN (SELECT count(*) FROM run WHERE run.round = ?1) < planned
+                              THEN 'interrupted' ELSE ?7 END
+                     WHERE number = ?1",
+                )?
+                .execute(params![
+                    round.number,
+                    round.cpu,
+                    round.noise.steal,
+                    round.noise.pressure,
+                    round.noise.others,
+                    bounded(round.noise.throttled),
+                    kind_name(round.kind)
+                ])?;
+            match writer.since {
+                Some(since) => set_elapsed(transaction, writer.session, since.elapsed()),
+                None => Ok(()),
+            }
+        })?;
+        if let Some(writer) = &mut self.writer {
+            writer.round = None;
+            if writer.in_log >= FOLDED_TOGETHER {
+                writer.in_log = 0;
+                // Waits for nobody. If it fails, for want of room above all, the log is as good, and grows on.
+                let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how a variant stands, and why; the last word counts.
+    pub fn set_standing(&mut self, variant: &str, state: &str, reason: &str) -> Result<(), ArchiveError> {
+        let id = self.id_of(variant)?;
+        self.write(|transaction, _| {
+            let add = "INSERT OR REPLACE INTO standing (variant, state, reason) VALUES (?1, ?2, ?3)";
+            transaction.execute(add, params![id, state, reason]).map(drop)
+        })
+    }
+
+    /// Says how a variant was built; the last word counts.
+    pub fn set_build(&mut self, build: &BuildNote) -> Result<(), ArchiveError> {
+        let id = self.id_of(&build.variant)?;
+        self.write(|transaction, _| {
+            let add = "INSERT OR REPLACE INTO build
+                         (variant, compiler, cflags, binary_bytes, digest, log, seconds, cached)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let bytes = build.binary_bytes.map(bounded);
+            let row = params![
+                id,
+                build.compiler,
+                build.cflags,
+                bytes,
+                build.digest,
+                build.log,
+                build.seconds,
+                build.cached
+            ];
+            transaction.execute(add, row).map(drop)
+        })
+    }
+
+    /// Keeps how a variant's answer differs from the baseline's; the last word counts.
+    pub fn set_difference(&mut self, variant: &str, diff: &str) -> Result<(), ArchiveError> {
+        let id = self.id_of(variant)?;
+        self.write(|transaction, _| {
+            let add = "INSERT OR REPLACE INTO difference (variant, diff) VALUES (?1, ?2)";
+            transaction.execute(add, params![id, diff]).map(drop)
+        })
+    }
+
+    /// Keeps a warning; the same words are kept once.
+    pub fn warn(&mut self, text: &str) -> Result<(), ArchiveError> {
+        self.write(|transaction, _| note(transaction, text))
+    }
+
+    /// Replaces the spec by one that differs in its stopping rule alone: a campaign that is resumed may be given another.
+    pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
+        self.write(|transaction, _| {
+            transaction.execute("UPDATE campaign SET spec = ?1", params![spec]).map(drop)
+        })?;
+        self.head.spec = spec.to_owned();
+        let file = self.folder.join("widthwise.toml");
+        std::fs::write(&file, spec).map_err(|error| ArchiveError::system(&file, &self.folder, error))
+    }
+
+    /// Says why this session ended and how long it took. A campaign's time is the sum over its sessions; one that was
+    /// killed counts up to its last finished round.
+    pub fn set_stopped(&mut self, why: &str, elapsed: Duration) -> Result<(), ArchiveError> {
+        self.write(|transaction, writer| {
+            transaction
+                .execute("UPDATE session SET stopped = ?2 WHERE id = ?1", params![writer.session, why])?;
+            set_elapsed(transaction, writer.session, elapsed)
+        })
+    }
+
+    /// Does this in one transaction, or not at all.
+    fn write(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>, &Writer) -> rusqlite::Result<()>,
+    ) -> Result<(), ArchiveError> {
+        let writer = self.writer()?;
+        let attempt = || {
+            let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+            work(&transaction, writer)?;
+            transaction.commit()
+        };
+        let outcome = attempt();
+        outcome.map_err(|error| self.failed(error))
+    }
+
+    fn writer(&self) -> Result<&Writer, ArchiveError> {
+        self.writer.as_ref().ok_or_else(|| self.read_only())
+    }
+
+    fn id_of(&self, variant: &str) -> Result<i64, ArchiveError> {
+        self.writer()?.variants.get(variant).copied().ok_or_else(|| self.unknown("variant", variant))
+    }
+
+    fn read_only(&self) -> ArchiveError {
+        self.out_of_turn("it was opened for reading only".to_owned())
+    }
+
+    fn unknown(&self, kind: &'static str, name: &str) -> ArchiveError {
+        ArchiveError::Unknown { folder: self.folder.clone(), kind, name: name.to_owned() }
+    }
+
+    fn out_of_turn(&self, what: String) -> ArchiveError {
+        ArchiveError::OutOfTurn { folder: self.folder.clone(), what }
+    }
+}
+
+/// How a run ended, in the columns of its row.
+struct Ended<'a> {
+    word: &'static str,
+    number: Option<i64>,
+    reason: Option<&'a str>,
+}
+
+impl Ended<'_> {
+    fn of(ending: &Ending) -> Ended<'_> {
+        let (word, number, reason) = match ending {
+            Ending::Done => ("done", None, None),
+            Ending::Exit { status } => ("exit", Some(i64::from(*status)), None),
+            Ending::Signal { signal } => ("signal", Some(i64::from(*signal)), None),
+            Ending::Timeout { limit_ns } => ("timeout", Some(bounded(*limit_ns)), None),
+            Ending::Flood { limit_bytes } => ("flood", Some(bounded(*limit_bytes)), None),
+            Ending::NotStarted { reason } => ("not-started", None, Some(reason.as_str())),
+            Ending::Around { reason } => ("around", None, Some(reason.as_str())),
+        };
+        Ended { word, number, reason }
+    }
+}
+
+/// The word for a kind of round, as the archive has it.
+fn kind_name(kind: RoundKind) -> &'static str {
+    match kind {
+        RoundKind::Warmup => "warmup",
+        RoundKind::Timed => "timed",
+        RoundKind::Interrupted => "interrupted",
+    }
+}
+
+/// SQLite's integers are signed: 292 years of nanoseconds, 8 EiB.
+fn bounded(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn note(transaction: &Transaction<'_>, text: &str) -> rusqlite::Result<()> {
+    transaction.execute("INSERT INTO warning (text) VALUES (?1) ON CONFLICT DO NOTHING", [text]).map(drop)
+}
+
+fn set_elapsed(transaction: &Transaction<'_>, session: i64, elapsed: Duration) -> rusqlite::Result<()> {
+    let nanoseconds = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
+    transaction
+        .prepare_cached("UPDATE session SET elapsed_ns = ?2 WHERE id = ?1")?
+        .execute(params![session, nanoseconds])
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Head, StoredVariant};
+    use widthwise_experiment::outcome::{Noise, Reading, Source};
+
+    /// SQLite's own "database or disk is full"; the tests of the whole crate meet the kernel's.
+    #[test]
+    fn a_run_that_finds_no_room_is_not_half_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let head = Head {
+            created: "2026-11-21T00:00:00Z".into(),
+            widthwise: "0".into(),
+            command: Vec::new(),
+            program_version: String::new(),
+            spec: String::new(),
+            seed: 0,
+            machine: serde_json::Value::Null,
+            identity: Default::default(),
+            variants: vec![StoredVariant::new("x32", "baseline")],
+        };
+        let mut archive = Archive::create(parent.path(), "tree", &head).unwrap();
+        let pages: i64 = archive.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        archive.connection.pragma_update(None, "max_page_count", pages + 4).unwrap();
+        let mut kept = 0;
+        let error = loop {
+            let mut add = || {
+                archive.begin_round(kept, RoundKind::Timed, 1, None)?;
+                let sample = [("cpu", Reading::whole(1e6, Source::Clock))].into();
+                let run = Run {
+                    variant: "x32".into(),
+                    round: kept,
+                    position: 0,
+                    began_ns: 0,
+                    ending: Ending::Done,
+                    sample,
+                    answer: Some("0".repeat(1000)),
+                };
+                archive.add_run(&run, &[])?;
+                kept += 1;
+                let round =
+                    Round { number: run.round, kind: RoundKind::Timed, cpu: None, noise: Noise::default() };
+                archive.end_round(&round)
+            };
+            if let Err(error) = add() {
+                break error;
+            }
+        };
+        assert!(matches!(&error, ArchiveError::Full { path } if path == archive.folder()), "{error}");
+        let stored = archive.load().unwrap();
+        assert!(kept > 0 && stored.runs.len() == kept as usize);
+        assert!(stored.runs.iter().all(|run| run.sample.len() == 1));
+    }
+}

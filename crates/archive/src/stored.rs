@@ -1,0 +1,323 @@
+//! Reading a campaign back.
+//!
+//! The file may come from anywhere: every type is checked, nothing is indexed, and what a later widthwise might have
+//! added (a metric, a source) is left out with a warning.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use rusqlite::{Connection, Row};
+use widthwise_experiment::metric::{self, Metric};
+use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+
+use crate::campaign::Archive;
+use crate::error::ArchiveError;
+use crate::recording::{BuildNote, ProcessNote};
+
+/// Everything a campaign has yielded so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stored {
+    /// Every round, by number. One that is being measured now is [`RoundKind::Interrupted`] as long as it is not
+    /// complete.
+    pub rounds: Vec<Round>,
+    /// Every run, by round and position; those of interrupted rounds too.
+    pub runs: Vec<Run>,
+    /// How each variant stands: state and reason.
+    pub standings: BTreeMap<String, (String, String)>,
+    /// How the variants were built, in their order.
+    pub builds: Vec<BuildNote>,
+    /// The processes of each variant by command name, over its completed runs of timed rounds: how many there were per
+    /// run (the mean, rounded, at least 1), the highest peak, the mean CPU time per run.
+    pub processes: Vec<ProcessNote>,
+    /// How answers differ from the baseline's, by variant.
+    pub differences: BTreeMap<String, String>,
+    /// Warnings, the oldest first.
+    pub warnings: Vec<String>,
+    /// Why the last session ended; absent if it was cut off or goes on.
+    pub stopped: Option<String>,
+    /// How long it was measured, over all sessions.
+    pub elapsed: Duration,
+}
+
+/// Why a row could not be read: SQLite's reason, or ours.
+enum Fault {
+    Database(rusqlite::Error),
+    Content(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Fault {
+        Fault::Database(error)
+    }
+}
+
+impl Archive {
+    /// Reads everything, as it was at one moment.
+    pub fn load(&self) -> Result<Stored, ArchiveError> {
+        read(&self.connection).map_err(|fault| match fault {
+            Fault::Database(error) => self.failed(error),
+            Fault::Content(reason) => ArchiveError::Damaged { path: self.file.clone(), reason },
+        })
+    }
+}
+
+fn read(connection: &Connection) -> Result<Stored, Fault> {
+    // One transaction: while another process adds runs, the tables still agree with each other.
+    let snapshot = connection.unchecked_transaction()?;
+    let names = variant_names(&snapshot)?;
+    let mut stored = Stored {
+        rounds: rounds(&snapshot)?,
+        standings: standings(&snapshot, &names)?,
+        builds: builds(&snapshot, &names)?,
+        processes: processes(&snapshot, &names)?,
+        differences: differences(&snapshot, &names)?,
+        warnings: warnings(&snapshot)?,
+        stopped: stopped(&snapshot)?,
+        elapsed: elapsed(&snapshot)?,
+        ..Stored::default()
+    };
+    let (mut runs, places) = runs(&snapshot, &names)?;
+    let left_out = add_readings(&snapshot, &mut runs, &places)?;
+    stored.runs = runs;
+    stored.warnings.extend(left_out);
+    Ok(stored)
+}
+
+type Names = HashMap<i64, String>;
+
+fn variant_names(connection: &Connection) -> Result<Names, Fault> {
+    let mut rows = connection.prepare("SELECT id, name FROM variant")?;
+    let names = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    Ok(names)
+}
+
+fn variant(names: &Names, id: i64) -> Result<String, Fault> {
+    names
+        .get(&id)
+        .cloned()
+        .ok_or_else(|| Fault::Content(format!("it speaks of a variant {id} that it does not have")))
+}
+
+fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
+    let mut statement = connection.prepare(
+        "SELECT number, finished, kind, cpu, steal, pressure, others, throttled FROM round ORDER BY number",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut rounds = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(2)?;
+        let kind = match (row.get(1)?, word.as_str()) {
+            (false, _) | (true, "interrupted") => RoundKind::Interrupted,
+            (true, "warmup") => RoundKind::Warmup,
+            (true, "timed") => RoundKind::Timed,
+            (true, other) => {
+                return Err(Fault::Content(format!("it has a round of an unknown kind, {other:?}")))
+            }
+        };
+        let noise = Noise {
+            steal: row.get::<_, Option<f64>>(4)?.unwrap_or_default(),
+            pressure: row.get(5)?,
+            others: row.get::<_, Option<f64>>(6)?.unwrap_or_default(),
+            throttled: row.get::<_, Option<u64>>(7)?.unwrap_or_default(),
+        };
+        rounds.push(Round { number: row.get(0)?, kind, cpu: row.get(3)?, noise });
+    }
+    Ok(rounds)
+}
+
+/// The runs, and where in the list each row's id stands.
+fn runs(connection: &Connection, names: &Names) -> Result<(Vec<Run>, HashMap<i64, usize>), Fault> {
+    let mut statement = connection.prepare(
+        "SELECT id, variant, round, position, began_ns, ended, number, reason, answer
+           FROM run ORDER BY round, position, id",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut runs = Vec::new();
+    let mut places = HashMap::new();
+    while let Some(row) = rows.next()? {
+        places.insert(row.get(0)?, runs.len());
+        runs.push(Run {
+            variant: variant(names, row.get(1)?)?,
+            round: row.get(2)?,
+            position: row.get(3)?,
+            began_ns: row.get(4)?,
+            ending: ending(row)?,
+            sample: BTreeMap::new(),
+            answer: row.get(8)?,
+        });
+    }
+    Ok((runs, places))
+}
+
+fn ending(row: &Row<'_>) -> Result<Ending, Fault> {
+    let word: String = row.get(5)?;
+    Ok(match word.as_str() {
+        "done" => Ending::Done,
+        "exit" => Ending::Exit { status: row.get(6)? },
+        "signal" => Ending::Signal { signal: row.get(6)? },
+        "timeout" => Ending::Timeout { limit_ns: row.get(6)? },
+        "flood" => Ending::Flood { limit_bytes: row.get(6)? },
+        "not-started" => Ending::NotStarted { reason: row.get(7)? },
+        "around" => Ending::Around { reason: row.get(7)? },
+        other => return Err(Fault::Content(format!("it has a run with an unknown ending, {other:?}"))),
+    })
+}
+
+/// Puts the readings into their runs, and says what was left out.
+fn add_readings(
+    connection: &Connection,
+    runs: &mut [Run],
+    places: &HashMap<i64, usize>,
+) -> Result<BTreeSet<String>, Fault> {
+    let metrics = known_metrics(connection)?;
+    let mut left_out = BTreeSet::new();
+    let mut statement = connection
+        .prepare("SELECT run, metric, value, source, coverage FROM reading ORDER BY run, metric")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let run = places.get(&row.get(0)?).and_then(|place| runs.get_mut(*place));
+        let Some(run) = run else {
+            return Err(Fault::Content("it has a reading of a run that it does not have".to_owned()));
+        };
+        let metric = match metrics.get(&row.get(1)?) {
+            Some(Ok(metric)) => metric,
+            Some(Err(name)) => {
+                left_out.insert(format!(
+                    "metric {name:?}: this widthwise does not know it; its readings are in the archive, and left out here"
+                ));
+                continue;
+            }
+            None => {
+                return Err(Fault::Content("it has a reading of a metric that it does not have".to_owned()))
+            }
+        };
+        let word: String = row.get(3)?;
+        let Some(source) = Source::find(&word) else {
+            left_out.insert(format!(
+                "source {word:?} of some readings of {metric}: this widthwise does not know it; they are in the archive, \
+                 and left out here"
+            ));
+            continue;
+        };
+        let reading = Reading { value: row.get(2)?, source, coverage: row.get(4)? };
+        if !(reading.value.is_finite() && reading.coverage.is_finite()) {
+            return Err(Fault::Content(format!(
+                "{}, round {}: {metric} is not a number",
+                run.variant, run.round
+            )));
+        }
+        run.sample.insert(metric.name, reading);
+    }
+    Ok(left_out)
+}
+
+/// The metrics of the file by id: ours, or the name of one that is not.
+fn known_metrics(connection: &Connection) -> Result<HashMap<i64, Result<Metric, String>>, Fault> {
+    let mut statement = connection.prepare("SELECT id, name, unit FROM metric")?;
+    let mut rows = statement.query([])?;
+    let mut metrics = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let (name, unit): (String, String) = (row.get(1)?, row.get(2)?);
+        // The same name in another unit is another metric.
+        let ours = metric::find(&name).filter(|metric| metric.unit.name() == unit);
+        metrics.insert(row.get(0)?, ours.ok_or(name));
+    }
+    Ok(metrics)
+}
+
+fn standings(connection: &Connection, names: &Names) -> Result<BTreeMap<String, (String, String)>, Fault> {
+    let mut statement = connection.prepare("SELECT variant, state, reason FROM standing")?;
+    let mut rows = statement.query([])?;
+    let mut standings = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        standings.insert(variant(names, row.get(0)?)?, (row.get(1)?, row.get(2)?));
+    }
+    Ok(standings)
+}
+
+fn builds(connection: &Connection, names: &Names) -> Result<Vec<BuildNote>, Fault> {
+    let mut statement = connection.prepare(
+        "SELECT variant, compiler, cflags, binary_bytes, digest, log, seconds, cached FROM build ORDER BY variant",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut builds = Vec::new();
+    while let Some(row) = rows.next()? {
+        builds.push(BuildNote {
+            variant: variant(names, row.get(0)?)?,
+            compiler: row.get(1)?,
+            cflags: row.get(2)?,
+            binary_bytes: row.get(3)?,
+            digest: row.get(4)?,
+            log: row.get(5)?,
+            seconds: row.get(6)?,
+            cached: row.get(7)?,
+        });
+    }
+    Ok(builds)
+}
+
+fn processes(connection: &Connection, names: &Names) -> Result<Vec<ProcessNote>, Fault> {
+    let mut statement = connection.prepare(
+        "WITH counted AS (
+           SELECT run.id, run.variant FROM run JOIN round ON round.number = run.round
+            WHERE round.finished AND round.kind = 'timed' AND run.ended = 'done'
+         ), times AS (
+           SELECT variant, count(*) AS runs FROM counted GROUP BY variant
+         )
+         SELECT counted.variant, comm, sum(1.0 * count) / runs, max(peak_resident_bytes), sum(cpu_ns) / runs,
+                group_concat(DISTINCT source)
+           FROM process JOIN counted ON counted.id = process.run JOIN times ON times.variant = counted.variant
+          GROUP BY counted.variant, comm
+          ORDER BY counted.variant, max(peak_resident_bytes) DESC, comm",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut processes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let per_run: f64 = row.get(2)?;
+        processes.push(ProcessNote {
+            variant: variant(names, row.get(0)?)?,
+            comm: row.get(1)?,
+            // `as` saturates, and makes nothing worse than 0 of what is not a number.
+            count: (per_run.round() as u64).max(1),
+            peak_resident_bytes: row.get(3)?,
+            cpu_ns: row.get(4)?,
+            source: row.get(5)?,
+        });
+    }
+    Ok(processes)
+}
+
+fn differences(connection: &Connection, names: &Names) -> Result<BTreeMap<String, String>, Fault> {
+    let mut statement = connection.prepare("SELECT variant, diff FROM difference")?;
+    let mut rows = statement.query([])?;
+    let mut differences = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        differences.insert(variant(names, row.get(0)?)?, row.get(1)?);
+    }
+    Ok(differences)
+}
+
+fn warnings(connection: &Connection) -> Result<Vec<String>, Fault> {
+    let mut statement = connection.prepare("SELECT text FROM warning ORDER BY id")?;
+    let warnings = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(warnings)
+}
+
+fn stopped(connection: &Connection) -> Result<Option<String>, Fault> {
+    let mut statement = connection.prepare("SELECT stopped FROM session ORDER BY id DESC LIMIT 1")?;
+    let mut rows = statement.query([])?;
+    Ok(match rows.next()? {
+        Some(row) => row.get(0)?,
+        None => None,
+    })
+}
+
+fn elapsed(connection: &Connection) -> Result<Duration, Fault> {
+    let mut statement = connection.prepare("SELECT elapsed_ns FROM session")?;
+    let mut rows = statement.query([])?;
+    let mut elapsed = Duration::ZERO;
+    while let Some(row) = rows.next()? {
+        elapsed = elapsed.saturating_add(Duration::from_nanos(row.get(0)?));
+    }
+    Ok(elapsed)
+}

@@ -1,0 +1,70 @@
+//! A disk without room: the campaign stops cleanly, and goes on later.
+
+mod sample;
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use widthwise_archive::Archive;
+use widthwise_experiment::outcome::RoundKind;
+
+/// Lets the writer run until no file of it may grow beyond `room` bytes: write(2) then fails, as it does on a full disk.
+fn write_until_full(verb: &str, path: &Path, room: u64) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_widthwise-archive-writer"));
+    command.arg(verb).arg(path);
+    // SAFETY: both calls are async-signal-safe, and touch nothing but the process itself.
+    unsafe {
+        command.pre_exec(move || {
+            // Otherwise the limit would kill it: a full disk does not.
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            let limit = libc::rlimit { rlim_cur: room, rlim_max: room };
+            match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    command.output().unwrap()
+}
+
+fn acknowledged(output: &Output) -> usize {
+    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with("run ")).count()
+}
+
+#[test]
+fn a_full_disk_stops_the_campaign_with_every_finished_run_kept() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("2026-11-21-tree");
+    let mut kept = 0;
+    for (verb, path, room) in
+        [("begin", parent.path(), 300_000), ("resume", &folder, 600_000), ("resume", &folder, 900_000)]
+    {
+        let output = write_until_full(verb, path, room);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let wanted = format!(
+            "the disk is full; every run finished so far is kept: make room, then go on with `--resume {}`",
+            folder.display()
+        );
+        assert!(said.contains(&wanted) && said.lines().count() == 1, "{said}");
+        assert!(acknowledged(&output) > 10, "{verb} {room}: {said}");
+        kept += acknowledged(&output);
+        assert_eq!(Archive::read(&folder).unwrap().load().unwrap().runs.len(), kept);
+    }
+    let mut archive = Archive::resume(&folder).unwrap();
+    let number = archive.next_round();
+    archive.begin_round(number, RoundKind::Timed, 1, None).unwrap();
+    archive.add_run(&sample::run(number, 0, sample::VARIANTS[0]), &[]).unwrap();
+    archive.end_round(&sample::timed(number)).unwrap();
+    assert_eq!(archive.load().unwrap().runs.len(), kept + 1);
+}
+
+#[test]
+fn a_campaign_that_cannot_even_begin_leaves_no_folder() {
+    let parent = tempfile::tempdir().unwrap();
+    let output = write_until_full("begin", parent.path(), 20_000);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the disk is full"), "{said}");
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,347 @@
+//! What is put in comes out again.
+
+mod sample;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use sample::VARIANTS;
+use widthwise_archive::{slug, Archive, ArchiveError, BuildNote, ProcessNote};
+use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+
+fn begun() -> (tempfile::TempDir, Archive) {
+    let parent = tempfile::tempdir().unwrap();
+    let archive = Archive::create(&parent.path().join(".widthwise"), "tree", &sample::head()).unwrap();
+    (parent, archive)
+}
+
+/// Adds one complete timed round.
+fn add_round(archive: &mut Archive) -> Vec<Run> {
+    let number = archive.next_round();
+    archive.begin_round(number, RoundKind::Timed, 3, Some(1)).unwrap();
+    let runs: Vec<Run> = (0..).zip(VARIANTS).map(|(place, name)| sample::run(number, place, name)).collect();
+    for run in &runs {
+        archive.add_run(run, &sample::processes(&run.variant)).unwrap();
+    }
+    archive.end_round(&sample::timed(number)).unwrap();
+    runs
+}
+
+#[test]
+fn everything_comes_back_as_it_was_given() {
+    let (_parent, mut archive) = begun();
+    let endings = [
+        Ending::Done,
+        Ending::Exit { status: 3 },
+        Ending::Signal { signal: 11 },
+        Ending::Timeout { limit_ns: 5_000_000_000 },
+        Ending::Flood { limit_bytes: 1 << 30 },
+        Ending::NotStarted { reason: "execve: No such file or directory".into() },
+        Ending::Around { reason: "setup: exit 1".into() },
+    ];
+    let mut runs = Vec::new();
+    for (number, ending) in (0..).zip(&endings) {
+        let kind = if number == 0 { RoundKind::Warmup } else { RoundKind::Timed };
+        archive.begin_round(number, kind, 1, None).unwrap();
+        let mut run = sample::run(number, 0, VARIANTS[1]);
+        run.ending = ending.clone();
+        if *ending != Ending::Done {
+            run.sample.clear();
+            run.answer = None;
+        }
+        archive.add_run(&run, &[]).unwrap();
+        runs.push(run);
+        let round =
+            Round { number, kind, cpu: None, noise: Noise { pressure: None, ..sample::timed(0).noise } };
+        archive.end_round(&round).unwrap();
+    }
+    runs.extend(add_round(&mut archive));
+
+    let builds: Vec<BuildNote> = VARIANTS[..2]
+        .iter()
+        .map(|variant| BuildNote {
+            variant: variant.to_string(),
+            compiler: "gcc-12 12.2.0".into(),
+            cflags: "-O2 -mx32".into(),
+            binary_bytes: (*variant == VARIANTS[1]).then_some(123_456),
+            digest: None,
+            log: "build/x/log".into(),
+            seconds: 1.5,
+            cached: *variant == VARIANTS[0],
+        })
+        .collect();
+    for build in builds.iter().rev() {
+        archive.set_build(build).unwrap();
+    }
+    archive.set_standing(VARIANTS[1], "waiting", "").unwrap();
+    archive.set_standing(VARIANTS[1], "measured", "all well").unwrap();
+    archive.set_difference(VARIANTS[1], "-1\n+2 <b>\n").unwrap();
+    for text in ["load is 3.2", "governor is powersave", "load is 3.2"] {
+        archive.warn(text).unwrap();
+    }
+    archive.set_stopped("rounds: 8", Duration::from_millis(1500)).unwrap();
+
+    let check = |archive: &Archive| {
+        assert_eq!(archive.head(), &sample::head());
+        assert_eq!(archive.next_round(), 8);
+        let stored = archive.load().unwrap();
+        assert_eq!(stored.runs, runs);
+        assert_eq!(stored.rounds.len(), 8);
+        assert_eq!(stored.rounds[0].kind, RoundKind::Warmup);
+        assert_eq!((stored.rounds[0].cpu, stored.rounds[0].noise.pressure), (None, None));
+        assert_eq!(stored.rounds[7], sample::timed(7));
+        assert_eq!(stored.builds, builds);
+        let standing = ("measured".to_owned(), "all well".to_owned());
+        assert_eq!(stored.standings, BTreeMap::from([(VARIANTS[1].to_owned(), standing)]));
+        assert_eq!(stored.differences, BTreeMap::from([(VARIANTS[1].to_owned(), "-1\n+2 <b>\n".to_owned())]));
+        assert_eq!(stored.warnings, ["load is 3.2", "governor is powersave"]);
+        assert_eq!(stored.stopped.as_deref(), Some("rounds: 8"));
+        assert_eq!(stored.elapsed, Duration::from_millis(1500));
+    };
+    check(&archive);
+    check(&Archive::read(archive.folder()).unwrap());
+    let folder = archive.folder().to_owned();
+    drop(archive);
+    check(&Archive::read(&folder).unwrap());
+    check(&Archive::read(&folder.join("campaign.sqlite")).unwrap());
+}
+
+#[test]
+fn the_folder_has_what_people_read_without_sqlite() {
+    let (parent, archive) = begun();
+    let folder = parent.path().join(".widthwise/2026-11-21-tree");
+    assert_eq!(archive.folder(), folder);
+    assert_eq!(fs::read_to_string(folder.join("widthwise.toml")).unwrap(), sample::head().spec);
+    let machine: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("machine.json")).unwrap()).unwrap();
+    assert_eq!(machine, sample::head().machine);
+    assert_eq!(archive.build_folder("x32/-O2").unwrap(), folder.join("build").join(slug("x32/-O2")));
+    assert!(archive.build_folder("x32/-O2").unwrap().is_dir());
+    fs::write(archive.output_file("x32/-O2").unwrap(), "42").unwrap();
+    assert!(matches!(archive.build_folder("arm64"), Err(ArchiveError::Unknown { .. })));
+    drop(archive);
+    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let wanted = ["build", "campaign.lock", "campaign.sqlite", "machine.json", "output", "widthwise.toml"];
+    assert_eq!(names, wanted);
+}
+
+#[test]
+fn a_second_campaign_of_a_name_gets_a_number_and_latest_points_at_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let begin = || Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let names = [begin(), begin(), begin()].map(|archive| archive.folder().file_name().unwrap().to_owned());
+    assert_eq!(names, ["2026-11-21-tree", "2026-11-21-tree-2", "2026-11-21-tree-3"]);
+    assert_eq!(fs::read_link(parent.path().join("latest")).unwrap().as_os_str(), "2026-11-21-tree-3");
+    // The link is followed when it is opened: a later campaign does not move this one.
+    let resumed = Archive::resume(&parent.path().join("latest/")).unwrap();
+    assert_eq!(resumed.folder(), parent.path().join("2026-11-21-tree-3"));
+}
+
+#[test]
+fn a_program_s_name_does_not_lead_out_of_the_folder() {
+    let parent = tempfile::tempdir().unwrap();
+    let archive = Archive::create(parent.path(), "../../e vil", &sample::head()).unwrap();
+    assert_eq!(archive.folder().parent(), Some(parent.path()));
+    let name = archive.folder().file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("2026-11-21-"), "{name}");
+}
+
+#[test]
+fn when_latest_is_something_else_the_campaign_goes_on_with_a_warning() {
+    let parent = tempfile::tempdir().unwrap();
+    fs::create_dir_all(parent.path().join("latest/mine")).unwrap();
+    let archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let warnings = archive.load().unwrap().warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("`latest`"), "{warnings:?}");
+    assert!(parent.path().join("latest/mine").is_dir());
+}
+
+#[test]
+fn an_interrupted_round_keeps_its_runs_and_counts_for_nothing() {
+    let (_parent, mut archive) = begun();
+    add_round(&mut archive);
+    archive.begin_round(1, RoundKind::Timed, 3, Some(1)).unwrap();
+    archive.add_run(&sample::run(1, 0, VARIANTS[0]), &[]).unwrap();
+    let folder = archive.folder().to_owned();
+    drop(archive);
+
+    let mut archive = Archive::resume(&folder).unwrap();
+    assert_eq!(archive.next_round(), 2);
+    // The old round cannot be gone on with: that would count runs of two sessions as one block.
+    let late = archive.add_run(&sample::run(1, 1, VARIANTS[1]), &[]);
+    assert!(matches!(late, Err(ArchiveError::OutOfTurn { .. })), "{late:?}");
+    let again = archive.begin_round(1, RoundKind::Timed, 3, Some(1)).unwrap_err().to_string();
+    assert!(again.contains("round 1 was begun before; the next one is 2"), "{again}");
+    add_round(&mut archive);
+    let stored = archive.load().unwrap();
+    let kinds: Vec<RoundKind> = stored.rounds.iter().map(|round| round.kind).collect();
+    assert_eq!(kinds, [RoundKind::Timed, RoundKind::Interrupted, RoundKind::Timed]);
+    assert_eq!(stored.runs.iter().filter(|run| run.round == 1).count(), 1);
+}
+
+#[test]
+fn a_round_that_was_ended_early_is_not_a_complete_block() {
+    let (_parent, mut archive) = begun();
+    archive.begin_round(0, RoundKind::Timed, 3, None).unwrap();
+    archive.add_run(&sample::run(0, 0, VARIANTS[0]), &[]).unwrap();
+    archive.end_round(&sample::timed(0)).unwrap();
+    assert_eq!(archive.load().unwrap().rounds[0].kind, RoundKind::Interrupted);
+}
+
+#[test]
+fn a_run_counts_once() {
+    let (_parent, mut archive) = begun();
+    archive.begin_round(0, RoundKind::Timed, 3, None).unwrap();
+    let run = sample::run(0, 0, VARIANTS[0]);
+    archive.add_run(&run, &[]).unwrap();
+    assert!(archive.add_run(&run, &[]).is_err());
+    assert_eq!(archive.load().unwrap().runs, [run]);
+}
+
+#[test]
+fn samples_are_only_ever_added_even_by_hand() {
+    let (_parent, mut archive) = begun();
+    add_round(&mut archive);
+    let file = archive.folder().join("campaign.sqlite");
+    drop(archive);
+    let by_hand = Connection::open(file).unwrap();
+    for table in ["run", "reading", "process"] {
+        for statement in [format!("DELETE FROM {table}"), format!("UPDATE {table} SET rowid = rowid")] {
+            // `reading` has no rowid; any column does.
+            let statement = statement
+                .replace("SET rowid = rowid", if table == "run" { "SET round = 7" } else { "SET run = 7" });
+            let refused = by_hand.execute(&statement, []).unwrap_err().to_string();
+            assert!(refused.contains("only ever added"), "{statement}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn a_reading_that_is_not_a_number_is_missing_and_is_said_to_be() {
+    let (_parent, mut archive) = begun();
+    archive.begin_round(0, RoundKind::Timed, 1, None).unwrap();
+    let mut run = sample::run(0, 0, VARIANTS[1]);
+    run.sample.insert("branches", Reading::whole(f64::NAN, Source::Hardware));
+    archive.add_run(&run, &[]).unwrap();
+    let stored = archive.load().unwrap();
+    run.sample.remove("branches");
+    assert_eq!(stored.runs, [run]);
+    assert!(stored.warnings.len() == 1 && stored.warnings[0].contains("branches"), "{:?}", stored.warnings);
+}
+
+#[test]
+fn names_the_campaign_does_not_have_are_refused() {
+    let (_parent, mut archive) = begun();
+    archive.begin_round(0, RoundKind::Timed, 1, None).unwrap();
+    let stranger = archive.add_run(&sample::run(0, 0, "arm64"), &[]).unwrap_err().to_string();
+    assert!(stranger.contains("no variant named \"arm64\""), "{stranger}");
+    let mut run = sample::run(0, 0, VARIANTS[0]);
+    run.sample.insert("happiness", Reading::whole(1.0, Source::Clock));
+    let stranger = archive.add_run(&run, &[]).unwrap_err().to_string();
+    assert!(stranger.contains("no metric named \"happiness\""), "{stranger}");
+    assert!(archive.load().unwrap().runs.is_empty());
+}
+
+#[test]
+fn processes_are_summed_up_over_timed_runs_only() {
+    let (_parent, mut archive) = begun();
+    let note = |count, peak, cpu| ProcessNote {
+        variant: VARIANTS[1].into(),
+        comm: "leaf".into(),
+        count,
+        peak_resident_bytes: peak,
+        cpu_ns: cpu,
+        source: "taskstats".into(),
+    };
+    let rounds = [
+        (RoundKind::Warmup, Ending::Done, note(100, 9e9, 9e9)),
+        (RoundKind::Timed, Ending::Done, note(2, 1e6, 4e6)),
+        (RoundKind::Timed, Ending::Done, note(5, 3e6, 6e6)),
+        (RoundKind::Timed, Ending::Signal { signal: 9 }, note(100, 9e9, 9e9)),
+    ];
+    for (number, (kind, ending, note)) in (0..).zip(rounds) {
+        archive.begin_round(number, kind, 1, None).unwrap();
+        let run = Run { ending, ..sample::run(number, 0, VARIANTS[1]) };
+        archive.add_run(&run, &[note]).unwrap();
+        archive.end_round(&Round { kind, ..sample::timed(number) }).unwrap();
+    }
+    // (2 + 5) / 2 = 3.5 processes per run.
+    assert_eq!(archive.load().unwrap().processes, [note(4, 3e6, 5e6)]);
+}
+
+#[test]
+fn time_adds_up_over_sessions_and_a_cut_off_session_counts_too() {
+    let (_parent, mut archive) = begun();
+    let folder = archive.folder().to_owned();
+    archive.set_stopped("Ctrl-C", Duration::from_secs(7)).unwrap();
+    drop(archive);
+    let mut archive = Archive::resume(&folder).unwrap();
+    let stored = archive.load().unwrap();
+    assert_eq!((stored.stopped, stored.elapsed), (None, Duration::from_secs(7)));
+    add_round(&mut archive);
+    drop(archive);
+    let cut_off = Archive::read(&folder).unwrap().load().unwrap().elapsed;
+    assert!(cut_off > Duration::from_secs(7));
+    let mut archive = Archive::resume(&folder).unwrap();
+    archive.set_stopped("budget", Duration::from_secs(5)).unwrap();
+    let stored = archive.load().unwrap();
+    assert_eq!(
+        (stored.stopped.as_deref(), stored.elapsed),
+        (Some("budget"), cut_off + Duration::from_secs(5))
+    );
+}
+
+#[test]
+fn what_changed_is_said_in_words() {
+    let (_parent, archive) = begun();
+    assert!(archive.changed(&sample::head().identity).is_empty());
+    let now = BTreeMap::from([
+        ("source".to_owned(), "ffffffffffffffffffffffffffffffff".to_owned()),
+        ("compiler gcc-12".to_owned(), "12.3.0".to_owned()),
+        ("x32 binary".to_owned(), "0123456789abcdef".to_owned()),
+    ]);
+    assert_eq!(
+        archive.changed(&now),
+        [
+            "compiler gcc-12: 12.2.0 → 12.3.0",
+            "input bench.lua: is gone",
+            "source: its content changed",
+            "x32 binary: is new"
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_written_through_an_archive_opened_for_reading() {
+    let (_parent, archive) = begun();
+    let mut reading = Archive::read(archive.folder()).unwrap();
+    let refused = [
+        reading.begin_round(0, RoundKind::Timed, 1, None),
+        reading.add_run(&sample::run(0, 0, VARIANTS[0]), &[]),
+        reading.end_round(&sample::timed(0)),
+        reading.set_standing(VARIANTS[0], "measured", ""),
+        reading.warn("load"),
+        reading.set_stopped("why", Duration::ZERO),
+    ];
+    for outcome in refused {
+        assert!(outcome.unwrap_err().to_string().contains("for reading only"));
+    }
+}
+
+#[test]
+fn ten_thousand_runs_come_back() {
+    let (_parent, mut archive) = begun();
+    let mut written = Vec::new();
+    for _ in 0..3334 {
+        written.extend(add_round(&mut archive));
+    }
+    let log = fs::metadata(archive.folder().join("campaign.sqlite-wal")).unwrap().len();
+    assert!(log < 32 << 20, "the log is never folded into the file: {log} bytes");
+    let stored = archive.load().unwrap();
+    assert!(stored.runs == written && written.len() == 10_002);
+    let leaves = stored.processes.iter().find(|note| note.comm == "leaf").unwrap();
+    assert_eq!(leaves.count, 2);
+}

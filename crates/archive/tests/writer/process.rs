@@ -1,0 +1,68 @@
+//! A process that writes a campaign, for the tests that kill it, starve it or lock it out.
+//!
+//! `begin PARENT`, `resume FOLDER`: adds rounds without end, and says each run once it is committed;
+//! `hold FOLDER`: takes the lock and waits for the end of its input;
+//! `read FOLDER`: says how many runs there are.
+
+#[path = "../sample/mod.rs"]
+mod sample;
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use widthwise_archive::{Archive, ArchiveError};
+use widthwise_experiment::outcome::RoundKind;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [verb, path] = words.as_slice() else {
+        eprintln!("begin PARENT | resume FOLDER | hold FOLDER | read FOLDER");
+        return ExitCode::from(2);
+    };
+    let path = Path::new(path);
+    let outcome = match verb.as_str() {
+        "begin" => Archive::create(path, "tree", &sample::head()).and_then(write_without_end),
+        "resume" => Archive::resume(path).and_then(write_without_end),
+        "hold" => Archive::resume(path).map(hold),
+        "read" => Archive::read(path).and_then(|archive| archive.load()).map(|stored| {
+            say(&format!("{} runs", stored.runs.len()));
+        }),
+        _ => return ExitCode::from(2),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write_without_end(mut archive: Archive) -> Result<(), ArchiveError> {
+    say(&format!("folder {}", archive.folder().display()));
+    loop {
+        let number = archive.next_round();
+        archive.begin_round(number, RoundKind::Timed, 3, Some(1))?;
+        for (position, variant) in (0..).zip(sample::VARIANTS) {
+            archive.add_run(&sample::run(number, position, variant), &sample::processes(variant))?;
+            say(&format!("run {number} {position}"));
+        }
+        archive.end_round(&sample::timed(number))?;
+    }
+}
+
+/// Holds the lock; and as a campaign does, it has started a program, which may outlive it.
+fn hold(archive: Archive) {
+    match Command::new("sleep").arg("600").spawn() {
+        Ok(child) => say(&format!("held {}", child.id())),
+        Err(error) => say(&format!("no sleep: {error}")),
+    }
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    drop(archive);
+}
+
+fn say(words: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{words}").and_then(|()| out.flush());
+}

@@ -1,0 +1,9 @@
+//! The allocators by name. Where the library of each lies for each ABI is `machine`'s business.
+
+/// Every allocator an experiment may name; the first is the default, with which nothing is preloaded.
+pub const ALLOCATORS: [&str; 4] = ["glibc", "jemalloc", "mimalloc", "tcmalloc"];
+
+/// The allocator of that name, if there is one.
+pub fn find(name: &str) -> Option<&'static str> {
+    ALLOCATORS.into_iter().find(|allocator| *allocator == name)
+}

@@ -1,0 +1,45 @@
+//! The question an experiment asks: a program, its axes, its metrics and its stopping rule.
+//!
+//! This crate is pure. It starts no process, reads no clock and opens no file: the text of a spec
+//! file and the words of the command line come in, an [`Experiment`] or an error that names the
+//! line or the flag goes out. Everything else in the house speaks in the words defined here.
+//!
+//! [`spec::parse`] reads a spec file into a [`Request`]; the command line fills in another;
+//! [`Request::overlay`] lays one over the other, and [`Request::resolve`] makes the experiment of it.
+
+pub mod abi;
+pub mod allocator;
+pub mod axis;
+pub mod cpus;
+pub mod duration;
+pub mod estimator;
+pub mod flag_set;
+mod matrix;
+pub mod metric;
+pub mod mistake;
+pub mod model;
+pub mod outcome;
+pub mod percentage;
+pub mod placeholder;
+pub mod point;
+pub mod request;
+pub mod resolve;
+pub mod said;
+pub mod source;
+pub mod spec;
+pub mod suggestion;
+pub mod thp;
+pub mod units;
+pub mod write;
+
+pub use abi::Abi;
+pub use axis::Axis;
+pub use matrix::{DEFAULT_ENV, MOST_VARIANTS};
+pub use metric::Metric;
+pub use mistake::{Mistake, RequestError, SpecError};
+pub use model::Experiment;
+pub use request::Request;
+pub use resolve::Facts;
+pub use said::{Said, Stated};
+pub use source::ProgramSource;
+pub use write::spec_text;

@@ -1,0 +1,101 @@
+//! Metrics: what a run is asked for. One row each: a name, a unit, a direction, where it comes from.
+
+use std::fmt;
+
+use crate::units::Unit;
+
+/// Which way a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Less of it is better: time, memory, faults.
+    LowerIsBetter,
+    /// Neither way is better by itself: the number of processes.
+    Neutral,
+}
+
+/// Where a metric's numbers come from, as a family; the archive keeps the exact source of each reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// The kernel's accounting at the process's exit: costs the program nothing.
+    Accounting,
+    /// Performance counters (`perf_event_open(2)`), where the machine has them.
+    Counter,
+}
+
+/// One row of [`METRICS`].
+#[derive(Debug, PartialEq)]
+pub struct MetricRow {
+    /// The name in spec files, on the command line, in JSON and in the archive.
+    pub name: &'static str,
+    /// The name at the head of a column.
+    pub title: &'static str,
+    /// The noun of a sentence: "x32 uses 15 % less **peak memory**".
+    pub noun: &'static str,
+    /// What its numbers count.
+    pub unit: Unit,
+    /// Which way is better.
+    pub direction: Direction,
+    /// Where it comes from.
+    pub family: Family,
+    /// Measured unless the user says otherwise.
+    pub default: bool,
+    /// One sentence: what is counted, and over which processes.
+    pub about: &'static str,
+}
+
+/// A row of [`METRICS`].
+pub type Metric = &'static MetricRow;
+
+use Direction::{LowerIsBetter, Neutral};
+use Family::{Accounting, Counter};
+use Unit::{Bytes, Count, Nanoseconds};
+
+macro_rules! metrics {
+    ($($name:literal $title:literal $noun:literal $unit:ident $direction:ident $family:ident $default:literal $about:literal;)*) => {
+        &[$(MetricRow { name: $name, title: $title, noun: $noun, unit: $unit, direction: $direction,
+                        family: $family, default: $default, about: $about }),*]
+    };
+}
+
+/// Every metric. The order is the order of columns in reports.
+#[rustfmt::skip]
+pub static METRICS: &[MetricRow] = metrics![
+    "cpu"                  "CPU time"             "CPU time"             Nanoseconds LowerIsBetter Accounting true  "user and system time of the whole process tree (wait4's rusage); precise, whatever the tick";
+    "wall"                 "wall time"            "wall time"            Nanoseconds LowerIsBetter Accounting true  "from execve to the end of the program, CLOCK_MONOTONIC";
+    "user"                 "user time"            "user time"            Nanoseconds LowerIsBetter Accounting true  "time in user mode, whole process tree; the kernel splits user from system by its tick";
+    "system"               "system time"          "system time"          Nanoseconds LowerIsBetter Accounting true  "time in the kernel, whole process tree; the kernel splits user from system by its tick";
+    "peak_resident"        "peak resident"        "peak memory"          Bytes       LowerIsBetter Accounting true  "VmHWM of the largest process of the tree";
+    "peak_resident_sum"    "sum of peaks"         "memory summed over processes" Bytes LowerIsBetter Accounting false "VmHWM summed over every process of the tree; pages they share count once for each";
+    "peak_virtual"         "peak virtual"         "peak address space"   Bytes       LowerIsBetter Accounting true  "VmPeak of the largest process of the tree";
+    "page_faults"          "page faults"          "page faults"          Count       LowerIsBetter Accounting true  "minor and major faults of the whole process tree";
+    "minor_faults"         "minor faults"         "minor faults"         Count       LowerIsBetter Accounting true  "page faults that needed no disk, whole process tree";
+    "major_faults"         "major faults"         "major faults"         Count       LowerIsBetter Accounting true  "page faults that waited for a disk, whole process tree";
+    "voluntary_switches"   "voluntary switches"   "voluntary switches"   Count       LowerIsBetter Accounting true  "context switches because the program waited, whole process tree";
+    "involuntary_switches" "involuntary switches" "involuntary switches" Count       LowerIsBetter Accounting true  "context switches because another task took the core, whole process tree";
+    "processes"            "processes"            "processes"            Count       Neutral       Accounting false "processes of the tree, the program itself among them";
+    "cycles"               "cycles"               "cycles"               Count       LowerIsBetter Counter    false "core cycles in user mode";
+    "instructions"         "instructions"         "instructions"         Count       LowerIsBetter Counter    false "instructions retired in user mode";
+    "branches"             "branches"             "branches"             Count       LowerIsBetter Counter    false "branch instructions retired in user mode";
+    "branch_misses"        "branch misses"        "branch misses"        Count       LowerIsBetter Counter    false "mispredicted branches in user mode";
+    "cache_references"     "cache references"     "cache references"     Count       LowerIsBetter Counter    false "last-level cache references in user mode";
+    "cache_misses"         "cache misses"         "cache misses"         Count       LowerIsBetter Counter    false "last-level cache misses in user mode";
+    "dtlb_misses"          "dTLB misses"          "data-TLB misses"      Count       LowerIsBetter Counter    false "data-TLB read misses in user mode";
+    "task_clock"           "task clock"           "task clock"           Nanoseconds LowerIsBetter Counter    false "the kernel's software clock of the tasks: time on a core";
+    "cpu_migrations"       "migrations"           "migrations"           Count       LowerIsBetter Counter    false "moves from one CPU to another";
+];
+
+/// The metric of that name, if there is one.
+pub fn find(name: &str) -> Option<Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// What is measured when the user names no metric.
+pub fn defaults() -> Vec<Metric> {
+    METRICS.iter().filter(|metric| metric.default).collect()
+}
+
+impl fmt::Display for MetricRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

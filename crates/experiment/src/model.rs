@@ -1,0 +1,235 @@
+//! The experiment: everything a campaign needs to know, with nothing left open.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::abi::Abi;
+use crate::metric::Metric;
+
+/// What the user wants measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// A short name for reports and folders: `sqlite3`, `tree`, `lua-5.4`.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// How a run is started, before placeholders are filled in: split into words as a shell would, and started
+    /// without a shell.
+    pub run: String,
+}
+
+/// Where the program comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Origin {
+    /// A C or C++ file, or a folder, built for each variant. The build command is run by `sh -e` in the variant's
+    /// build folder, which begins as a copy of `path` (of a folder; of a file: empty).
+    Source {
+        /// The file or folder.
+        path: PathBuf,
+        /// The build command, before placeholders are filled in. A single file has one by default.
+        build: String,
+    },
+    /// A Debian source package, fetched without touching the system's apt configuration.
+    Debian {
+        /// The source package's name.
+        package: String,
+        /// The version asked for; the newest if absent.
+        version: Option<String>,
+        /// The build command, as for `Source`.
+        build: String,
+    },
+    /// Finished binaries: one for each value of the first column of the matrix.
+    Binaries {
+        /// Variant name (`x86-64`, or any name the user chose) to file.
+        files: BTreeMap<String, PathBuf>,
+    },
+}
+
+/// One point in the matrix of the axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// Its stable name: the values of the axes that the experiment names, joined by `/`.
+    pub name: String,
+    /// Pointer width and calling convention. For finished binaries named otherwise: absent until the file is read.
+    pub abi: Option<Abi>,
+    /// The compiler's name (`gcc-12`), or absent for finished binaries and for the machine's default.
+    pub compiler: Option<String>,
+    /// The compiler options.
+    pub flags: FlagSet,
+    /// `glibc` (nothing preloaded), `jemalloc`, `mimalloc`, `tcmalloc`.
+    pub allocator: String,
+    /// Transparent huge pages.
+    pub thp: Thp,
+    /// Environment variables of the program, from the `env` axis; over those of [`Launch::environment`].
+    pub environment: BTreeMap<String, String>,
+    /// The finished binary, where there is one.
+    pub binary: Option<PathBuf>,
+}
+
+/// A named set of compiler options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlagSet {
+    /// Its name: the options themselves (`-O2`), or a word (`lto`, `pgo`, one from the spec file).
+    pub name: String,
+    /// For CFLAGS.
+    pub cflags: String,
+    /// For CXXFLAGS.
+    pub cxxflags: String,
+    /// For LDFLAGS.
+    pub ldflags: String,
+    /// Profile-guided: the build is made twice, with a training run between.
+    pub profile_guided: bool,
+    /// The training command of a profile-guided build; the run command if absent.
+    pub train: Option<String>,
+}
+
+/// What transparent huge pages do for the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thp {
+    /// What the system has set.
+    System,
+    /// Everywhere (needs the right to write the system's setting; it is put back after each run).
+    Always,
+    /// Where the program asks with `madvise(2)` (likewise).
+    Madvise,
+    /// Nowhere (`PR_SET_THP_DISABLE`).
+    Never,
+}
+
+/// How a run is launched; the same for every variant.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Launch {
+    /// The program's standard input; `/dev/null` if absent.
+    pub stdin: Option<PathBuf>,
+    /// The working directory.
+    pub directory: Directory,
+    /// Files the program reads: part of the program's identity (a change is noticed on resume), and linked into a
+    /// fresh working directory.
+    pub inputs: Vec<PathBuf>,
+    /// Environment variables for every variant.
+    pub environment: BTreeMap<String, String>,
+    /// A shell command before each run, not timed.
+    pub setup: Option<String>,
+    /// A shell command after each run, not timed.
+    pub teardown: Option<String>,
+    /// A run that lasts longer is killed.
+    pub timeout: Option<Duration>,
+    /// The exit status that counts as success; 0 if absent.
+    pub exit_status: Option<i32>,
+    /// Which CPUs a run may use.
+    pub cpus: Cpus,
+    /// Address space layout randomisation is switched off for the program.
+    pub fixed_addresses: bool,
+}
+
+/// The working directory of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Directory {
+    /// Where the user stood, or the spec file's folder.
+    #[default]
+    Here,
+    /// A folder made anew for each run, with links to the input files; removed after it.
+    Fresh,
+    /// A named folder.
+    Path(PathBuf),
+}
+
+/// Which CPUs a run may use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cpus {
+    /// One core whose SMT siblings are idle, the same for the whole round.
+    #[default]
+    Auto,
+    /// Wherever the kernel puts it.
+    Any,
+    /// These.
+    List(Vec<u32>),
+}
+
+/// How a variant's answer is compared with the baseline's.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OutputCheck {
+    /// Files the program writes, compared instead of its standard output; relative to the working directory.
+    pub files: Vec<PathBuf>,
+    /// A shell command that each answer is piped through before it is compared.
+    pub filter: Option<String>,
+    /// A variant that answers differently is compared all the same, and the report says so.
+    pub allow_different: bool,
+    /// Nothing is compared, and the report says so.
+    pub off: bool,
+}
+
+/// When a campaign has seen enough: whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Stopping {
+    /// After so many timed rounds.
+    pub rounds: Option<u32>,
+    /// When every verdict on the deciding metrics is known to this half-width, as a fraction (0.01 for 1 %).
+    pub until: Option<f64>,
+    /// When the rounds have taken so long.
+    pub budget: Option<Duration>,
+}
+
+/// How samples become verdicts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judging {
+    /// Confidence of the intervals and of the family of verdicts, 0.95 by default.
+    pub confidence: f64,
+    /// What is averaged.
+    pub estimator: Estimator,
+}
+
+/// What is averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimator {
+    /// The robust mean of the paired log-ratios, with a BCa bootstrap interval.
+    Paired,
+    /// rauschmayr-2013's: ten runs, the two slowest and the two fastest left out, the ratio of the averages of six.
+    TenRunTrim,
+}
+
+/// A program, its variants, its metrics and its stopping rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// What is measured.
+    pub program: Program,
+    /// Every variant, in the order of the tables.
+    pub variants: Vec<Variant>,
+    /// The name of the variant the others are compared with.
+    pub baseline: String,
+    /// What each run is asked for, in the order of the columns.
+    pub metrics: Vec<Metric>,
+    /// How a run is launched.
+    pub launch: Launch,
+    /// How answers are compared.
+    pub check: OutputCheck,
+    /// When to stop.
+    pub stopping: Stopping,
+    /// Rounds before the timed ones.
+    pub warmup: u32,
+    /// How samples become verdicts.
+    pub judging: Judging,
+    /// Seed of the random order, of the paddings and of the bootstrap.
+    pub seed: u64,
+}
+
+impl Experiment {
+    /// The name under which the baseline takes part a second time: the A/A pair that sets the detection floor.
+    pub fn twin(&self) -> String {
+        format!("{} again", self.baseline)
+    }
+
+    /// The metrics whose intervals decide when `--until` is reached: CPU time and peak memory where they are
+    /// measured, all of them otherwise. (User time follows a tick and switches follow the neighbours: waiting for
+    /// those to settle would be waiting for ever.)
+    pub fn deciding(&self) -> Vec<Metric> {
+        let chosen: Vec<Metric> =
+            self.metrics.iter().copied().filter(|m| matches!(m.name, "cpu" | "peak_resident")).collect();
+        if chosen.is_empty() {
+            self.metrics.clone()
+        } else {
+            chosen
+        }
+    }
+}

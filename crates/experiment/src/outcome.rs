@@ -1,0 +1,162 @@
+//! What a campaign yields: rounds of runs, and a sample from each.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Where one reading came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// `CLOCK_MONOTONIC`, read by the launcher.
+    Clock,
+    /// `struct rusage` of `wait4(2)`, summed over the processes the launcher reaped.
+    Rusage,
+    /// The kernel's taskstats at each process's exit.
+    Taskstats,
+    /// `/proc/PID/status`, read while the process was stopped at its exit.
+    ExitStop,
+    /// `perf_event_open(2)`, counted by the processor.
+    Hardware,
+    /// `perf_event_open(2)`, counted by the kernel.
+    Software,
+    /// valgrind's simulated processor.
+    Simulated,
+}
+
+impl Source {
+    /// The source's name as it stands in JSON, CSV and the archive.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Clock => "clock",
+            Source::Rusage => "rusage",
+            Source::Taskstats => "taskstats",
+            Source::ExitStop => "exit-stop",
+            Source::Hardware => "hardware",
+            Source::Software => "software",
+            Source::Simulated => "simulated",
+        }
+    }
+
+    /// The source of that name, if there is one.
+    pub fn find(name: &str) -> Option<Source> {
+        use Source::*;
+        [Clock, Rusage, Taskstats, ExitStop, Hardware, Software, Simulated]
+            .into_iter()
+            .find(|source| source.name() == name)
+    }
+}
+
+/// One measured number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// In the metric's unit.
+    pub value: f64,
+    /// Where it came from.
+    pub source: Source,
+    /// The share of the run during which it was counted: 1 unless the kernel multiplexed the counter
+    /// (`time_running / time_enabled`), in which case `value` is already scaled up.
+    pub coverage: f64,
+}
+
+impl Reading {
+    /// A reading that covers the whole run.
+    pub fn whole(value: f64, source: Source) -> Reading {
+        Reading { value, source, coverage: 1.0 }
+    }
+}
+
+/// How one run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "ended")]
+pub enum Ending {
+    /// The program ended with the status that was asked for.
+    Done,
+    /// It ended with another exit status.
+    Exit {
+        /// Its exit status.
+        status: i32,
+    },
+    /// A signal killed it.
+    Signal {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// It was still running at the time limit, and was killed.
+    Timeout {
+        /// The limit, in nanoseconds.
+        limit_ns: u64,
+    },
+    /// It wrote more than the limit to its standard output, and was killed.
+    Flood {
+        /// The limit, in bytes.
+        limit_bytes: u64,
+    },
+    /// It could not be started at all.
+    NotStarted {
+        /// The step that failed and the system's own words.
+        reason: String,
+    },
+    /// Its setup or teardown command failed.
+    Around {
+        /// Which command, and how it ended.
+        reason: String,
+    },
+}
+
+/// One execution of one variant in one round, with all it yielded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The variant's name.
+    pub variant: String,
+    /// The round it belongs to, from 0; rounds are numbered over the whole campaign.
+    pub round: u32,
+    /// Its place in the round's random order, from 0.
+    pub position: u32,
+    /// When it began: nanoseconds since the campaign's first run (wall clock, so that a resumed campaign goes on).
+    pub began_ns: u64,
+    /// How it ended.
+    pub ending: Ending,
+    /// The sample: every metric that was read, by name. A metric that is not here was not measured.
+    pub sample: BTreeMap<&'static str, Reading>,
+    /// A digest of what the program answered (stdout or named files, filtered), if it ended well.
+    pub answer: Option<String>,
+}
+
+/// What a round is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoundKind {
+    /// Not timed: fills caches, and checks every variant's answer.
+    Warmup,
+    /// A complete block, used by verdicts.
+    Timed,
+    /// Cut off by an interruption: its runs are kept, and used by nothing.
+    Interrupted,
+}
+
+/// What the machine did meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// Share of the round's time that the hypervisor took from the measured core, 0 to 1.
+    pub steal: f64,
+    /// Share of the round's time for which some task waited for a CPU (PSI `some`), 0 to 1; absent without PSI.
+    pub pressure: Option<f64>,
+    /// Share of the round's time for which tasks other than ours ran on the measured core, 0 to 1.
+    pub others: f64,
+    /// Thermal throttling events on the measured core during the round.
+    pub throttled: u64,
+}
+
+/// One randomised complete block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    /// Its number, from 0, over the whole campaign.
+    pub number: u32,
+    /// What it is for.
+    pub kind: RoundKind,
+    /// The CPU every run of it was pinned to, if they were.
+    pub cpu: Option<u32>,
+    /// What the machine did meanwhile.
+    pub noise: Noise,
+}

@@ -1,0 +1,52 @@
+//! Percentages: `"1%"`, or the fraction `0.01`.
+
+use crate::mistake::Mistake;
+
+/// Reads `1%`, `0.5 %` or the fraction `0.01`; gives the fraction.
+pub fn parse(text: &str) -> Result<f64, Mistake> {
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    // `f64::from_str` also reads "inf", "nan", "1e3" and "-1", which nobody means here.
+    let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    match number.parse::<f64>() {
+        Ok(value) if plain && value.is_finite() => Ok(value / divisor),
+        _ => Err(Mistake::BadPercentage { text: text.to_owned() }),
+    }
+}
+
+/// Writes a fraction as a percentage that [`parse`] reads as the same number; nothing if no short one does.
+pub fn text(fraction: f64) -> Option<String> {
+    let digits = format!("{:.8}", fraction * 100.0);
+    let written = format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'));
+    (parse(&written) == Ok(fraction)).then_some(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_and_a_fraction_mean_the_same() {
+        assert_eq!(parse("1%"), Ok(0.01));
+        assert_eq!(parse("0.5 %"), Ok(0.005));
+        assert_eq!(parse("0.01"), Ok(0.01));
+    }
+
+    #[test]
+    fn what_is_no_percentage_is_refused() {
+        for wrong in ["", "%", "one%", "-1%", "inf", "nan%", "1e3", "1%%", "1,5%", "."] {
+            assert_eq!(parse(wrong), Err(Mistake::BadPercentage { text: wrong.to_owned() }), "{wrong}");
+        }
+        assert!(parse(&"9".repeat(400)).is_err(), "a number too large for its type is not infinite");
+    }
+
+    #[test]
+    fn a_written_percentage_reads_the_same_again() {
+        assert_eq!(text(0.01).as_deref(), Some("1%"));
+        assert_eq!(text(0.95).as_deref(), Some("95%"));
+        assert_eq!(text(0.07).as_deref(), Some("7%"));
+        assert_eq!(text(1.0 / 3.0), None);
+    }
+}

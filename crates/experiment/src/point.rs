@@ -1,0 +1,66 @@
+//! A point: one value for each of some axes. Excludes and listed variants are points, and so is each cell of the matrix.
+
+use std::collections::BTreeMap;
+
+use crate::abi;
+use crate::allocator::ALLOCATORS;
+use crate::axis::Axis;
+use crate::mistake::Mistake;
+use crate::model::Thp;
+use crate::said::Stated;
+
+/// One value for each of some axes.
+pub type Point = BTreeMap<Axis, Stated<String>>;
+
+/// The word for every value of an axis; `compiler` has it.
+pub(crate) const EVERY: &str = "all";
+
+/// Checks a value as far as the axis alone can tell: flag sets, environments and compilers are known only later.
+pub fn check_value(axis: Axis, value: &str) -> Result<(), Mistake> {
+    let (what, known): (_, Vec<&str>) = match axis {
+        Axis::Abi => ("ABI", abi::ABIS.iter().map(|abi| abi.name).collect()),
+        Axis::Allocator => ("allocator", ALLOCATORS.to_vec()),
+        Axis::Thp => ("setting of thp", Thp::ALL.map(Thp::name).to_vec()),
+        Axis::Compiler if value == EVERY => {
+            return Err(Mistake::BadName {
+                what: "compiler",
+                name: value.to_owned(),
+                reason: "it stands for every compiler; here goes one",
+            })
+        }
+        Axis::Compiler | Axis::Flags | Axis::Env => {
+            return if value.is_empty() {
+                Err(Mistake::Empty {
+                    what: format!("a value of axis {:?}", axis.name()),
+                    instead: "name something or leave it out",
+                })
+            } else if value.chars().any(char::is_control) {
+                Err(Mistake::BadName {
+                    what: "value",
+                    name: value.to_owned(),
+                    reason: "it has a control character, such as the end of a line",
+                })
+            } else {
+                Ok(())
+            }
+        }
+    };
+    if known.contains(&value) {
+        Ok(())
+    } else {
+        Err(Mistake::Unknown {
+            what,
+            name: value.to_owned(),
+            known: known.into_iter().map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// The axis of that name.
+pub fn axis(name: &str) -> Result<Axis, Mistake> {
+    Axis::find(name).ok_or_else(|| Mistake::Unknown {
+        what: "axis",
+        name: name.to_owned(),
+        known: Axis::ALL.map(|axis| axis.name().to_owned()).to_vec(),
+    })
+}

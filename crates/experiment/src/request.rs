@@ -1,0 +1,462 @@
+//! The request: what was asked for, before anything is filled in.
+//!
+//! A spec file and the command line say the same things and both become one of these. Nothing said is absent (or, for
+//! a list, empty).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::axis::Axis;
+use crate::metric::{self, Metric, METRICS};
+use crate::mistake::{Mistake, RequestError};
+use crate::model::{Cpus, Directory, Estimator};
+use crate::point::{self, Point, EVERY};
+use crate::said::{Said, Stated};
+use crate::source::ProgramSource;
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Request {
+    /// `[program]`: what is measured.
+    pub program: ProgramRequest,
+    /// `[axes]`: the values of each axis, in the user's order.
+    pub axes: BTreeMap<Axis, Vec<Stated<String>>>,
+    /// `[flags.NAME]`: named flag sets.
+    pub flag_sets: BTreeMap<String, Stated<FlagSetRequest>>,
+    /// `[env.NAME]`: named sets of environment variables.
+    pub env_sets: BTreeMap<String, Stated<BTreeMap<String, Stated<String>>>>,
+    /// `[[exclude]]`: points left out of the matrix.
+    pub excludes: Vec<Stated<Point>>,
+    /// `[[variant]]`: a list instead of the full matrix.
+    pub variants: Vec<Stated<VariantRequest>>,
+    /// `[run]`: how a run is launched.
+    pub run: RunRequest,
+    /// `[measure]`: what is measured, how often, and what becomes of it.
+    pub measure: MeasureRequest,
+    /// `[output]`: how answers are compared.
+    pub output: OutputRequest,
+}
+
+/// `[program]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProgramRequest {
+    /// Its name; derived from the source if absent.
+    pub name: Option<Stated<String>>,
+    /// Where its source is.
+    pub source: Option<Stated<ProgramSource>>,
+    /// The build command, text for `sh`.
+    pub build: Option<Stated<String>>,
+    /// The run command.
+    pub run: Option<Stated<String>>,
+    /// Words added to the run command as they are: what stands after `--`.
+    pub arguments: Option<Stated<Vec<String>>>,
+    /// `[program.binaries]`: finished binaries instead of source and build, in the user's order.
+    pub binaries: Vec<Binary>,
+}
+
+/// A finished binary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binary {
+    /// The variant's name.
+    pub name: Stated<String>,
+    /// The file.
+    pub file: Stated<PathBuf>,
+}
+
+/// `[flags.NAME]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FlagSetRequest {
+    /// For CFLAGS.
+    pub cflags: Option<Stated<String>>,
+    /// For CXXFLAGS; as `cflags` if absent.
+    pub cxxflags: Option<Stated<String>>,
+    /// For LDFLAGS.
+    pub ldflags: Option<Stated<String>>,
+    /// Built twice, with a training run between.
+    pub profile_guided: Option<Stated<bool>>,
+    /// The training command.
+    pub train: Option<Stated<String>>,
+}
+
+/// `[[variant]]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct VariantRequest {
+    /// Its name; the values of its axes if absent.
+    pub name: Option<Stated<String>>,
+    /// The values of its axes.
+    pub point: Point,
+}
+
+/// `[run]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunRequest {
+    /// The standard input's file.
+    pub stdin: Option<Stated<PathBuf>>,
+    /// The working directory.
+    pub directory: Option<Stated<Directory>>,
+    /// Files the program reads.
+    pub inputs: Vec<Stated<PathBuf>>,
+    /// Environment variables.
+    pub environment: BTreeMap<String, Stated<String>>,
+    /// A shell command before each run.
+    pub setup: Option<Stated<String>>,
+    /// A shell command after each run.
+    pub teardown: Option<Stated<String>>,
+    /// The longest a run may last.
+    pub timeout: Option<Stated<Duration>>,
+    /// The exit status that counts as success.
+    pub exit_status: Option<Stated<i32>>,
+    /// Which CPUs a run may use.
+    pub cpus: Option<Stated<Cpus>>,
+    /// No address space layout randomisation.
+    pub fixed_addresses: Option<Stated<bool>>,
+}
+
+/// One word of a choice of metrics.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MetricWord {
+    /// `all`: every metric.
+    All,
+    /// `default`: those that are measured when nothing is said.
+    Default,
+    /// One metric.
+    One(Metric),
+}
+
+/// `[measure]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MeasureRequest {
+    /// Which metrics.
+    pub metrics: Vec<Stated<MetricWord>>,
+    /// Stop after so many timed rounds.
+    pub rounds: Option<Stated<u32>>,
+    /// Stop when verdicts are known to this half-width, a fraction.
+    pub until: Option<Stated<f64>>,
+    /// Stop when rounds have taken so long.
+    pub budget: Option<Stated<Duration>>,
+    /// Rounds before the timed ones.
+    pub warmup: Option<Stated<u32>>,
+    /// Confidence, a fraction.
+    pub confidence: Option<Stated<f64>>,
+    /// What is averaged.
+    pub estimator: Option<Stated<Estimator>>,
+    /// Seed of everything random.
+    pub seed: Option<Stated<u64>>,
+    /// The variant the others are compared with.
+    pub baseline: Option<Stated<String>>,
+}
+
+/// What of an answer is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// The standard output.
+    Stdout,
+    /// Nothing.
+    Off,
+}
+
+impl Check {
+    /// Both.
+    pub const ALL: [Check; 2] = [Check::Stdout, Check::Off];
+
+    /// The name in spec files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Check::Stdout => "stdout",
+            Check::Off => "off",
+        }
+    }
+}
+
+/// `[output]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OutputRequest {
+    /// What is compared.
+    pub check: Option<Stated<Check>>,
+    /// Files the program writes, compared instead of its standard output.
+    pub files: Vec<Stated<PathBuf>>,
+    /// A shell command each answer is piped through first; shell text, without placeholders.
+    pub filter: Option<Stated<String>>,
+    /// Variants that answer differently are compared all the same.
+    pub allow_different: Option<Stated<bool>>,
+}
+
+impl MetricWord {
+    /// Reads `all`, `default` or a metric's name.
+    pub fn parse(text: &str) -> Result<MetricWord, Mistake> {
+        match text {
+            "all" => Ok(MetricWord::All),
+            "default" => Ok(MetricWord::Default),
+            name => metric::find(name).map(MetricWord::One).ok_or_else(|| Mistake::Unknown {
+                what: "metric",
+                name: name.to_owned(),
+                known: ["all", "default"]
+                    .into_iter()
+                    .chain(METRICS.iter().map(|metric| metric.name))
+                    .map(str::to_owned)
+                    .collect(),
+            }),
+        }
+    }
+
+    /// The word in spec files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            MetricWord::All => "all",
+            MetricWord::Default => "default",
+            MetricWord::One(metric) => metric.name,
+        }
+    }
+}
+
+impl Request {
+    /// Adds a value to an axis.
+    pub fn say_axis_value(&mut self, axis: Axis, value: &str, said: Said) -> Result<(), RequestError> {
+        let what = axis.name();
+        let every = axis == Axis::Compiler && value == EVERY;
+        if !every {
+            point::check_value(axis, value).map_err(|mistake| said.wrong(mistake))?;
+        }
+        let values = self.axes.get(&axis).map(Vec::as_slice).unwrap_or_default();
+        if values.iter().any(|stated| stated.value == value) {
+            return Err(said.wrong(Mistake::Twice { what, name: value.to_owned() }));
+        }
+        let had_every = axis == Axis::Compiler && values.iter().any(|stated| stated.value == EVERY);
+        if had_every || (every && !values.is_empty()) {
+            return Err(said.wrong(Mistake::NotAlone { what }));
+        }
+        self.axes.entry(axis).or_default().push(Stated::new(value.to_owned(), said));
+        Ok(())
+    }
+
+    /// Adds values to an axis as the command line says them: `allocator=glibc,jemalloc`.
+    ///
+    /// Options may hold commas (`-Wl,-O1`), so a value of `flags` is never cut: the flag is said again for each.
+    pub fn say_axis(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
+        let (name, values) = assignment(text, "allocator=glibc,jemalloc", &said)?;
+        let axis = point::axis(name).map_err(|mistake| said.wrong(mistake))?;
+        if axis == Axis::Flags {
+            return self.say_axis_value(axis, values, said);
+        }
+        values.split(',').try_for_each(|value| self.say_axis_value(axis, value, said.clone()))
+    }
+
+    /// Adds an exclude as the command line says it: `abi=x32,compiler=clang-14`.
+    ///
+    /// A comma parts two axes only where an axis name and `=` follow it, since options may hold commas.
+    pub fn say_exclude(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
+        let mut point = Point::new();
+        let mut rest = Some(text);
+        while let Some(part) = rest {
+            let next = part.match_indices(',').map(|(at, _)| at).find(|at| {
+                part[at + 1..].split_once('=').is_some_and(|(name, _)| Axis::find(name).is_some())
+            });
+            let (this, after) = match next {
+                Some(at) => (&part[..at], Some(&part[at + 1..])),
+                None => (part, None),
+            };
+            let (name, value) = assignment(this, "abi=x32,compiler=clang-14", &said)?;
+            let axis = point::axis(name).map_err(|mistake| said.wrong(mistake))?;
+            point::check_value(axis, value).map_err(|mistake| said.wrong(mistake))?;
+            if point.insert(axis, Stated::new(value.to_owned(), said.clone())).is_some() {
+                return Err(said.wrong(Mistake::Twice { what: "axis", name: name.to_owned() }));
+            }
+            rest = after;
+        }
+        self.excludes.push(Stated::new(point, said));
+        Ok(())
+    }
+
+    /// Adds a finished binary as the command line says it: `x86-64=./a64`.
+    pub fn say_binary(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
+        let (name, file) = assignment(text, "x86-64=./a64", &said)?;
+        let file = Stated::new(PathBuf::from(file), said.clone());
+        self.program.say_binary(Stated::new(name.to_owned(), said), file)
+    }
+
+    /// Adds an environment variable as the command line says it: `MALLOC_ARENA_MAX=1`.
+    pub fn say_variable(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
+        let (name, value) = assignment(text, "MALLOC_ARENA_MAX=1", &said)?;
+        check_variable(name).map_err(|mistake| said.wrong(mistake))?;
+        self.run.environment.insert(name.to_owned(), Stated::new(value.to_owned(), said));
+        Ok(())
+    }
+
+    /// This request with another over it: where both say something, `other` wins (the command line, over a spec file).
+    ///
+    /// An axis is replaced whole. Named sets, environment variables and stopping rules are replaced one by one.
+    /// Excludes add up.
+    pub fn overlay(mut self, other: Request) -> Request {
+        let program = other.program;
+        replace(&mut self.program.name, program.name);
+        replace(&mut self.program.source, program.source);
+        replace(&mut self.program.build, program.build);
+        replace(&mut self.program.run, program.run);
+        replace(&mut self.program.arguments, program.arguments);
+        replace_list(&mut self.program.binaries, program.binaries);
+
+        self.axes.extend(other.axes);
+        self.flag_sets.extend(other.flag_sets);
+        self.env_sets.extend(other.env_sets);
+        self.excludes.extend(other.excludes);
+        replace_list(&mut self.variants, other.variants);
+
+        replace(&mut self.run.stdin, other.run.stdin);
+        replace(&mut self.run.directory, other.run.directory);
+        replace_list(&mut self.run.inputs, other.run.inputs);
+        self.run.environment.extend(other.run.environment);
+        replace(&mut self.run.setup, other.run.setup);
+        replace(&mut self.run.teardown, other.run.teardown);
+        replace(&mut self.run.timeout, other.run.timeout);
+        replace(&mut self.run.exit_status, other.run.exit_status);
+        replace(&mut self.run.cpus, other.run.cpus);
+        replace(&mut self.run.fixed_addresses, other.run.fixed_addresses);
+
+        let measure = other.measure;
+        replace_list(&mut self.measure.metrics, measure.metrics);
+        replace(&mut self.measure.rounds, measure.rounds);
+        replace(&mut self.measure.until, measure.until);
+        replace(&mut self.measure.budget, measure.budget);
+        replace(&mut self.measure.warmup, measure.warmup);
+        replace(&mut self.measure.confidence, measure.confidence);
+        replace(&mut self.measure.estimator, measure.estimator);
+        replace(&mut self.measure.seed, measure.seed);
+        replace(&mut self.measure.baseline, measure.baseline);
+
+        // A kind of check and the files it would need are one choice: whoever makes it later makes it whole.
+        if other.output.check.is_some() {
+            self.output.files.clear();
+            if other.output.check.as_ref().is_some_and(|check| check.value == Check::Off) {
+                self.output.filter = None;
+            }
+        }
+        if !other.output.files.is_empty() || other.output.filter.is_some() {
+            self.output.check = self
+                .output
+                .check
+                .filter(|check| check.value == Check::Stdout && other.output.files.is_empty());
+        }
+        replace(&mut self.output.check, other.output.check);
+        replace_list(&mut self.output.files, other.output.files);
+        replace(&mut self.output.filter, other.output.filter);
+        replace(&mut self.output.allow_different, other.output.allow_different);
+        self
+    }
+
+    /// This request with every path made independent of where the spec file lies and of where the user stands, so
+    /// that it means the same when it is written to another folder.
+    pub fn anchored(mut self, spec_folder: &Path, here: &Path) -> Request {
+        let base = |said: &Said| if said.in_spec() { spec_folder } else { here };
+        let anchor = |path: &mut Stated<PathBuf>| path.value = base(&path.said).join(&path.value);
+        let directory = self.directory_said();
+        if let Some(Stated { value: ProgramSource::Path(path), said }) = &mut self.program.source {
+            *path = base(said).join(&*path);
+        }
+        self.program.binaries.iter_mut().for_each(|binary| anchor(&mut binary.file));
+        self.run.stdin.iter_mut().for_each(anchor);
+        self.run.inputs.iter_mut().for_each(anchor);
+        if let Some(mut directory) = directory {
+            directory.value = match directory.value {
+                Directory::Here => Directory::Path(base(&directory.said).to_owned()),
+                Directory::Path(path) => Directory::Path(base(&directory.said).join(path)),
+                Directory::Fresh => Directory::Fresh,
+            };
+            self.run.directory = Some(directory);
+        }
+        self
+    }
+
+    /// The working directory that was asked for. If none was, it is `here` as the one who said the run command means
+    /// it, or else the one who named the program: absent if nobody did either.
+    pub(crate) fn directory_said(&self) -> Option<Stated<Directory>> {
+        let program = &self.program;
+        let author = || {
+            let run = program.run.as_ref().map(|run| &run.said);
+            let source = program.source.as_ref().map(|source| &source.said);
+            run.or(source).or(program.binaries.first().map(|binary| &binary.file.said))
+        };
+        self.run.directory.clone().or_else(|| author().map(|said| Stated::new(Directory::Here, said.clone())))
+    }
+}
+
+impl ProgramRequest {
+    /// Adds a finished binary.
+    pub fn say_binary(&mut self, name: Stated<String>, file: Stated<PathBuf>) -> Result<(), RequestError> {
+        check_name("binary", &name.value).map_err(|mistake| name.said.wrong(mistake))?;
+        if file.value.as_os_str().is_empty() {
+            return Err(file.said.wrong(Mistake::Empty {
+                what: format!("the path of binary {:?}", name.value),
+                instead: "name its file",
+            }));
+        }
+        if self.binaries.iter().any(|binary| binary.name == name) {
+            return Err(name.said.wrong(Mistake::Twice { what: "binary", name: name.value.clone() }));
+        }
+        self.binaries.push(Binary { name, file });
+        Ok(())
+    }
+}
+
+impl MeasureRequest {
+    /// Adds a word to the choice of metrics: `all`, `default` or a metric.
+    pub fn say_metric(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
+        let word = MetricWord::parse(text).map_err(|mistake| said.wrong(mistake))?;
+        if self.metrics.iter().any(|stated| stated.value == word) {
+            return Err(said.wrong(Mistake::Twice { what: "metric", name: text.to_owned() }));
+        }
+        let had_every = self.metrics.iter().any(|stated| stated.value == MetricWord::All);
+        if had_every || (word == MetricWord::All && !self.metrics.is_empty()) {
+            return Err(said.wrong(Mistake::NotAlone { what: "metric" }));
+        }
+        self.metrics.push(Stated::new(word, said));
+        Ok(())
+    }
+}
+
+/// Checks a name that the user gives to something.
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Mistake> {
+    let reason = if name.trim().is_empty() {
+        "it is empty"
+    } else if name.chars().any(char::is_control) {
+        "it has a control character, such as the end of a line"
+    } else if name.trim() != name {
+        "it begins or ends with a space"
+    } else {
+        return Ok(());
+    };
+    Err(Mistake::BadName { what, name: name.to_owned(), reason })
+}
+
+/// Checks the name of an environment variable.
+pub(crate) fn check_variable(name: &str) -> Result<(), Mistake> {
+    check_name("variable", name)?;
+    if name.contains('=') {
+        return Err(Mistake::BadName {
+            what: "variable",
+            name: name.to_owned(),
+            reason: "a variable's name cannot contain \"=\"",
+        });
+    }
+    Ok(())
+}
+
+fn assignment<'a>(
+    text: &'a str,
+    example: &'static str,
+    said: &Said,
+) -> Result<(&'a str, &'a str), RequestError> {
+    text.split_once('=').ok_or_else(|| said.wrong(Mistake::NoEquals { text: text.to_owned(), example }))
+}
+
+fn replace<T>(mine: &mut Option<T>, other: Option<T>) {
+    if other.is_some() {
+        *mine = other;
+    }
+}
+
+fn replace_list<T>(mine: &mut Vec<T>, other: Vec<T>) {
+    if !other.is_empty() {
+        *mine = other;
+    }
+}

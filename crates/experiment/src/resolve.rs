@@ -1,0 +1,360 @@
+//! From the request to the experiment: defaults are filled in, and what cannot be carried out is refused.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::matrix::Surroundings;
+use crate::metric::{self, Metric, METRICS};
+use crate::mistake::{Mistake, RequestError};
+use crate::model::{
+    Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping, Variant,
+};
+use crate::placeholder::{self, Stage};
+use crate::request::{check_name, Check, MetricWord, Request};
+use crate::said::{Said, Stated};
+use crate::source::{Language, ProgramSource};
+
+/// What a request must be told about the world, since this crate looks at nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// The names of the compilers on this machine.
+    pub compilers: Vec<String>,
+    /// The seed if the user names none.
+    pub default_seed: u64,
+    /// Where relative paths of a spec file begin: its folder. Those of the command line begin where the user stands.
+    pub folder: PathBuf,
+}
+
+/// The stopping rule if the user names none.
+const STOPPING: Stopping =
+    Stopping { rounds: Some(100), until: Some(0.01), budget: Some(Duration::from_secs(5 * 60)) };
+
+/// The rounds of [`Estimator::TenRunTrim`].
+const TEN_RUNS: u32 = 10;
+
+const WARMUP: u32 = 1;
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const CONFIDENCE: f64 = 0.95;
+
+impl Request {
+    /// The experiment that this request asks for.
+    pub fn resolve(&self, facts: &Facts) -> Result<Experiment, RequestError> {
+        let program = self.resolved_program(facts)?;
+        self.check_commands()?;
+        let binaries: Vec<(String, PathBuf)> = self
+            .program
+            .binaries
+            .iter()
+            .map(|binary| (binary.name.value.clone(), placed(&binary.file, facts)))
+            .collect();
+        let variants = self.matrix(&Surroundings { compilers: &facts.compilers, binaries: &binaries })?;
+        let baseline = self.baseline(&variants)?;
+        let estimator = value(&self.measure.estimator).unwrap_or(Estimator::Paired);
+        let experiment = Experiment {
+            program,
+            baseline,
+            metrics: self.metrics(),
+            launch: self.launch(facts)?,
+            check: self.output_check()?,
+            stopping: self.stopping(estimator)?,
+            warmup: value(&self.measure.warmup).unwrap_or(WARMUP),
+            judging: Judging { confidence: self.confidence()?, estimator },
+            seed: value(&self.measure.seed).unwrap_or(facts.default_seed),
+            variants,
+        };
+        let twin = experiment.twin();
+        if experiment.variants.iter().any(|variant| variant.name == twin) {
+            let said = self
+                .variants
+                .iter()
+                .filter_map(|variant| variant.value.name.as_ref())
+                .chain(self.program.binaries.iter().map(|binary| &binary.name))
+                .find(|name| name.value == twin)
+                .map(|name| name.said.clone());
+            return Err(RequestError { said, mistake: Mistake::TwinTaken { name: twin } });
+        }
+        Ok(experiment)
+    }
+
+    /// Checks placeholders again: the command line's commands were not read by the spec parser.
+    fn check_commands(&self) -> Result<(), RequestError> {
+        let run = [&self.program.run, &self.run.setup, &self.run.teardown];
+        let train = self.flag_sets.values().map(|set| &set.value.train);
+        let commands = std::iter::once((&self.program.build, Stage::Build))
+            .chain(run.into_iter().chain(train).map(|command| (command, Stage::Run)));
+        for (command, stage) in commands {
+            if let Some(command) = command {
+                placeholder::check(&command.value, stage).map_err(|mistake| command.said.wrong(mistake))?;
+                self.check_values(command)?;
+            }
+        }
+        for set in self.flag_sets.values().map(|set| &set.value) {
+            if let (Some(train), None | Some(Stated { value: false, .. })) = (&set.train, &set.profile_guided)
+            {
+                return Err(train.said.wrong(Mistake::TrainUnused));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that each placeholder has a value for this program.
+    fn check_values(&self, command: &Stated<String>) -> Result<(), RequestError> {
+        let finished = !self.program.binaries.is_empty();
+        let word = placeholder::used(&command.value).find(|word| match *word {
+            "binary" => !finished,
+            "build" | "source" => finished,
+            _ => false,
+        });
+        match word {
+            None => Ok(()),
+            Some(word) => {
+                let reason = if finished {
+                    "finished binaries are not built; write {binary}"
+                } else {
+                    "there are no finished binaries; what was built lies in {build}"
+                };
+                Err(command.said.wrong(Mistake::EmptyPlaceholder { word: word.to_owned(), reason }))
+            }
+        }
+    }
+
+    fn resolved_program(&self, facts: &Facts) -> Result<Program, RequestError> {
+        let (derived_name, origin, default_run) = self.origin(facts)?;
+        let name = match &self.program.name {
+            Some(name) => {
+                check_program_name(&name.value).map_err(|mistake| name.said.wrong(mistake))?;
+                name.value.clone()
+            }
+            None => derived_name,
+        };
+        let mut run = match (&self.program.run, default_run) {
+            (Some(run), _) => run.value.clone(),
+            (None, Some(run)) => run,
+            (None, None) => return Err(Mistake::NoRun.nowhere()),
+        };
+        let said = self.program.run.as_ref().map(|run| run.said.clone());
+        match shell_words::split(&run) {
+            Err(_) => return Err(RequestError { said, mistake: Mistake::UnclosedQuote }),
+            Ok(words) if words.is_empty() => return Err(RequestError { said, mistake: Mistake::NoRun }),
+            Ok(_) => {}
+        }
+        for argument in self.program.arguments.iter().flat_map(|arguments| &arguments.value) {
+            run.push(' ');
+            run.push_str(&placeholder::literal(&shell_words::quote(argument)));
+        }
+        Ok(Program { name, origin, run })
+    }
+
+    /// Where the program comes from, with the name and the run command that follow from it.
+    fn origin(&self, facts: &Facts) -> Result<(String, Origin, Option<String>), RequestError> {
+        let program = &self.program;
+        if let Some(first) = program.binaries.first() {
+            let besides = program.source.as_ref().map(|source| (&source.said, "a source"));
+            let besides = besides.or(program.build.as_ref().map(|build| (&build.said, "a build command")));
+            if let Some((said, what)) = besides {
+                return Err(said.wrong(Mistake::BinariesWith { what }));
+            }
+            let files = program.binaries.iter();
+            let files =
+                files.map(|binary| (binary.name.value.clone(), placed(&binary.file, facts))).collect();
+            let name = last_part(&first.file.value);
+            return Ok((name, Origin::Binaries { files }, Some("{binary}".to_owned())));
+        }
+        let source = program.source.as_ref().ok_or_else(|| Mistake::NoProgram.nowhere())?;
+        let build = program.build.as_ref().map(|build| build.value.clone());
+        let no_build = || source.said.wrong(Mistake::NoBuild);
+        match &source.value {
+            ProgramSource::Debian { package, version } => {
+                let origin = Origin::Debian {
+                    package: package.clone(),
+                    version: version.clone(),
+                    build: build.ok_or_else(no_build)?,
+                };
+                Ok((package.clone(), origin, None))
+            }
+            ProgramSource::Path(path) => {
+                let place = placed(&Stated::new(path.clone(), source.said.clone()), facts);
+                match Language::of(path) {
+                    Some(language) => {
+                        let stem = last_part(&path.with_extension(""));
+                        let (own_build, run) = commands_of_file(language, &stem);
+                        let origin = Origin::Source { path: place, build: build.unwrap_or(own_build) };
+                        Ok((stem, origin, Some(run)))
+                    }
+                    None => {
+                        let name = last_part(&place);
+                        Ok((name, Origin::Source { path: place, build: build.ok_or_else(no_build)? }, None))
+                    }
+                }
+            }
+        }
+    }
+
+    fn baseline(&self, variants: &[Variant]) -> Result<String, RequestError> {
+        match &self.measure.baseline {
+            None => Ok(variants.first().map(|variant| variant.name.clone()).unwrap_or_default()),
+            Some(name) if variants.iter().any(|variant| variant.name == name.value) => Ok(name.value.clone()),
+            Some(name) => Err(name.said.wrong(Mistake::Unknown {
+                what: "baseline",
+                name: name.value.clone(),
+                known: variants.iter().map(|variant| variant.name.clone()).collect(),
+            })),
+        }
+    }
+
+    /// The metrics in the order of the columns.
+    fn metrics(&self) -> Vec<Metric> {
+        if self.measure.metrics.is_empty() {
+            return metric::defaults();
+        }
+        let wanted = |metric: &Metric| {
+            self.measure.metrics.iter().any(|word| match word.value {
+                MetricWord::All => true,
+                MetricWord::Default => metric.default,
+                MetricWord::One(one) => one.name == metric.name,
+            })
+        };
+        METRICS.iter().filter(wanted).collect()
+    }
+
+    fn launch(&self, facts: &Facts) -> Result<Launch, RequestError> {
+        let run = &self.run;
+        for (key, time) in [("timeout", &run.timeout), ("budget", &self.measure.budget)] {
+            if let Some(time) = time.as_ref().filter(|time| time.value.is_zero()) {
+                return Err(out_of_range(&time.said, key, "longer than nothing", "0s"));
+            }
+        }
+        let variables = run.environment.iter();
+        Ok(Launch {
+            stdin: run.stdin.as_ref().map(|path| placed(path, facts)),
+            directory: self.directory(facts),
+            inputs: run.inputs.iter().map(|path| placed(path, facts)).collect(),
+            environment: variables.map(|(name, stated)| (name.clone(), stated.value.clone())).collect(),
+            setup: value(&run.setup),
+            teardown: value(&run.teardown),
+            timeout: Some(value(&run.timeout).unwrap_or(TIMEOUT)),
+            exit_status: value(&run.exit_status),
+            cpus: value(&run.cpus).unwrap_or_default(),
+            fixed_addresses: value(&run.fixed_addresses).unwrap_or_default(),
+        })
+    }
+
+    /// `here` in a spec file is the spec file's folder; on the command line it is where the user stands.
+    fn directory(&self, facts: &Facts) -> Directory {
+        let Some(directory) = self.directory_said() else { return Directory::Here };
+        let own_folder = directory.said.in_spec() && !facts.folder.as_os_str().is_empty();
+        match directory.value {
+            Directory::Here if own_folder => Directory::Path(facts.folder.clone()),
+            Directory::Path(path) => Directory::Path(placed(&Stated::new(path, directory.said), facts)),
+            other => other,
+        }
+    }
+
+    fn output_check(&self) -> Result<OutputCheck, RequestError> {
+        let output = &self.output;
+        if let Some(check) = &output.check {
+            let conflict = |key| Mistake::CheckWith { key, check: check.value.name() };
+            if let Some(file) = output.files.first() {
+                return Err(file.said.wrong(conflict("files")));
+            }
+            if let (Check::Off, Some(filter)) = (check.value, &output.filter) {
+                return Err(filter.said.wrong(conflict("filter")));
+            }
+        }
+        Ok(OutputCheck {
+            files: output.files.iter().map(|file| file.value.clone()).collect(),
+            filter: value(&output.filter),
+            allow_different: value(&output.allow_different).unwrap_or_default(),
+            off: value(&output.check) == Some(Check::Off),
+        })
+    }
+
+    fn stopping(&self, estimator: Estimator) -> Result<Stopping, RequestError> {
+        let measure = &self.measure;
+        if let Some(rounds) = measure.rounds.as_ref().filter(|rounds| rounds.value == 0) {
+            return Err(out_of_range(&rounds.said, "rounds", "at least 1", "0"));
+        }
+        if let Some(until) = measure.until.as_ref().filter(|until| !(until.value > 0.0 && until.value < 1.0))
+        {
+            let value = format!("{} %", until.value * 100.0);
+            return Err(out_of_range(&until.said, "until", "more than 0 % and less than 100 %", &value));
+        }
+        let said = Stopping {
+            rounds: value(&measure.rounds),
+            until: value(&measure.until),
+            budget: value(&measure.budget),
+        };
+        if estimator == Estimator::TenRunTrim {
+            let refuse = |said: &Said, key| Err(said.wrong(Mistake::TenRuns { key }));
+            return match (&measure.rounds, &measure.until, &measure.budget) {
+                (Some(rounds), ..) if rounds.value != TEN_RUNS => refuse(&rounds.said, "rounds"),
+                (_, Some(until), _) => refuse(&until.said, "until"),
+                (.., Some(budget)) => refuse(&budget.said, "budget"),
+                _ => Ok(Stopping { rounds: Some(TEN_RUNS), until: None, budget: None }),
+            };
+        }
+        Ok(if said == Stopping::default() { STOPPING } else { said })
+    }
+
+    fn confidence(&self) -> Result<f64, RequestError> {
+        match &self.measure.confidence {
+            None => Ok(CONFIDENCE),
+            // Below one half it is surely the chance of error that was written.
+            Some(said) if !(0.5..1.0).contains(&said.value) => {
+                let value = format!("{} %", said.value * 100.0);
+                Err(out_of_range(&said.said, "confidence", "at least 50 % and less than 100 %", &value))
+            }
+            Some(said) => Ok(said.value),
+        }
+    }
+}
+
+fn value<T: Clone>(stated: &Option<Stated<T>>) -> Option<T> {
+    stated.as_ref().map(|stated| stated.value.clone())
+}
+
+fn out_of_range(said: &Said, key: &str, range: &str, value: &str) -> RequestError {
+    said.wrong(Mistake::OutOfRange { key: key.to_owned(), range: range.to_owned(), value: value.to_owned() })
+}
+
+/// A path as it is seen from where the user stands.
+fn placed(path: &Stated<PathBuf>, facts: &Facts) -> PathBuf {
+    if path.said.in_spec() {
+        facts.folder.join(&path.value)
+    } else {
+        path.value.clone()
+    }
+}
+
+/// A name for the program from the last part of a path. `.` and `..` have none, and a name is never a hidden folder's.
+fn last_part(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.filter(|name| check_program_name(name).is_ok()).unwrap_or_else(|| "program".to_owned())
+}
+
+/// A program's name becomes part of a folder's name.
+fn check_program_name(name: &str) -> Result<(), Mistake> {
+    check_name("program", name)?;
+    let reason = if name.contains('/') {
+        "it becomes part of a folder's name and cannot contain \"/\""
+    } else if name.starts_with('.') || name.starts_with('-') {
+        "it cannot begin with \".\" or \"-\""
+    } else {
+        return Ok(());
+    };
+    Err(Mistake::BadName { what: "program", name: name.to_owned(), reason })
+}
+
+/// How a single file is built and run. `-pthread` costs a program without threads nothing.
+///
+/// The build is text for `sh`, into which paths are filled as they are: the quotation marks hold those with spaces
+/// together. The run command is cut into words before it is filled in, and needs none.
+fn commands_of_file(language: Language, stem: &str) -> (String, String) {
+    let stem = placeholder::literal(&shell_words::quote(stem));
+    let (compiler, options) = match language {
+        Language::C => ("$CC", "$CFLAGS"),
+        Language::Cxx => ("$CXX", "$CXXFLAGS"),
+    };
+    let build = format!("{compiler} {options} -pthread -o \"{{build}}\"/{stem} \"{{source}}\" $LDFLAGS -lm");
+    (build, format!("{{build}}/{stem}"))
+}

@@ -1,0 +1,117 @@
+//! Where a program's source is: a file, a folder, or a Debian source package.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::mistake::Mistake;
+
+/// Where a program's source is, as the user says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProgramSource {
+    /// A C or C++ file, or a folder.
+    Path(PathBuf),
+    /// `debian:PACKAGE` or `debian:PACKAGE=VERSION`.
+    Debian {
+        /// The source package's name.
+        package: String,
+        /// The version asked for; the newest if absent.
+        version: Option<String>,
+    },
+}
+
+/// The languages of a single file, by its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// `.c`
+    C,
+    /// `.cc`, `.cpp`, `.cxx`
+    Cxx,
+}
+
+impl Language {
+    /// The language of a single source file; absent for anything else, which is taken for a folder.
+    pub fn of(path: &Path) -> Option<Language> {
+        match path.extension()?.to_str()? {
+            "c" => Some(Language::C),
+            "cc" | "cpp" | "cxx" => Some(Language::Cxx),
+            _ => None,
+        }
+    }
+}
+
+impl ProgramSource {
+    /// Reads a path or a Debian source package.
+    ///
+    /// A package's name and version become words of a command later on, so they keep to Debian's own alphabets
+    /// (Debian Policy 5.6.1 and 5.6.12): neither can then be taken for an option.
+    pub fn parse(text: &str) -> Result<ProgramSource, Mistake> {
+        let wrong = |reason: &str| Mistake::BadSource { text: text.to_owned(), reason: reason.to_owned() };
+        let Some(package) = text.strip_prefix("debian:") else {
+            return if text.is_empty() {
+                Err(wrong("a file, a folder or debian:PACKAGE goes there"))
+            } else {
+                Ok(ProgramSource::Path(PathBuf::from(text)))
+            };
+        };
+        let (package, version) = match package.split_once('=') {
+            Some((package, version)) => (package, Some(version)),
+            None => (package, None),
+        };
+        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        if package.len() < 2
+            || !package.starts_with(alphanumeric)
+            || !package.chars().all(|c| alphanumeric(c) || "+-.".contains(c))
+        {
+            return Err(wrong(
+                "a Debian source package's name has two or more of a-z, 0-9, +, - and ., a letter or digit first",
+            ));
+        }
+        if let Some(version) = version {
+            if !version.starts_with(|c: char| c.is_ascii_digit())
+                || !version.chars().all(|c| c.is_ascii_alphanumeric() || ".+-~:".contains(c))
+            {
+                return Err(wrong(
+                    "a Debian version begins with a digit and has letters, digits, ., +, -, ~ and :",
+                ));
+            }
+        }
+        Ok(ProgramSource::Debian { package: package.to_owned(), version: version.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for ProgramSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProgramSource::Path(path) => write!(f, "{}", path.display()),
+            ProgramSource::Debian { package, version: None } => write!(f, "debian:{package}"),
+            ProgramSource::Debian { package, version: Some(version) } => {
+                write!(f, "debian:{package}={version}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn debian(package: &str, version: Option<&str>) -> ProgramSource {
+        ProgramSource::Debian { package: package.to_owned(), version: version.map(str::to_owned) }
+    }
+
+    #[test]
+    fn packages_and_paths_are_told_apart() {
+        assert_eq!(ProgramSource::parse("debian:sqlite3"), Ok(debian("sqlite3", None)));
+        assert_eq!(ProgramSource::parse("debian:sqlite3=3.40.1-2"), Ok(debian("sqlite3", Some("3.40.1-2"))));
+        assert_eq!(ProgramSource::parse("./lua-5.4"), Ok(ProgramSource::Path("./lua-5.4".into())));
+    }
+
+    #[test]
+    fn a_package_cannot_smuggle_an_option() {
+        for wrong in
+            ["debian:", "debian:x", "debian:--force", "debian:a b", "debian:sqlite3=", "debian:sqlite3=-o"]
+        {
+            assert!(ProgramSource::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

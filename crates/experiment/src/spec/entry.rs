@@ -1,0 +1,301 @@
+//! An entry of a spec file: a key, a value, and the lines on which they stand.
+
+use std::fmt::Display;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+use crate::mistake::{Mistake, SpecError};
+use crate::placeholder::{self, Stage};
+use crate::said::{Said, Stated};
+use crate::{duration, percentage};
+
+/// The file: what turns an offset into a line.
+pub(super) struct Page<'a> {
+    text: &'a str,
+    file: Arc<str>,
+    /// The offset at which each line begins.
+    lines: Vec<usize>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(text: &'a str, file_name: &str) -> Page<'a> {
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Page { text, file: Arc::from(file_name), lines }
+    }
+
+    pub(super) fn said(&self, offset: usize) -> Said {
+        Said::Spec { file: self.file.clone(), line: self.lines.partition_point(|start| *start <= offset) }
+    }
+
+    /// The TOML parser's own complaint, in one line.
+    pub(super) fn syntax(&self, error: &toml::de::Error) -> SpecError {
+        let span = error.span().unwrap_or(self.text.len()..self.text.len());
+        let mistake = match error.message() {
+            "duplicate key" => {
+                let key = self.text.get(span.clone()).unwrap_or_default();
+                Mistake::DuplicateKey(key.trim_matches(['"', '\'', '[', ']']).to_owned())
+            }
+            message => Mistake::Syntax(message.replace('\n', "; ")),
+        };
+        self.said(span.start).wrong(mistake)
+    }
+
+    /// A table's entries in the order in which they were written.
+    pub(super) fn entries<'p>(&'p self, table: &'p DeTable<'a>) -> Vec<Entry<'p>> {
+        let mut entries: Vec<Entry<'p>> = table
+            .iter()
+            .map(|(key, value)| Entry {
+                page: self,
+                key: key.get_ref(),
+                key_span: key.span(),
+                value: value.get_ref(),
+                span: value.span(),
+            })
+            .collect();
+        entries.sort_by_key(|entry| entry.key_span.start);
+        entries
+    }
+}
+
+/// A key and its value.
+pub(super) struct Entry<'p> {
+    page: &'p Page<'p>,
+    pub(super) key: &'p str,
+    key_span: Range<usize>,
+    value: &'p DeValue<'p>,
+    span: Range<usize>,
+}
+
+impl<'p> Entry<'p> {
+    /// Where the key stands.
+    pub(super) fn key_said(&self) -> Said {
+        self.page.said(self.key_span.start)
+    }
+
+    /// Where the value stands.
+    pub(super) fn said(&self) -> Said {
+        self.page.said(self.span.start)
+    }
+
+    pub(super) fn wrong(&self, mistake: Mistake) -> SpecError {
+        self.said().wrong(mistake)
+    }
+
+    fn wrong_type(&self, wanted: &'static str, value: &DeValue, said: Said) -> SpecError {
+        let found = match value {
+            DeValue::String(_) => "text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a fraction",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        said.wrong(Mistake::WrongType { key: self.key.to_owned(), wanted, found })
+    }
+
+    fn stated_text(&self, text: &str, said: Said) -> Result<Stated<String>, SpecError> {
+        if text.contains('\0') {
+            return Err(said.wrong(Mistake::Nul { key: self.key.to_owned() }));
+        }
+        Ok(Stated::new(text.to_owned(), said))
+    }
+
+    pub(super) fn text(&self) -> Result<Stated<String>, SpecError> {
+        match self.value {
+            DeValue::String(text) => self.stated_text(text, self.said()),
+            other => Err(self.wrong_type("text in quotation marks", other, self.said())),
+        }
+    }
+
+    /// A list of texts; one text alone is a list of one.
+    pub(super) fn texts(&self) -> Result<Vec<Stated<String>>, SpecError> {
+        let wanted = "a list of texts, such as [\"a\", \"b\"]";
+        match self.value {
+            DeValue::String(text) => Ok(vec![self.stated_text(text, self.said())?]),
+            DeValue::Array(items) => items
+                .iter()
+                .map(|item| {
+                    let said = self.page.said(item.span().start);
+                    match item.get_ref() {
+                        DeValue::String(text) => self.stated_text(text, said),
+                        other => Err(self.wrong_type("a list of nothing but texts", other, said)),
+                    }
+                })
+                .collect(),
+            other => Err(self.wrong_type(wanted, other, self.said())),
+        }
+    }
+
+    /// As [`Entry::texts`], and there must be one at least.
+    pub(super) fn some_texts(&self) -> Result<Vec<Stated<String>>, SpecError> {
+        let texts = self.texts()?;
+        if texts.is_empty() {
+            return Err(self.wrong(Mistake::Empty {
+                what: format!("{:?}", self.key),
+                instead: "name something or leave the key out",
+            }));
+        }
+        Ok(texts)
+    }
+
+    pub(super) fn path(&self) -> Result<Stated<PathBuf>, SpecError> {
+        self.text().and_then(|text| self.non_empty_path(text))
+    }
+
+    pub(super) fn paths(&self) -> Result<Vec<Stated<PathBuf>>, SpecError> {
+        let mut paths: Vec<Stated<PathBuf>> = Vec::new();
+        for text in self.texts()? {
+            let path = self.non_empty_path(text)?;
+            if paths.contains(&path) {
+                let name = path.value.display().to_string();
+                return Err(path.said.wrong(Mistake::Twice { what: "file", name }));
+            }
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+
+    fn non_empty_path(&self, text: Stated<String>) -> Result<Stated<PathBuf>, SpecError> {
+        if text.value.is_empty() {
+            return Err(text.said.wrong(Mistake::Empty {
+                what: format!("a path of {:?}", self.key),
+                instead: "name a file or leave it out",
+            }));
+        }
+        Ok(Stated::new(PathBuf::from(text.value), text.said))
+    }
+
+    /// A text in another type's words.
+    pub(super) fn parsed<T>(
+        &self,
+        parse: impl FnOnce(&str) -> Result<T, Mistake>,
+    ) -> Result<Stated<T>, SpecError> {
+        let text = self.text()?;
+        match parse(&text.value) {
+            Ok(value) => Ok(Stated::new(value, text.said)),
+            Err(mistake) => Err(text.said.wrong(mistake)),
+        }
+    }
+
+    /// One name of a few.
+    pub(super) fn one_of<T: Copy>(
+        &self,
+        what: &'static str,
+        all: &[T],
+        name: impl Fn(T) -> &'static str,
+    ) -> Result<Stated<T>, SpecError> {
+        self.parsed(|text| {
+            all.iter().copied().find(|value| name(*value) == text).ok_or_else(|| Mistake::Unknown {
+                what,
+                name: text.to_owned(),
+                known: all.iter().map(|value| name(*value).to_owned()).collect(),
+            })
+        })
+    }
+
+    /// A command, its placeholders checked.
+    pub(super) fn command(&self, stage: Stage) -> Result<Stated<String>, SpecError> {
+        let command = self.text()?;
+        placeholder::check(&command.value, stage).map_err(|mistake| {
+            let said = match &mistake {
+                Mistake::UnknownPlaceholder { word, .. } | Mistake::MisplacedPlaceholder { word, .. } => {
+                    self.line_of(&format!("{{{word}}}"))
+                }
+                _ => self.said(),
+            };
+            said.wrong(mistake)
+        })?;
+        Ok(command)
+    }
+
+    /// The line of the first `part` in the value: a command may go over many.
+    fn line_of(&self, part: &str) -> Said {
+        let within = self.page.text.get(self.span.clone()).and_then(|text| text.find(part)).unwrap_or(0);
+        self.page.said(self.span.start + within)
+    }
+
+    pub(super) fn switch(&self) -> Result<Stated<bool>, SpecError> {
+        match self.value {
+            DeValue::Boolean(on) => Ok(Stated::new(*on, self.said())),
+            other => Err(self.wrong_type("true or false", other, self.said())),
+        }
+    }
+
+    /// A whole number from `low` to `high`.
+    pub(super) fn whole<T>(&self, low: T, high: T) -> Result<Stated<T>, SpecError>
+    where
+        T: TryFrom<i128> + PartialOrd + Display + Copy,
+    {
+        let DeValue::Integer(integer) = self.value else {
+            return Err(self.wrong_type("a whole number", self.value, self.said()));
+        };
+        let key = self.key.to_owned();
+        let number = i128::from_str_radix(integer.as_str(), integer.radix()).ok();
+        match number.and_then(|number| T::try_from(number).ok()) {
+            Some(value) if low <= value && value <= high => Ok(Stated::new(value, self.said())),
+            _ if integer.as_str().starts_with('-') => {
+                Err(self.wrong(Mistake::Negative { key, value: integer.to_string() }))
+            }
+            _ => Err(self.wrong(Mistake::OutOfRange {
+                key,
+                range: format!("from {low} to {high}"),
+                value: integer.to_string(),
+            })),
+        }
+    }
+
+    pub(super) fn duration(&self) -> Result<Stated<Duration>, SpecError> {
+        match self.value {
+            DeValue::String(_) => self.parsed(duration::parse),
+            other => {
+                Err(self.wrong_type("a duration in quotation marks, such as \"90s\"", other, self.said()))
+            }
+        }
+    }
+
+    /// A percentage or a fraction; gives the fraction.
+    pub(super) fn fraction(&self) -> Result<Stated<f64>, SpecError> {
+        match self.value {
+            DeValue::String(_) => self.parsed(percentage::parse),
+            DeValue::Float(float) => match float.as_str().parse::<f64>() {
+                Ok(value) if value.is_finite() && value.is_sign_positive() => {
+                    Ok(Stated::new(value, self.said()))
+                }
+                _ => Err(self.wrong(Mistake::BadPercentage { text: float.to_string() })),
+            },
+            other => Err(self.wrong_type("a percentage, such as \"1%\" or 0.01", other, self.said())),
+        }
+    }
+
+    /// A section's entries.
+    pub(super) fn table(&self) -> Result<Vec<Entry<'p>>, SpecError> {
+        match self.value {
+            DeValue::Table(table) => Ok(self.page.entries(table)),
+            other => Err(self.wrong_type("a table", other, self.said())),
+        }
+    }
+
+    /// The entries of each `[[section]]`, with the place where it begins.
+    pub(super) fn tables(&self) -> Result<Vec<(Said, Vec<Entry<'p>>)>, SpecError> {
+        let wanted = "a list of tables, each under its own double brackets";
+        let DeValue::Array(items) = self.value else {
+            return Err(self.wrong_type(wanted, self.value, self.key_said()));
+        };
+        items
+            .iter()
+            .map(|item: &Spanned<DeValue>| {
+                let said = self.page.said(item.span().start);
+                match item.get_ref() {
+                    DeValue::Table(table) => Ok((said, self.page.entries(table))),
+                    other => Err(self.wrong_type(wanted, other, said)),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,31 @@
+//! The settings of transparent huge pages by name.
+
+use std::fmt;
+
+use crate::model::Thp;
+
+impl Thp {
+    /// Every setting; the first is the default.
+    pub const ALL: [Thp; 4] = [Thp::System, Thp::Always, Thp::Madvise, Thp::Never];
+
+    /// The name in spec files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Thp::System => "system",
+            Thp::Always => "always",
+            Thp::Madvise => "madvise",
+            Thp::Never => "never",
+        }
+    }
+
+    /// The setting of that name, if there is one.
+    pub fn find(name: &str) -> Option<Thp> {
+        Thp::ALL.into_iter().find(|thp| thp.name() == name)
+    }
+}
+
+impl fmt::Display for Thp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

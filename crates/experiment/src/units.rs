@@ -1,0 +1,120 @@
+//! Units: a number never travels without one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a metric's numbers count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Time, in nanoseconds.
+    Nanoseconds,
+    /// Memory, in bytes.
+    Bytes,
+    /// Events: faults, switches, instructions, processes.
+    Count,
+}
+
+impl Unit {
+    /// The unit's name as it stands in JSON, CSV and the archive.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        }
+    }
+}
+
+/// An amount with its unit; shown the way a person would write it (`13.9 MB`, `0.284 s`, `3 214`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantity {
+    /// How many of `unit`.
+    pub value: f64,
+    /// The unit.
+    pub unit: Unit,
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unit {
+            Unit::Nanoseconds => {
+                const STEPS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+                // Times from 0.1 s on read best in seconds.
+                let step = STEPS
+                    .iter()
+                    .find(|(size, name)| self.value.abs() >= if *name == "s" { 0.1 * size } else { *size })
+                    .copied()
+                    .unwrap_or((1.0, "ns"));
+                write!(f, "{} {}", significant(self.value / step.0), step.1)
+            }
+            Unit::Bytes => {
+                const STEPS: [(f64, &str); 3] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+                let step =
+                    STEPS.iter().find(|(size, _)| self.value.abs() >= *size).copied().unwrap_or((1.0, "B"));
+                write!(f, "{} {}", significant(self.value / step.0), step.1)
+            }
+            Unit::Count if self.value.fract() == 0.0 && self.value.abs() < 1e7 => {
+                f.write_str(&thousands(self.value as i64))
+            }
+            Unit::Count => {
+                const STEPS: [(f64, &str); 2] = [(1e9, " G"), (1e6, " M")];
+                let step =
+                    STEPS.iter().find(|(size, _)| self.value.abs() >= *size).copied().unwrap_or((1.0, ""));
+                write!(f, "{}{}", significant(self.value / step.0), step.1)
+            }
+        }
+    }
+}
+
+/// Three significant digits and no exponent.
+fn significant(value: f64) -> String {
+    let magnitude = value.abs();
+    let digits = if magnitude >= 99.95 {
+        0
+    } else if magnitude >= 9.995 {
+        1
+    } else if magnitude >= 0.9995 {
+        2
+    } else {
+        3
+    };
+    format!("{value:.digits$}")
+}
+
+/// Groups of three, parted by a narrow no-break space, as ISO 80000-1 has it.
+fn thousands(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut text = String::new();
+    if value < 0 {
+        text.push('−');
+    }
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(value: f64, unit: Unit) -> String {
+        Quantity { value, unit }.to_string()
+    }
+
+    #[test]
+    fn amounts_read_as_a_person_would_write_them() {
+        assert_eq!(shown(284e6, Unit::Nanoseconds), "0.284 s");
+        assert_eq!(shown(12.34e6, Unit::Nanoseconds), "12.3 ms");
+        assert_eq!(shown(850.0, Unit::Nanoseconds), "850 ns");
+        assert_eq!(shown(13.94e6, Unit::Bytes), "13.9 MB");
+        assert_eq!(shown(3214.0, Unit::Count), "3\u{202f}214");
+        assert_eq!(shown(2.345e9, Unit::Count), "2.35 G");
+        assert_eq!(shown(0.0, Unit::Count), "0");
+    }
+}

@@ -1,0 +1,216 @@
+//! The command line over the spec file.
+
+mod asked;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use asked::{facts, flag, names, spec};
+use widthwise_experiment::model::Directory;
+use widthwise_experiment::request::Check;
+use widthwise_experiment::{spec_text, Request, Said, Stated};
+
+const WHOLE: &str = r#"
+[program]
+name = "lua"
+source = "lua-5.4"
+build = "make"
+run = "{build}/lua bench.lua"
+arguments = ["1"]
+[axes]
+abi = ["x86-64", "x32"]
+flags = ["-O2", "tuned"]
+[flags.tuned]
+cflags = "-O3"
+[env.small]
+A = "1"
+[[exclude]]
+abi = "x32"
+flags = "tuned"
+[run]
+stdin = "in.txt"
+directory = "fresh"
+inputs = ["bench.lua"]
+environment = { K = "v", L = "w" }
+setup = "true"
+teardown = "true"
+timeout = "60s"
+exit_status = 1
+cpus = "any"
+fixed_addresses = true
+[measure]
+metrics = ["cpu"]
+rounds = 30
+until = "1%"
+budget = "5m"
+warmup = 2
+confidence = "99%"
+estimator = "paired"
+seed = 5
+baseline = "x32"
+[output]
+files = ["out.txt"]
+filter = "sort"
+allow_different = true
+"#;
+
+#[test]
+fn nothing_over_a_request_changes_nothing() {
+    assert_eq!(spec(WHOLE).overlay(Request::default()), spec(WHOLE));
+}
+
+#[test]
+fn a_request_over_nothing_is_that_request() {
+    assert_eq!(Request::default().overlay(spec(WHOLE)), spec(WHOLE));
+}
+
+#[test]
+fn every_single_value_is_replaced_by_the_later_one() {
+    let other = WHOLE
+        .replace("\"lua\"", "\"luajit\"")
+        .replace("lua-5.4", "jit")
+        .replace("make", "ninja")
+        .replace("{build}/lua ", "{build}/jit ")
+        .replace("[\"1\"]", "[\"2\"]")
+        .replace("\"x32\"", "\"i386\"")
+        .replace("-O3", "-Os")
+        .replace("A = \"1\"", "B = \"2\"")
+        .replace("in.txt", "other.txt")
+        .replace("\"fresh\"", "\"here\"")
+        .replace("[\"bench.lua\"]", "[\"b\", \"c\"]")
+        .replace("{ K = \"v\", L = \"w\" }", "{ K = \"z\", L = \"y\" }")
+        .replace("\"true\"", "\"false\"")
+        .replace("60s", "1s")
+        .replace("exit_status = 1", "exit_status = 0")
+        .replace("\"any\"", "\"0\"")
+        .replace("fixed_addresses = true", "fixed_addresses = false")
+        .replace("[\"cpu\"]", "[\"wall\"]")
+        .replace("rounds = 30", "rounds = 31")
+        .replace("\"1%\"", "\"2%\"")
+        .replace("5m", "6m")
+        .replace("warmup = 2", "warmup = 0")
+        .replace("99%", "90%")
+        .replace("paired", "ten-run-trim")
+        .replace("seed = 5", "seed = 6")
+        .replace("out.txt", "out2.txt")
+        .replace("\"sort\"", "\"uniq\"")
+        .replace("allow_different = true", "allow_different = false");
+    let mut other = spec(&other);
+    let excludes = std::mem::take(&mut other.excludes);
+    assert_eq!(excludes.len(), 1);
+    let mut over = spec(WHOLE).overlay(other.clone());
+    over.excludes.clear();
+    assert_eq!(over, other);
+}
+
+#[test]
+fn a_value_keeps_the_place_where_it_was_said() {
+    let mut typed = Request::default();
+    typed.measure.rounds = Some(Stated::new(5, Said::Flag("--rounds")));
+    let over = spec(WHOLE).overlay(typed);
+    assert_eq!(over.measure.rounds.map(|rounds| rounds.said), Some(Said::Flag("--rounds")));
+    let said = over.measure.budget.map(|budget| budget.said.to_string());
+    assert_eq!(said.as_deref(), Some("lua/widthwise.toml:33"));
+}
+
+#[test]
+fn an_axis_is_replaced_whole_and_the_others_stay() {
+    let mut typed = Request::default();
+    typed.say_axis("abi=i386", flag()).expect("no mistakes");
+    typed.measure.baseline = Some(Stated::new("i386/-O2".to_owned(), flag()));
+    let over = spec(WHOLE).overlay(typed).resolve(&facts()).expect("no mistakes");
+    let names: Vec<&str> = over.variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["i386/-O2", "i386/tuned"]);
+}
+
+#[test]
+fn excludes_and_variables_add_up() {
+    let mut typed = Request::default();
+    typed.say_exclude("abi=x86-64,flags=-O2 -Wl,-O1", Said::Flag("--exclude")).expect("no mistakes");
+    typed.say_variable("M=a=b", Said::Flag("--env")).expect("no mistakes");
+    let over = spec(WHOLE).overlay(typed);
+    assert_eq!(over.excludes.len(), 2);
+    let flags: Vec<&str> = over.excludes[1].value.values().map(|value| value.value.as_str()).collect();
+    assert_eq!(flags, ["x86-64", "-O2 -Wl,-O1"]);
+    let variables: Vec<(&str, &str)> =
+        over.run.environment.iter().map(|(name, stated)| (name.as_str(), stated.value.as_str())).collect();
+    assert_eq!(variables, [("K", "v"), ("L", "w"), ("M", "a=b")]);
+}
+
+#[test]
+fn options_with_commas_are_one_value_and_said_again_they_are_two() {
+    let mut typed = spec("[program]\nsource = \"tree.c\"\n");
+    typed.say_axis("flags=-O2 -Wl,-O1", flag()).expect("no mistakes");
+    typed.say_axis("flags=lto", flag()).expect("no mistakes");
+    typed.say_axis("abi=x32", flag()).expect("no mistakes");
+    let variants = typed.resolve(&facts()).expect("no mistakes").variants;
+    let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["x32/-O2 -Wl,-O1", "x32/lto"]);
+}
+
+#[test]
+fn an_axis_over_a_list_of_variants_is_refused_by_its_flag() {
+    let mut typed = Request::default();
+    typed.say_axis("abi=i386", flag()).expect("no mistakes");
+    let over = spec("[program]\nsource = \"tree.c\"\n[[variant]]\nabi = \"x32\"\n").overlay(typed);
+    assert_eq!(
+        over.resolve(&facts()).unwrap_err().to_string(),
+        "--axis: axis \"abi\" and a list of variants exclude each other; leave out [axes] or every [[variant]]"
+    );
+}
+
+#[test]
+fn the_kind_of_output_check_is_chosen_whole() {
+    let mut off = Request::default();
+    off.output.check = Some(Stated::new(Check::Off, Said::Flag("--no-check")));
+    let over = spec(WHOLE).overlay(off.clone());
+    assert!(over.output.files.is_empty() && over.output.filter.is_none());
+    assert!(over.output.allow_different.is_some());
+
+    let mut files = Request::default();
+    files.output.files = vec![Stated::new("out".into(), Said::Flag("--output-file"))];
+    let over = off.clone().overlay(files);
+    assert_eq!(over.output.check, None);
+    assert_eq!(over.output.files.len(), 1);
+
+    let mut filter = Request::default();
+    filter.output.filter = Some(Stated::new("sort".to_owned(), Said::Flag("--filter")));
+    assert_eq!(off.overlay(filter.clone()).output.check, None);
+    assert_eq!(spec(WHOLE).overlay(filter).output.files.len(), 1);
+}
+
+#[test]
+fn an_anchored_request_means_the_same_from_another_folder() {
+    let mut typed = spec("[program.binaries]\na = \"a64\"\nb = \"/b\"\n[run]\ninputs = [\"in\"]\n");
+    typed.run.stdin = Some(Stated::new("typed.txt".into(), Said::Flag("--stdin")));
+    let anchored = typed.anchored(Path::new("/specs/lua"), Path::new("/home/me"));
+    let files: Vec<_> = anchored.program.binaries.iter().map(|binary| binary.file.value.clone()).collect();
+    assert_eq!(files, ["/specs/lua/a64", "/b"].map(PathBuf::from));
+    assert_eq!(anchored.run.inputs[0].value, Path::new("/specs/lua/in"));
+    assert_eq!(anchored.run.stdin.as_ref().map(|path| path.value.clone()), Some("/home/me/typed.txt".into()));
+    let directory = anchored.run.directory.as_ref().map(|directory| directory.value.clone());
+    assert_eq!(directory, Some(Directory::Path("/specs/lua".into())));
+
+    let kept = spec(&spec_text(&anchored)).resolve(&facts()).expect("no mistakes");
+    assert_eq!(kept, anchored.resolve(&facts()).expect("no mistakes"));
+}
+
+#[test]
+fn a_source_is_anchored_where_it_was_said() {
+    let folder = "[program]\nsource = \"src\"\nbuild = \"make\"\nrun = \"./x\"\n[run]\ndirectory = \"out\"\n";
+    let anchored = spec(folder).anchored(Path::new("/specs"), Path::new("/home/me"));
+    let text = spec_text(&anchored);
+    assert!(
+        text.contains("source = \"/specs/src\"") && text.contains("directory = \"/specs/out\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn durations_and_names_of_the_overlaid_request_reach_the_experiment() {
+    let over = spec(WHOLE).overlay(Request::default());
+    let mut over = over;
+    over.measure.baseline = None;
+    assert_eq!(over.resolve(&facts()).expect("no mistakes").launch.timeout, Some(Duration::from_secs(60)));
+    assert_eq!(names(&WHOLE.replace("baseline = \"x32\"", "")), ["x86-64/-O2", "x86-64/tuned", "x32/-O2"]);
+}

@@ -1,0 +1,367 @@
+//! Every way in which a request can be one that cannot be carried out, with the very words of the error.
+
+mod asked;
+
+use std::path::PathBuf;
+
+use asked::{facts, resolved, spec};
+use widthwise_experiment::{Facts, ProgramSource, Request, Said, Stated};
+
+#[track_caller]
+fn refused(text: &str, message: &str) {
+    let error = resolved(text).expect_err("this request cannot be carried out");
+    assert_eq!(error.to_string(), message);
+}
+
+/// The same of a request for a single file.
+#[track_caller]
+fn refused_file(text: &str, message: &str) {
+    refused(&format!("[program]\nsource = \"tree.c\"\n{text}"), message);
+}
+
+#[test]
+fn a_request_for_nothing_says_what_there_could_be() {
+    refused("", "no program; name a source file, a folder, debian:PACKAGE, or finished binaries");
+}
+
+#[test]
+fn what_has_no_default_must_be_said() {
+    refused(
+        "[program]\nsource = \"lua-5.4\"\nrun = \"{build}/lua\"\n",
+        "lua/widthwise.toml:2: no build command; only a single .c, .cc, .cpp or .cxx file has one by default",
+    );
+    refused(
+        "[program]\nsource = \"debian:sqlite3\"\nrun = \"{build}/x\"\n",
+        "lua/widthwise.toml:2: no build command; only a single .c, .cc, .cpp or .cxx file has one by default",
+    );
+    refused(
+        "[program]\nsource = \"lua-5.4\"\nbuild = \"make\"\n",
+        "no run command; say how a run is started, such as \"{build}/prog input\"",
+    );
+    refused_file(
+        "run = \" \"\n",
+        "lua/widthwise.toml:3: no run command; say how a run is started, such as \"{build}/prog input\"",
+    );
+}
+
+#[test]
+fn a_run_command_must_be_words() {
+    refused_file(
+        "run = \"{build}/tree 'a\"\n",
+        "lua/widthwise.toml:3: the run command has a quotation mark without its partner",
+    );
+}
+
+#[test]
+fn finished_binaries_exclude_whatever_builds() {
+    let binaries = "[program.binaries]\nx86-64 = \"./a64\"\n";
+    refused(
+        &format!("[program]\nbuild = \"make -C {{build}}\"\n{binaries}"),
+        "lua/widthwise.toml:2: a build command and finished binaries exclude each other; leave out one of them",
+    );
+    refused(
+        &format!("[program]\nsource = \"a.c\"\n{binaries}"),
+        "lua/widthwise.toml:2: a source and finished binaries exclude each other; leave out one of them",
+    );
+    refused(
+        &format!("{binaries}[[variant]]\nabi = \"x32\"\n"),
+        "lua/widthwise.toml:3: a list of variants and finished binaries exclude each other; leave out one of them",
+    );
+    for axis in ["abi = \"x32\"", "compiler = \"gcc-12\"", "flags = \"-O3\""] {
+        let name = axis.split(' ').next().unwrap_or_default();
+        refused(
+            &format!("{binaries}[axes]\n{axis}\n"),
+            &format!(
+                "lua/widthwise.toml:4: axis \"{name}\" cannot vary over finished binaries; compare a source, or leave \
+                 it out"
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_placeholder_must_have_a_value_for_this_program() {
+    refused(
+        "[program]\nrun = \"{build}/x\"\n[program.binaries]\nx86-64 = \"./a64\"\n",
+        "lua/widthwise.toml:2: {build} means nothing here: finished binaries are not built; write {binary}",
+    );
+    refused_file(
+        "run = \"{binary} x\"\n",
+        "lua/widthwise.toml:3: {binary} means nothing here: there are no finished binaries; what was built lies in \
+         {build}",
+    );
+    refused_file(
+        "[run]\nsetup = \"touch {binary}\"\n",
+        "lua/widthwise.toml:4: {binary} means nothing here: there are no finished binaries; what was built lies in \
+         {build}",
+    );
+}
+
+#[test]
+fn placeholders_of_the_command_line_are_checked_too() {
+    let mut request = spec("[program]\nsource = \"tree.c\"\n");
+    request.program.run = Some(Stated::new("{bild}/tree".to_owned(), Said::Flag("--run")));
+    assert_eq!(
+        request.resolve(&facts()).unwrap_err().to_string(),
+        "--run: unknown placeholder {bild}; did you mean {build}? (for the text itself, write {{bild}})"
+    );
+    request.program.run = None;
+    request.program.build = Some(Stated::new("{binary}".to_owned(), Said::Flag("--build")));
+    assert!(request
+        .resolve(&facts())
+        .unwrap_err()
+        .to_string()
+        .starts_with("--build: {binary} means nothing in a build"));
+}
+
+#[test]
+fn an_empty_matrix_names_the_exclude() {
+    refused_file(
+        "[axes]\nabi = [\"x32\"]\n[[exclude]]\nabi = \"x32\"\n",
+        "lua/widthwise.toml:5: nothing is left to compare: every variant is excluded",
+    );
+}
+
+#[test]
+fn a_matrix_beyond_measure_is_counted_and_refused() {
+    let many: Vec<String> = (0..400).map(|n| format!("\"-DN={n}\"")).collect();
+    refused_file(
+        &format!("[axes]\nflags = [{}]\n", many.join(", ")),
+        "the axes make 1200 variants; 1000 is the most",
+    );
+    let list = "[[variant]]\n".repeat(1001);
+    refused_file(&list, "lua/widthwise.toml:1003: the axes make 1001 variants; 1000 is the most");
+}
+
+#[test]
+fn two_variants_cannot_have_one_name() {
+    refused_file(
+        "[[variant]]\nabi = \"i386\"\n[[variant]]\nabi = \"x32\"\nname = \"i386\"\n",
+        "lua/widthwise.toml:5: two variants are called \"i386\"; give one of them a name of its own",
+    );
+}
+
+#[test]
+fn a_variant_cannot_take_the_name_of_the_baselines_twin() {
+    refused_file(
+        "[[variant]]\nabi = \"x32\"\n[[variant]]\nname = \"x32 again\"\n",
+        "lua/widthwise.toml:6: a variant cannot be called \"x32 again\": that is the baseline's second name in the \
+         A/A pair",
+    );
+    refused(
+        "[program.binaries]\na = \"./a\"\n\"a again\" = \"./b\"\n",
+        "lua/widthwise.toml:3: a variant cannot be called \"a again\": that is the baseline's second name in the A/A \
+         pair",
+    );
+}
+
+#[test]
+fn a_variant_must_have_a_name_that_can_be_shown() {
+    refused_file("[[variant]]\nname = \"\"\n", "lua/widthwise.toml:4: variant \"\": it is empty");
+    refused_file(
+        "[[variant]]\nname = \"a\\nb\"\n",
+        "lua/widthwise.toml:4: variant \"a\\nb\": it has a control character, such as the end of a line",
+    );
+}
+
+#[test]
+fn a_program_must_have_a_name_that_can_be_a_folders() {
+    refused_file(
+        "name = \"a/b\"\n",
+        "lua/widthwise.toml:3: program \"a/b\": it becomes part of a folder's name and cannot contain \"/\"",
+    );
+    refused_file(
+        "name = \"..\"\n",
+        "lua/widthwise.toml:3: program \"..\": it cannot begin with \".\" or \"-\"",
+    );
+}
+
+#[test]
+fn a_list_and_a_matrix_exclude_each_other() {
+    refused_file(
+        "[axes]\nflags = [\"-O2\"]\n[[variant]]\nabi = \"x32\"\n",
+        "lua/widthwise.toml:4: axis \"flags\" and a list of variants exclude each other; leave out [axes] or every \
+         [[variant]]",
+    );
+}
+
+#[test]
+fn an_unknown_baseline_names_the_nearest_variant() {
+    refused_file(
+        "[measure]\nbaseline = \"x86_64\"\n",
+        "lua/widthwise.toml:4: unknown baseline \"x86_64\"; did you mean \"x86-64\"?",
+    );
+    refused_file(
+        "[measure]\nbaseline = \"arm64\"\n",
+        "lua/widthwise.toml:4: unknown baseline \"arm64\"; there is x86-64, x32, i386",
+    );
+}
+
+#[test]
+fn names_from_other_sections_must_be_there() {
+    let unknown = "unknown flag set \"tunde\"; did you mean \"tuned\"?; options themselves begin with \"-\"";
+    let sets = "[flags.tuned]\ncflags = \"-O3\"\n[env.small]\n";
+    refused_file(&format!("{sets}[axes]\nflags = \"tunde\"\n"), &format!("lua/widthwise.toml:7: {unknown}"));
+    refused_file(
+        &format!("{sets}[[exclude]]\nflags = \"tunde\"\n"),
+        &format!("lua/widthwise.toml:7: {unknown}"),
+    );
+    refused_file(
+        "[axes]\nflags = \"O2\"\n",
+        "lua/widthwise.toml:4: unknown flag set \"O2\"; there is lto, fast-math, native, pgo; options themselves begin \
+         with \"-\"",
+    );
+    refused_file(
+        &format!("{sets}[axes]\nenv = \"smal\"\n"),
+        "lua/widthwise.toml:7: unknown environment \"smal\"; did you mean \"small\"?",
+    );
+    refused_file(
+        "[[exclude]]\nenv = \"big\"\n",
+        "lua/widthwise.toml:4: unknown environment \"big\"; there is default",
+    );
+}
+
+#[test]
+fn a_compiler_must_be_on_this_machine() {
+    refused_file(
+        "[axes]\ncompiler = [\"gcc-12\", \"gcc-13\"]\n",
+        "lua/widthwise.toml:4: no compiler \"gcc-13\" on this machine; did you mean \"gcc-12\"?",
+    );
+    refused_file(
+        "[axes]\ncompiler = [\"tcc\"]\n",
+        "lua/widthwise.toml:4: no compiler \"tcc\" on this machine; there is gcc-12, clang-14",
+    );
+    for compiler in ["all", "gcc-12"] {
+        let request = spec(&format!("[program]\nsource = \"tree.c\"\n[axes]\ncompiler = \"{compiler}\"\n"));
+        assert_eq!(
+            request.resolve(&Facts::default()).unwrap_err().to_string(),
+            "lua/widthwise.toml:4: no compiler on this machine; apt-get install gcc g++"
+        );
+    }
+}
+
+#[test]
+fn the_ten_run_estimator_refuses_any_other_stopping_rule() {
+    let refused = |rule: &str, key: &str| {
+        refused_file(
+            &format!("[measure]\nestimator = \"ten-run-trim\"\n{rule}\n"),
+            &format!(
+                "lua/widthwise.toml:5: \"{key}\" and the estimator \"ten-run-trim\" exclude each other: it needs \
+                 exactly 10 rounds"
+            ),
+        );
+    };
+    refused("until = \"1%\"", "until");
+    refused("budget = \"5m\"", "budget");
+    refused("rounds = 9", "rounds");
+}
+
+#[test]
+fn stopping_rules_that_never_or_always_hold_are_refused() {
+    refused_file("[measure]\nrounds = 0\n", "lua/widthwise.toml:4: \"rounds\" must be at least 1, not 0");
+    refused_file(
+        "[measure]\nbudget = \"0s\"\n",
+        "lua/widthwise.toml:4: \"budget\" must be longer than nothing, not 0s",
+    );
+    refused_file(
+        "[run]\ntimeout = \"0s\"\n",
+        "lua/widthwise.toml:4: \"timeout\" must be longer than nothing, not 0s",
+    );
+    for (until, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
+        refused_file(
+            &format!("[measure]\nuntil = {until}\n"),
+            &format!(
+                "lua/widthwise.toml:4: \"until\" must be more than 0 % and less than 100 %, not {shown} %"
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_confidence_that_is_a_chance_of_error_is_refused() {
+    refused_file(
+        "[measure]\nconfidence = \"5%\"\n",
+        "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 5 %",
+    );
+    refused_file(
+        "[measure]\nconfidence = 1.0\n",
+        "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 100 %",
+    );
+}
+
+#[test]
+fn a_training_command_needs_a_build_that_trains() {
+    for guided in ["", "profile_guided = false\n"] {
+        refused_file(
+            &format!("[flags.x]\ntrain = \"{{build}}/tree 1\"\n{guided}"),
+            "lua/widthwise.toml:4: \"train\" is only used by a profile-guided set; add profile_guided = true",
+        );
+    }
+}
+
+#[test]
+fn a_check_that_is_off_has_nothing_to_filter_and_files_replace_stdout() {
+    refused_file(
+        "[output]\ncheck = \"off\"\nfilter = \"sort\"\n",
+        "lua/widthwise.toml:5: \"filter\" and check = \"off\" exclude each other; leave out one of them",
+    );
+    for check in ["off", "stdout"] {
+        refused_file(
+            &format!("[output]\ncheck = \"{check}\"\nfiles = [\"out\"]\n"),
+            &format!(
+                "lua/widthwise.toml:5: \"files\" and check = \"{check}\" exclude each other; leave out one of them"
+            ),
+        );
+    }
+}
+
+#[test]
+fn the_command_lines_mistakes_name_the_flag() {
+    let said = Said::Flag("--axis");
+    let mut request = Request::default();
+    let mut refused = |text: &str, message: &str| {
+        assert_eq!(
+            request.say_axis(text, said.clone()).unwrap_err().to_string(),
+            format!("--axis: {message}")
+        );
+    };
+    refused("alocator=glibc", "unknown axis \"alocator\"; did you mean \"allocator\"?");
+    refused("allocator=glibc,jemaloc", "unknown allocator \"jemaloc\"; did you mean \"jemalloc\"?");
+    refused("abi", "\"abi\" has no \"=\"; write it like allocator=glibc,jemalloc");
+    refused("thp=always,always", "thp \"always\" is named twice");
+    refused("env=", "a value of axis \"env\" is empty; name something or leave it out");
+
+    let said = Said::Flag("--exclude");
+    let mut refused = |text: &str, message: &str| {
+        let error = request.say_exclude(text, said.clone()).unwrap_err();
+        assert_eq!(error.to_string(), format!("--exclude: {message}"));
+    };
+    refused("abi=x23", "unknown ABI \"x23\"; did you mean \"x32\"?");
+    refused("abi=x32,abi=i386", "axis \"abi\" is named twice");
+
+    let said = Said::Flag("--binary");
+    let mut refused = |text: &str, message: &str| {
+        let error = request.say_binary(text, said.clone()).unwrap_err();
+        assert_eq!(error.to_string(), format!("--binary: {message}"));
+    };
+    refused("./a64", "\"./a64\" has no \"=\"; write it like x86-64=./a64");
+    refused("=./a64", "binary \"\": it is empty");
+    refused("x=", "the path of binary \"x\" is empty; name its file");
+
+    let error = request.say_variable("=1", Said::Flag("--env")).unwrap_err();
+    assert_eq!(error.to_string(), "--env: variable \"\": it is empty");
+    let error = request.measure.say_metric("cpuu", Said::Flag("--metric")).unwrap_err();
+    assert_eq!(error.to_string(), "--metric: unknown metric \"cpuu\"; did you mean \"cpu\"?");
+}
+
+#[test]
+fn a_late_mistake_of_the_command_line_names_the_flag() {
+    let mut request = Request::default();
+    let path = ProgramSource::Path(PathBuf::from("tree.c"));
+    request.program.source = Some(Stated::new(path, Said::Flag("SOURCE")));
+    request.measure.baseline = Some(Stated::new("x23".to_owned(), Said::Flag("--baseline")));
+    assert_eq!(
+        request.resolve(&facts()).unwrap_err().to_string(),
+        "--baseline: unknown baseline \"x23\"; did you mean \"x32\"?"
+    );
+}

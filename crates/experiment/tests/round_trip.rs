@@ -1,0 +1,295 @@
+//! A request that is written out and read again is the same request.
+
+mod asked;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use asked::{facts, spec};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option::of;
+use proptest::prelude::*;
+use widthwise_experiment::metric::METRICS;
+use widthwise_experiment::model::{Cpus, Directory, Estimator};
+use widthwise_experiment::request::{
+    Binary, Check, FlagSetRequest, MeasureRequest, OutputRequest, ProgramRequest, RunRequest, VariantRequest,
+};
+use widthwise_experiment::{placeholder, spec_text, Axis, ProgramSource, Request, Said, Stated};
+
+fn stated<T>(value: T) -> Stated<T> {
+    Stated::new(value, Said::Flag("--flag"))
+}
+
+fn said<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Option<Stated<T>>> {
+    of(value.prop_map(stated))
+}
+
+fn said_list<T: std::fmt::Debug>(
+    values: impl Strategy<Value = Vec<T>>,
+) -> impl Strategy<Value = Vec<Stated<T>>> {
+    values.prop_map(|values| values.into_iter().map(stated).collect())
+}
+
+/// Text with everything that quoting can trip over.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-z ]{1,5}",
+        Just("\"".to_owned()),
+        Just("'".to_owned()),
+        Just("'''".to_owned()),
+        Just("\"\"\"".to_owned()),
+        Just("\\".to_owned()),
+        Just("\n".to_owned()),
+        Just("\r\n".to_owned()),
+        Just("\t".to_owned()),
+        Just("\u{7f}\u{1}\u{85}".to_owned()),
+        Just("é\u{2028}🦀".to_owned()),
+        Just("{build}${X}{{a}}#=[]".to_owned()),
+    ];
+    vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+fn command() -> impl Strategy<Value = String> {
+    (text(), prop_oneof![Just(""), Just("{build}/x")])
+        .prop_map(|(text, head)| head.to_owned() + &placeholder::literal(&text))
+}
+
+/// A name that may be given to something; some of them need quoting as keys.
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z][a-z0-9-]{0,6}", "[a-z][a-z .\"'\\\\é/]{0,5}[a-z\"]"]
+        .prop_filter("built in", |name| !["lto", "native", "pgo", "default"].contains(&name.as_str()))
+}
+
+fn path() -> impl Strategy<Value = PathBuf> {
+    text()
+        .prop_filter("a path has a name, and two have none", |text| {
+            !text.is_empty() && !["here", "fresh"].contains(&text.as_str()) && !text.starts_with("debian:")
+        })
+        .prop_map(PathBuf::from)
+}
+
+fn paths() -> impl Strategy<Value = Vec<Stated<PathBuf>>> {
+    said_list(btree_set(path(), 0..3).prop_map(|paths| paths.into_iter().collect()))
+}
+
+fn duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![any::<u64>().prop_map(Duration::from_nanos), (0..100_000_u64).prop_map(Duration::from_secs)]
+}
+
+fn fraction() -> impl Strategy<Value = f64> {
+    prop_oneof![(0..=100_u32).prop_map(|percent| f64::from(percent) / 100.0), 0.0..1e300]
+}
+
+fn axis_value(axis: Axis) -> BoxedStrategy<String> {
+    let few =
+        |values: &'static [&'static str]| proptest::sample::select(values).prop_map(str::to_owned).boxed();
+    match axis {
+        Axis::Abi => few(&["x86-64", "x32", "i386"]),
+        Axis::Compiler => few(&["gcc-12", "clang-14", "gcc-13"]),
+        Axis::Flags => few(&["-O2", "-O3 -DX=\"a b\"", "lto", "own"]),
+        Axis::Allocator => few(&["glibc", "jemalloc", "mimalloc", "tcmalloc"]),
+        Axis::Thp => few(&["system", "always", "madvise", "never"]),
+        Axis::Env => few(&["default", "tuned"]),
+    }
+}
+
+fn axes() -> impl Strategy<Value = BTreeMap<Axis, Vec<Stated<String>>>> {
+    let column = |axis| btree_set(axis_value(axis), 0..3).prop_map(move |values| (axis, values));
+    let columns = Axis::ALL.map(column);
+    (columns, any::<bool>()).prop_map(|(columns, every)| {
+        columns
+            .into_iter()
+            .filter(|(_, values)| !values.is_empty())
+            .map(|(axis, values)| match axis {
+                Axis::Compiler if every => (axis, vec![stated("all".to_owned())]),
+                _ => (axis, values.into_iter().map(stated).collect()),
+            })
+            .collect()
+    })
+}
+
+fn point() -> impl Strategy<Value = BTreeMap<Axis, Stated<String>>> {
+    let coordinate =
+        |axis| of(axis_value(axis)).prop_map(move |value| value.map(|value| (axis, stated(value))));
+    Axis::ALL.map(coordinate).prop_map(|coordinates| coordinates.into_iter().flatten().collect())
+}
+
+fn program() -> impl Strategy<Value = ProgramRequest> {
+    let debian = ("[a-z][a-z0-9.+-]{1,6}", of("[0-9][A-Za-z0-9.+~:-]{0,6}"))
+        .prop_map(|(package, version)| ProgramSource::Debian { package, version });
+    let source = prop_oneof![path().prop_map(ProgramSource::Path), debian];
+    let binaries = btree_map(name(), path(), 0..3).prop_map(|files| {
+        files.into_iter().map(|(name, file)| Binary { name: stated(name), file: stated(file) }).collect()
+    });
+    (said(text()), said(source), said(command()), said(command()), said(vec(text(), 0..3)), binaries)
+        .prop_map(|(name, source, build, run, arguments, binaries)| ProgramRequest {
+            name,
+            source,
+            build,
+            run,
+            arguments,
+            binaries,
+        })
+}
+
+fn flag_set() -> impl Strategy<Value = FlagSetRequest> {
+    (said(text()), said(text()), said(text()), said(any::<bool>()), said(command())).prop_map(
+        |(cflags, cxxflags, ldflags, profile_guided, train)| FlagSetRequest {
+            cflags,
+            cxxflags,
+            ldflags,
+            profile_guided,
+            train,
+        },
+    )
+}
+
+fn variables() -> impl Strategy<Value = BTreeMap<String, Stated<String>>> {
+    btree_map(prop_oneof!["[A-Z_]{1,6}", "[a-z.é]{1,4}"], text().prop_map(stated), 0..3)
+}
+
+fn run() -> impl Strategy<Value = RunRequest> {
+    let directory =
+        prop_oneof![Just(Directory::Here), Just(Directory::Fresh), path().prop_map(Directory::Path)];
+    let list =
+        btree_set(0..8192_u32, 1..4).prop_map(|cpus: BTreeSet<u32>| Cpus::List(cpus.into_iter().collect()));
+    let cpus = prop_oneof![Just(Cpus::Auto), Just(Cpus::Any), list];
+    let places = (said(path()), said(directory), paths(), variables());
+    let around = (said(command()), said(command()), said(duration()));
+    (places, around, said(0..256_i32), said(cpus), said(any::<bool>())).prop_map(
+        |((stdin, directory, inputs, environment), (setup, teardown, timeout), exit_status, cpus, fixed)| {
+            RunRequest {
+                stdin,
+                directory,
+                inputs,
+                environment,
+                setup,
+                teardown,
+                timeout,
+                exit_status,
+                cpus,
+                fixed_addresses: fixed,
+            }
+        },
+    )
+}
+
+fn measure() -> impl Strategy<Value = MeasureRequest> {
+    let metrics = btree_set(0..METRICS.len() + 2, 0..4);
+    let stopping = (said(any::<u32>()), said(fraction()), said(duration()));
+    let judging = (said(fraction()), said(proptest::sample::select(&Estimator::ALL[..])));
+    (metrics, stopping, said(any::<u32>()), judging, said(any::<u64>()), said(text())).prop_map(
+        |(metrics, (rounds, until, budget), warmup, (confidence, estimator), seed, baseline)| {
+            let mut measure = MeasureRequest {
+                rounds,
+                until,
+                budget,
+                warmup,
+                confidence,
+                estimator,
+                seed,
+                baseline,
+                ..MeasureRequest::default()
+            };
+            for number in metrics {
+                let word = match number.checked_sub(2) {
+                    Some(metric) => METRICS[metric].name,
+                    None => ["all", "default"][number],
+                };
+                // "all" stands alone: whatever would stand beside it is refused, and left out.
+                let _ = measure.say_metric(word, Said::Flag("--metric"));
+            }
+            measure
+        },
+    )
+}
+
+fn output() -> impl Strategy<Value = OutputRequest> {
+    (said(proptest::sample::select(&Check::ALL[..])), paths(), said(text()), said(any::<bool>())).prop_map(
+        |(check, files, filter, allow_different)| OutputRequest { check, files, filter, allow_different },
+    )
+}
+
+prop_compose! {
+    fn request()(
+        program in program(),
+        axes in axes(),
+        flag_sets in btree_map(name(), flag_set().prop_map(stated), 0..3),
+        env_sets in btree_map(name(), variables().prop_map(stated), 0..3),
+        excludes in said_list(vec(point().prop_filter("names an axis", |point| !point.is_empty()), 0..3)),
+        variants in said_list(vec((said(text()), point()), 0..3).prop_map(|variants| {
+            variants.into_iter().map(|(name, point)| VariantRequest { name, point }).collect()
+        })),
+        run in run(),
+        measure in measure(),
+        output in output(),
+    ) -> Request {
+        Request { program, axes, flag_sets, env_sets, excludes, variants, run, measure, output }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn a_request_that_is_written_and_read_is_the_same(request in request()) {
+        let text = spec_text(&request);
+        let again = widthwise_experiment::spec::parse(&text, "kept.toml");
+        prop_assert_eq!(again.as_ref(), Ok(&request), "{}", text);
+    }
+
+    #[test]
+    fn whatever_was_asked_is_resolved_or_refused(request in request()) {
+        if let Ok(experiment) = request.resolve(&facts()) {
+            prop_assert!(experiment.variants.iter().any(|variant| variant.name == experiment.baseline));
+            prop_assert!(!experiment.metrics.is_empty());
+            prop_assert!(experiment.stopping != Default::default(), "a campaign that never ends");
+        }
+    }
+}
+
+#[test]
+fn a_written_request_reads_as_a_person_would_have_written_it() {
+    let text = r#"[program]
+name = "lua"
+source = "debian:lua5.4"
+build = '''
+make -C src posix
+make install
+'''
+run = "{build}/lua \"a b\""
+arguments = ["1"]
+
+[axes]
+abi = ["x86-64", "x32"]
+flags = ["-O2", "tuned build"]
+
+[flags."tuned build"]
+cflags = "-O3"
+profile_guided = true
+
+[env.tuned]
+MALLOC_ARENA_MAX = "1"
+
+[[exclude]]
+abi = "x32"
+compiler = "clang-14"
+
+[run]
+directory = "fresh"
+inputs = ["bench.lua"]
+environment = { K = "v" }
+timeout = "1m30s"
+cpus = "0,2,3"
+
+[measure]
+metrics = ["default", "instructions"]
+until = "0.5%"
+warmup = 2
+
+[output]
+check = "off"
+"#;
+    assert_eq!(spec_text(&spec(text)), text);
+}

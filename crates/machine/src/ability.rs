@@ -1,0 +1,542 @@
+//! What builds and what starts here, found out by doing it: a small program for every ABI, compiler and language.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::abi::{Abi, ABIS};
+use crate::compiler::{Compiler, Family};
+use crate::elf;
+use crate::kernel;
+use crate::lack::{answer, Lack};
+use crate::package::Packages;
+use crate::process;
+
+/// A compiler that takes longer than this for ten lines is not going to end.
+const COMPILE_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(10);
+
+/// The languages that are probed apart: g++ is often missing where gcc is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Language {
+    /// C.
+    #[serde(rename = "c")]
+    C,
+    /// C++, with exceptions and the standard library.
+    #[serde(rename = "c++")]
+    Cxx,
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Language::C => "C",
+            Language::Cxx => "C++",
+        })
+    }
+}
+
+/// Whether one compiler makes programs for one ABI in one language, and whether they start here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ability {
+    /// The ABI's name.
+    pub abi: String,
+    /// The compiler's name.
+    pub compiler: String,
+    /// The language.
+    pub language: Language,
+    /// Compiled and linked, to a file of that ABI.
+    #[serde(with = "answer")]
+    pub builds: Result<(), Lack>,
+    /// Started, and gave the right answer.
+    #[serde(with = "answer")]
+    pub runs: Result<(), Lack>,
+}
+
+/// A way of building that needs more than the compiler itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Technique {
+    /// Link-time optimisation, `-flto`.
+    Lto,
+    /// Profile-guided optimisation, `-fprofile-generate`.
+    Pgo,
+}
+
+impl Technique {
+    /// The compiler option.
+    pub fn option(self) -> &'static str {
+        match self {
+            Technique::Lto => "-flto",
+            Technique::Pgo => "-fprofile-generate",
+        }
+    }
+}
+
+impl fmt::Display for Technique {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Technique::Lto => "LTO",
+            Technique::Pgo => "PGO",
+        })
+    }
+}
+
+/// Whether one compiler can use a technique for one ABI.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TechniqueAbility {
+    /// The ABI's name.
+    pub abi: String,
+    /// The compiler's name.
+    pub compiler: String,
+    /// The technique.
+    pub technique: Technique,
+    /// Compiled and linked with it.
+    #[serde(with = "answer")]
+    pub builds: Result<(), Lack>,
+}
+
+// <errno.h> reaches the kernel's asm/ headers, which is what a half-installed second ABI lacks first.
+const C_SOURCE: &str = r#"#include <errno.h>
+#include <stdio.h>
+int main(void) {
+    errno = 0;
+    printf("%d %d\n", (int)sizeof(void *), (int)sizeof(long));
+    return errno;
+}
+"#;
+
+// An exception crosses the C++ library, its unwinder and libgcc: what a half-installed g++ gets wrong.
+const CXX_SOURCE: &str = r#"#include <cstdio>
+#include <stdexcept>
+#include <vector>
+int main() {
+    std::vector<int> numbers(3);
+    try {
+        numbers.at(5) = 1;
+    } catch (const std::out_of_range &) {
+        std::printf("%d %d\n", (int)sizeof(void *), (int)sizeof(long));
+        return 0;
+    }
+    return 1;
+}
+"#;
+
+/// Tries every ABI with every compiler in both languages, several at a time.
+pub fn probe(compilers: &[Compiler]) -> Vec<Ability> {
+    match tempfile::Builder::new().prefix("widthwise-doctor-").tempdir() {
+        Ok(folder) => probe_in(folder.path(), compilers, &Packages::here()),
+        Err(error) => {
+            let lack = Lack::mended(
+                format!("no folder for the trial programs: {error}"),
+                "export TMPDIR=<a folder that can be written>",
+            );
+            let cannot =
+                |(abi, compiler, language)| outcome(abi, compiler, language, Err(lack.clone()), None);
+            trials(compilers).into_iter().map(cannot).collect()
+        }
+    }
+}
+
+/// As [`probe`], leaving the programs in `folder`, where [`program`] finds them.
+pub fn probe_in(folder: &Path, compilers: &[Compiler], packages: &Packages) -> Vec<Ability> {
+    let sources = [("trial.c", C_SOURCE), ("trial.cc", CXX_SOURCE)];
+    let written: std::io::Result<()> =
+        sources.iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text));
+    side_by_side(trials(compilers), |&(abi, compiler, language)| {
+        let builds = match &written {
+            Ok(()) => build(folder, abi, compiler, language, packages),
+            Err(error) => Err(Lack::lasting(format!("the trial program could not be written: {error}"))),
+        };
+        let runs = builds.as_ref().ok().map(|file| start(file, abi, packages));
+        outcome(abi, compiler, language, builds.map(|_| ()), runs)
+    })
+}
+
+/// Where [`probe_in`] leaves a program.
+pub fn program(folder: &Path, abi: &str, compiler: &str, language: Language) -> PathBuf {
+    let kind = match language {
+        Language::C => "c",
+        Language::Cxx => "cxx",
+    };
+    folder.join(format!("trial-{abi}-{compiler}-{kind}"))
+}
+
+/// Tries each technique with every pair of ABI and compiler that builds C.
+pub fn probe_techniques(abilities: &[Ability], compilers: &[Compiler]) -> Vec<TechniqueAbility> {
+    let Ok(folder) = tempfile::Builder::new().prefix("widthwise-doctor-").tempdir() else {
+        return Vec::new();
+    };
+    let packages = Packages::here();
+    if std::fs::write(folder.path().join("trial.c"), C_SOURCE).is_err() {
+        return Vec::new();
+    }
+    let works = |abi: Abi, compiler: &Compiler| {
+        abilities.iter().any(|ability| {
+            ability.abi == abi.name
+                && ability.compiler == compiler.name
+                && ability.language == Language::C
+                && ability.builds.is_ok()
+        })
+    };
+    let trials: Vec<(Abi, &Compiler, Technique)> = compilers
+        .iter()
+        .flat_map(|compiler| ABIS.iter().map(move |abi| (abi, compiler)))
+        .filter(|(abi, compiler)| works(abi, compiler))
+        .flat_map(|(abi, compiler)| [Technique::Lto, Technique::Pgo].map(|t| (abi, compiler, t)))
+        .collect();
+    side_by_side(trials, |&(abi, compiler, technique)| {
+        let output = format!("trial-{}-{}-{technique}", abi.name, compiler.name);
+        let mut command = Command::new(&compiler.cc);
+        command.current_dir(folder.path()).args(abi.options());
+        command.args(["-O2", technique.option(), "trial.c", "-o", &output]);
+        let builds = match process::run(&mut command, COMPILE_LIMIT) {
+            Ok(said) if said.status.success() => Ok(()),
+            Ok(said) => Err(technique_lack(abi, compiler, technique, &said.stderr, &packages)),
+            Err(error) => Err(Lack::lasting(format!("{}: {error}", compiler.cc.display()))),
+        };
+        TechniqueAbility { abi: abi.name.into(), compiler: compiler.name.clone(), technique, builds }
+    })
+}
+
+/// Why a compiler cannot use a technique. gcc brings all it needs; Debian splits clang's parts off.
+fn technique_lack(
+    abi: Abi,
+    compiler: &Compiler,
+    technique: Technique,
+    stderr: &str,
+    packages: &Packages,
+) -> Lack {
+    let major = compiler.major();
+    let reason = first_error(stderr);
+    match (compiler.family, technique, abi.package_suffix) {
+        (Family::Clang, Technique::Lto, _) => {
+            Lack { reason, mend: packages.install(&[format!("llvm-{major}-linker-tools")]) }
+        }
+        (Family::Clang, Technique::Pgo, None) => {
+            Lack::lasting(format!("LLVM's profiling library is not built for {}", abi.name))
+        }
+        (Family::Clang, Technique::Pgo, Some(suffix)) => {
+            // Debian 12's amd64 package holds the i386 library too; later ones leave it to the i386 package.
+            let native = format!("libclang-rt-{major}-dev");
+            let mend = packages.install(&[&native]);
+            Lack { reason, mend: mend.or_else(|| packages.install(&[format!("{native}{suffix}")])) }
+        }
+        (Family::Gcc, ..) => Lack::lasting(reason),
+    }
+}
+
+fn trials(compilers: &[Compiler]) -> Vec<(Abi, &Compiler, Language)> {
+    let languages = [Language::C, Language::Cxx];
+    ABIS.iter()
+        .flat_map(|abi| compilers.iter().map(move |compiler| (abi, compiler)))
+        .flat_map(|(abi, compiler)| languages.map(|language| (abi, compiler, language)))
+        .collect()
+}
+
+fn outcome(
+    abi: Abi,
+    compiler: &Compiler,
+    language: Language,
+    builds: Result<(), Lack>,
+    runs: Option<Result<(), Lack>>,
+) -> Ability {
+    Ability {
+        abi: abi.name.to_string(),
+        compiler: compiler.name.clone(),
+        language,
+        builds,
+        runs: runs.unwrap_or_else(|| Err(Lack::lasting("there is no program to start: it does not build"))),
+    }
+}
+
+/// Does every piece of work, as many at a time as there are CPUs, and keeps the order. A compiler spends about 0.1 s
+/// on each, and a machine with four compilers has 24.
+fn side_by_side<T: Sync, R: Send>(work: Vec<T>, each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(work.len()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(piece) = work.get(number) else { break };
+                let result = each(piece);
+                done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((number, result));
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Builds the trial program; the file, or why there is none.
+fn build(
+    folder: &Path,
+    abi: Abi,
+    compiler: &Compiler,
+    language: Language,
+    packages: &Packages,
+) -> Result<PathBuf, Lack> {
+    let mend = || packages.install(&abi.packages(gcc_major(compiler), language == Language::Cxx));
+    let (driver, source) = match language {
+        Language::C => (&compiler.cc, "trial.c"),
+        Language::Cxx => match &compiler.cxx {
+            Some(cxx) => (cxx, "trial.cc"),
+            None => {
+                let reason = format!("{} {} is not here", compiler.family.cxx(), compiler.version);
+                let cxx_alone = match compiler.family {
+                    Family::Gcc => packages.install(&[format!("g++-{}", compiler.major())]),
+                    Family::Clang => packages.install(&[format!("clang-{}", compiler.major())]),
+                };
+                return Err(Lack { reason, mend: cxx_alone });
+            }
+        },
+    };
+    let file = program(folder, abi.name, &compiler.name, language);
+    let mut command = Command::new(driver);
+    // Relative names keep the folder out of the compiler's messages.
+    command.current_dir(folder).args(abi.options()).arg(source).arg("-o").arg(&file);
+    let said = process::run(&mut command, COMPILE_LIMIT)
+        .map_err(|error| Lack::lasting(format!("{}: {error}", driver.display())))?;
+    if !said.status.success() {
+        return Err(Lack { reason: first_error(&said.stderr), mend: mend() });
+    }
+    match elf::read(&file) {
+        Ok(facts) if facts.abi() == Some(abi) => Ok(file),
+        Ok(facts) => Err(Lack::lasting(format!(
+            "{} takes {} and makes a file of another ABI ({})",
+            driver.display(),
+            abi.option,
+            facts.abi().map_or("an unknown one", |other| other.name)
+        ))),
+        Err(error) => Err(Lack::lasting(error.to_string())),
+    }
+}
+
+/// Starts the trial program and looks at its answer.
+fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Lack> {
+    match process::run(&mut Command::new(file), RUN_LIMIT) {
+        Ok(said) => judge(abi, said.status, &said.stdout, &said.stderr, packages),
+        Err(error) => Err(match error.raw_os_error() {
+            Some(errno) => not_started(abi, errno, packages),
+            None => Lack::lasting(error.to_string()),
+        }),
+    }
+}
+
+/// Why a program of an ABI did not start, from the error number of `execve(2)`.
+pub fn not_started(abi: Abi, errno: i32, packages: &Packages) -> Lack {
+    let kernel_has_it = if errno == libc::ENOEXEC { kernel::has_any(abi.kernel_options) } else { None };
+    abi.not_started(errno, kernel_has_it, packages)
+}
+
+/// What the end of the trial program means.
+fn judge(abi: Abi, status: ExitStatus, stdout: &str, stderr: &str, packages: &Packages) -> Result<(), Lack> {
+    let right = format!("{} {}", abi.word, abi.word);
+    if status.success() && stdout.trim() == right {
+        return Ok(());
+    }
+    if let Some(signal) = status.signal() {
+        return Err(Lack::lasting(match signal {
+            libc::SIGSYS => {
+                "killed by SIGSYS at its first system call: a seccomp filter (a container's?) forbids \
+                             this ABI's calls"
+                    .to_string()
+            }
+            libc::SIGSEGV => {
+                "killed by SIGSEGV: the kernel loads the program, and does not know its system calls"
+                    .to_string()
+            }
+            other => format!("killed by signal {other}"),
+        }));
+    }
+    // ld.so: "error while loading shared libraries: libstdc++.so.6: cannot open shared object file: …".
+    if let Some(line) = stderr.lines().find(|line| line.contains("error while loading shared libraries")) {
+        let reason = line.split_once("error while loading shared libraries: ").map_or(line, |(_, rest)| rest);
+        return Err(Lack { reason: reason.to_string(), mend: packages.install(&[abi.libc, abi.libstdcxx]) });
+    }
+    Err(Lack::lasting(match status.code() {
+        Some(0) => format!("answered {:?} instead of {right:?}", stdout.trim()),
+        Some(code) => format!("ended with status {code}"),
+        None => "ended in an unknown way".to_string(),
+    }))
+}
+
+/// The line of a compiler's or a linker's message that says what is wrong.
+fn first_error(stderr: &str) -> String {
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let says_it = |line: &&str| {
+        ["error:", "cannot find", "error loading", "unrecognized"].iter().any(|word| line.contains(word))
+    };
+    lines().find(says_it).or_else(|| lines().next()).unwrap_or("failed without a word").to_string()
+}
+
+/// The major version of gcc whose libraries a compiler links: clang takes the newest it finds.
+fn gcc_major(compiler: &Compiler) -> u32 {
+    match compiler.family {
+        Family::Gcc => compiler.major(),
+        Family::Clang => newest_gcc_libraries(Path::new("/usr/lib/gcc/x86_64-linux-gnu"))
+            .or_else(|| newest_gcc_libraries(Path::new("/usr/lib/gcc/x86_64-redhat-linux")))
+            .unwrap_or(12),
+    }
+}
+
+fn newest_gcc_libraries(folder: &Path) -> Option<u32> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.split('.').next()?.parse().ok()).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{abi, compiler};
+
+    fn debian() -> (tempfile::TempDir, Packages) {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("var/lib/dpkg/info")).unwrap();
+        let packages = Packages::at(root.path());
+        (root, packages)
+    }
+
+    #[test]
+    fn the_line_that_says_what_is_wrong_is_found_among_the_others() {
+        let headers = "In file included from /usr/include/errno.h:28,\n                 from trial.c:1:\n\
+                       /usr/include/linux/errno.h:1:10: fatal error: asm/errno.h: No such file or directory\n";
+        assert!(first_error(headers).ends_with("fatal error: asm/errno.h: No such file or directory"));
+        let linker = "/usr/bin/ld: skipping incompatible /usr/lib/gcc/libgcc.a when searching for -lgcc\n\
+                      /usr/bin/ld: cannot find -lgcc: No such file or directory\n\
+                      collect2: error: ld returned 1 exit status\n";
+        assert_eq!(first_error(linker), "/usr/bin/ld: cannot find -lgcc: No such file or directory");
+        assert_eq!(first_error(""), "failed without a word");
+    }
+
+    #[test]
+    fn how_a_program_ended_is_told_in_words() {
+        let (_root, packages) = debian();
+        let x32 = abi::find("x32").unwrap();
+        let ended = |raw, stdout: &str, stderr: &str| {
+            judge(x32, ExitStatus::from_raw(raw), stdout, stderr, &packages)
+        };
+        assert_eq!(ended(0, "4 4\n", ""), Ok(()));
+        assert_eq!(ended(0, "8 8\n", "").unwrap_err().reason, "answered \"8 8\" instead of \"4 4\"");
+        assert!(ended(libc::SIGSYS, "", "").unwrap_err().reason.contains("seccomp"));
+        assert!(ended(libc::SIGSEGV, "", "").unwrap_err().reason.contains("SIGSEGV"));
+        let library = ended(
+            127 << 8,
+            "",
+            "./trial: error while loading shared libraries: libstdc++.so.6: cannot open shared object file\n",
+        )
+        .unwrap_err();
+        assert_eq!(library.reason, "libstdc++.so.6: cannot open shared object file");
+        assert_eq!(library.mend.as_deref(), Some("apt-get install libc6-x32 libx32stdc++6"));
+    }
+
+    #[test]
+    fn clangs_split_off_parts_are_named_and_what_nobody_builds_is_not() {
+        let (root, packages) = debian();
+        let mut clang = scripted(root.path(), "");
+        clang.family = Family::Clang;
+        clang.version = "14.0.6".into();
+        let lack = |abi, technique| {
+            technique_lack(abi::find(abi).unwrap(), &clang, technique, "ld: cannot find x", &packages)
+        };
+        let mend = |abi, technique| lack(abi, technique).mend.unwrap_or_default();
+        assert_eq!(mend("x86-64", Technique::Lto), "apt-get install llvm-14-linker-tools");
+        assert_eq!(mend("i386", Technique::Pgo), "apt-get install libclang-rt-14-dev");
+        assert_eq!(lack("x32", Technique::Pgo).mend, None);
+        let list = root.path().join("var/lib/dpkg/info/libclang-rt-14-dev.list");
+        std::fs::write(list, "").unwrap();
+        assert!(mend("i386", Technique::Pgo).ends_with("apt-get install libclang-rt-14-dev:i386"));
+    }
+
+    #[test]
+    fn pieces_of_work_keep_their_order() {
+        let squares = side_by_side((0..100u64).collect(), |n| n * n);
+        assert_eq!(squares, (0..100u64).map(|n| n * n).collect::<Vec<_>>());
+        assert_eq!(side_by_side(Vec::<u8>::new(), |n| *n), Vec::<u8>::new());
+    }
+
+    /// A compiler that is a script.
+    fn scripted(folder: &Path, script: &str) -> Compiler {
+        use std::os::unix::fs::PermissionsExt;
+        let cc = folder.join("gcc-12");
+        std::fs::write(&cc, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&cc, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Compiler {
+            name: "gcc-12".into(),
+            family: Family::Gcc,
+            version: "12.2.0".into(),
+            banner: "gcc-12 (Debian) 12.2.0".into(),
+            cc,
+            cxx: None,
+            ar: "ar".into(),
+            ranlib: "ranlib".into(),
+            nm: "nm".into(),
+            profdata: None,
+            default: true,
+        }
+    }
+
+    fn of<'a>(abilities: &'a [Ability], abi: &str, language: Language) -> &'a Ability {
+        abilities.iter().find(|a| a.abi == abi && a.language == language).unwrap()
+    }
+
+    #[test]
+    fn a_compiler_without_a_second_abi_is_mended_by_the_packages_of_its_own_version() {
+        let (_root, packages) = debian();
+        let folder = tempfile::tempdir().unwrap();
+        let script = "echo \"trial.c:1:10: fatal error: bits/libc-header-start.h: No such file\" >&2; exit 1";
+        let abilities = probe_in(folder.path(), &[scripted(folder.path(), script)], &packages);
+        let c = of(&abilities, "i386", Language::C);
+        let lack = c.builds.clone().unwrap_err();
+        assert_eq!(lack.reason, "trial.c:1:10: fatal error: bits/libc-header-start.h: No such file");
+        assert_eq!(lack.mend.as_deref(), Some("apt-get install gcc-12-multilib libc6-dev-i386"));
+        assert!(c.runs.is_err());
+        let cxx = of(&abilities, "i386", Language::Cxx).builds.clone().unwrap_err();
+        assert_eq!(cxx.reason, "g++ 12.2.0 is not here");
+        assert_eq!(cxx.mend.as_deref(), Some("apt-get install g++-12"));
+    }
+
+    #[test]
+    fn a_compiler_that_ignores_the_abi_is_found_out() {
+        let (_root, packages) = debian();
+        let folder = tempfile::tempdir().unwrap();
+        // Whatever is asked for, it "makes" a copy of a program of this machine's own ABI. (Not of this test's: what is
+        // made is started, and would test itself for ever.)
+        let script = "while [ \"$1\" != -o ]; do shift; done; cp /bin/true \"$2\"";
+        let abilities = probe_in(folder.path(), &[scripted(folder.path(), script)], &packages);
+        let lack = of(&abilities, "x32", Language::C).builds.clone().unwrap_err();
+        assert!(
+            lack.reason.contains("takes -mx32 and makes a file of another ABI (x86-64)"),
+            "{}",
+            lack.reason
+        );
+    }
+
+    #[test]
+    fn the_machines_own_abi_is_built_and_started() {
+        let compilers = compiler::discover();
+        let Some(own) = compiler::default(&compilers).filter(|_| cfg!(target_arch = "x86_64")) else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let abilities = probe_in(folder.path(), std::slice::from_ref(own), &Packages::here());
+        let ability = of(&abilities, "x86-64", Language::C);
+        assert_eq!((&ability.builds, &ability.runs), (&Ok(()), &Ok(())));
+        assert!(program(folder.path(), "x86-64", &own.name, Language::C).exists());
+        // Each of the others is either done, or lacks something that is named.
+        for other in &abilities {
+            for lack in [&other.builds, &other.runs].into_iter().filter_map(|r| r.as_ref().err()) {
+                assert!(!lack.reason.is_empty());
+            }
+        }
+    }
+}

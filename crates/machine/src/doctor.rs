@@ -1,0 +1,304 @@
+//! The diagnosis: everything this machine can do, what it cannot, and what mends that.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::abi::{Abi, ABIS};
+use crate::ability::{self, Ability, Language, TechniqueAbility};
+use crate::allocator::{self, Allocator, ALLOCATORS};
+use crate::cgroup::{self, Cgroup};
+use crate::compiler;
+use crate::counters::{self, Counter};
+use crate::lack::Lack;
+use crate::noise::{self, Noise, NoiseReader};
+use crate::package::Packages;
+use crate::qemu::{self, Qemu};
+use crate::record::MachineRecord;
+use crate::topology::{choose_core, Source};
+use crate::valgrind::{self, Valgrind};
+
+/// The version of the JSON below. It grows when a field changes its meaning or goes, not when one comes.
+pub const SCHEMA: u32 = 1;
+
+/// How long the machine is watched for noise.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Everything `widthwise doctor` says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// What the machine is, and how it is set.
+    pub machine: MachineRecord,
+    /// What builds and starts: one entry for each ABI, compiler and language.
+    pub abilities: Vec<Ability>,
+    /// Which compilers can use link-time and profile-guided optimisation, for which ABI.
+    pub techniques: Vec<TechniqueAbility>,
+    /// Allocators, for each ABI.
+    pub allocators: Vec<Allocator>,
+    /// Events that can be counted.
+    pub counters: Vec<Counter>,
+    /// Simulated counters.
+    pub valgrind: Valgrind,
+    /// Other kernels.
+    pub qemu: Qemu,
+    /// Control groups.
+    pub cgroup: Cgroup,
+    /// What the machine did for a second while nothing was asked of it.
+    pub noise: Noise,
+    /// The CPU a campaign would measure on now.
+    pub measured_cpu: Option<u32>,
+    /// The smallest difference this machine can tell from none, from an A/A test; absent if none was made.
+    pub noise_floor: Option<NoiseFloor>,
+    /// Everything that is missing, with its mend.
+    pub missing: Vec<Missing>,
+}
+
+/// The result of an A/A test: one program measured under two names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// The metric's name.
+    pub metric: String,
+    /// The half-width of the interval, as a share: 0.009 for 0.9 %.
+    pub share: f64,
+    /// How long the test took, in seconds.
+    pub seconds: f64,
+}
+
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What, in a few words: `clang for i386`.
+    pub what: String,
+    /// Why, and what mends it.
+    #[serde(flatten)]
+    pub lack: Lack,
+}
+
+/// Examines this machine. Takes some seconds: it compiles, starts and simulates small programs, and then watches.
+pub fn examine() -> Diagnosis {
+    let packages = Packages::here();
+    let compilers = compiler::discover();
+    let machine = MachineRecord::with(compilers.clone());
+    // Quiet first: what follows would be noise of our own making.
+    let (noise, busy) = watch(machine.topology.online());
+    let (abilities, valgrind) = match tempfile::Builder::new().prefix("widthwise-doctor-").tempdir() {
+        Ok(folder) => {
+            let abilities = ability::probe_in(folder.path(), &compilers, &packages);
+            let valgrind = valgrind::probe(folder.path(), &abilities, &packages);
+            (abilities, valgrind)
+        }
+        Err(error) => {
+            let lack = Lack::lasting(format!("no folder for trial programs: {error}"));
+            (ability::probe(&compilers), Valgrind { version: Err(lack), abis: Vec::new() })
+        }
+    };
+    let techniques = ability::probe_techniques(&abilities, &compilers);
+    let mut diagnosis = Diagnosis {
+        schema: SCHEMA,
+        measured_cpu: choose_core(&machine.topology, &busy, &BTreeSet::new()),
+        counters: counters::probe(&machine.settings),
+        machine,
+        abilities,
+        techniques,
+        allocators: allocator::discover(),
+        valgrind,
+        qemu: qemu::probe(&packages),
+        cgroup: cgroup::look(),
+        noise,
+        noise_floor: None,
+        missing: Vec::new(),
+    };
+    diagnosis.missing = missing(&diagnosis, &packages);
+    diagnosis
+}
+
+/// Watches the machine for a while, without doing anything; also which CPUs are in use.
+fn watch(cpus: BTreeSet<u32>) -> (Noise, BTreeSet<u32>) {
+    let Ok(mut reader) = NoiseReader::open(cpus) else { return Default::default() };
+    let before = reader.read();
+    std::thread::sleep(WATCH);
+    let after = reader.read();
+    (noise::between(&before, &after, None, 0), noise::busy_cpus(&before, &after, 0.05))
+}
+
+/// How noisy a machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quietness {
+    /// Nothing disturbs.
+    Quiet,
+    /// Small differences take more rounds.
+    Fair,
+    /// Small differences may not be found at all.
+    Noisy,
+}
+
+/// Judges what was seen while nothing was asked of the machine. The bounds are those at which a disturbance that
+/// comes and goes would move a mean by 0.5 % and by 5 %.
+pub fn quietness(noise: &Noise) -> Quietness {
+    let worst = noise.steal.max(noise.others);
+    if noise.throttled > 0 || worst > 0.05 {
+        Quietness::Noisy
+    } else if worst > 0.005 {
+        Quietness::Fair
+    } else {
+        Quietness::Quiet
+    }
+}
+
+/// Everything that is missing, the most important first; one entry for each mend.
+fn missing(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    missing.extend(missing_compilers(diagnosis, packages));
+    for abi in ABIS {
+        missing.extend(missing_abilities(diagnosis, abi));
+    }
+    missing.extend(missing_techniques(diagnosis));
+    missing.extend(missing_allocators(diagnosis, packages));
+    let note = |what: &str, lack: &Lack| Missing { what: what.to_string(), lack: lack.clone() };
+    let hardware = diagnosis.counters.iter().filter(|counter| counter.hardware);
+    missing.extend(hardware.filter_map(|c| c.counts.as_ref().err()).next().map(|l| note("counters", l)));
+    let software = diagnosis.counters.iter().filter(|counter| !counter.hardware);
+    missing
+        .extend(software.filter_map(|c| c.counts.as_ref().err()).next().map(|l| note("kernel counters", l)));
+    missing.extend(diagnosis.valgrind.version.as_ref().err().map(|lack| note("valgrind", lack)));
+    for entry in &diagnosis.valgrind.abis {
+        let what = format!("valgrind for {}", entry.abi);
+        missing.extend(entry.runs.as_ref().err().map(|lack| note(&what, lack)));
+    }
+    missing.extend(diagnosis.qemu.version.as_ref().err().map(|lack| note("QEMU", lack)));
+    missing.extend(diagnosis.qemu.kvm.as_ref().err().map(|lack| note("KVM", lack)));
+    if diagnosis.machine.topology.source != Source::Hwloc {
+        // The package with a graphical lstopo holds everything that the one without does.
+        let package = if packages.installed("hwloc") { "hwloc" } else { "hwloc-nox" };
+        let lack = Lack { reason: "topology is read from /sys".into(), mend: packages.provide(&[package]) };
+        missing.push(note("hwloc", &lack));
+    }
+    let cgroup = diagnosis.cgroup.groups.as_ref().err().or(diagnosis.cgroup.memory.as_ref().err());
+    missing.extend(cgroup.map(|lack| note("control groups", lack)));
+    let settings = &diagnosis.machine.settings;
+    missing.extend(settings.pressure.as_ref().err().map(|lack| note("pressure", lack)));
+    missing.extend(settings.taskstats.as_ref().err().map(|lack| note("taskstats", lack)));
+    missing.extend(unsteady_frequency(diagnosis, packages));
+    once_for_each_mend(missing)
+}
+
+/// Without any compiler nothing can be built; with gcc alone, one axis is short.
+fn missing_compilers(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
+    ["gcc", "clang"]
+        .into_iter()
+        .filter(|family| !diagnosis.machine.compilers.values().any(|found| found.family.cc() == *family))
+        .filter_map(|family| {
+            compiler::missing(family, packages).map(|lack| Missing { what: family.to_string(), lack })
+        })
+        .collect()
+}
+
+/// What does not build, compiler by compiler; and, once, why what builds does not start.
+fn missing_abilities(diagnosis: &Diagnosis, abi: Abi) -> Vec<Missing> {
+    let of_abi = || diagnosis.abilities.iter().filter(|ability| ability.abi == abi.name);
+    let lack_of = |compiler: &str, language| {
+        of_abi().find(|a| a.compiler == compiler && a.language == language)?.builds.as_ref().err()
+    };
+    let mut missing = Vec::new();
+    for compiler in diagnosis.machine.compilers.keys() {
+        match (lack_of(compiler, Language::C), lack_of(compiler, Language::Cxx)) {
+            // What mends C++ mends C too.
+            (Some(c), cxx) => missing.push(Missing {
+                what: format!("{compiler} for {}", abi.name),
+                lack: Lack {
+                    reason: c.reason.clone(),
+                    mend: cxx.and_then(|cxx| cxx.mend.clone()).or_else(|| c.mend.clone()),
+                },
+            }),
+            (None, Some(cxx)) => {
+                missing.push(Missing { what: format!("{compiler} C++ for {}", abi.name), lack: cxx.clone() });
+            }
+            (None, None) => {}
+        }
+    }
+    let refused = of_abi().filter(|ability| ability.builds.is_ok()).find_map(|a| a.runs.as_ref().err());
+    missing
+        .extend(refused.map(|lack| Missing { what: format!("starting {}", abi.name), lack: lack.clone() }));
+    missing
+}
+
+fn missing_techniques(diagnosis: &Diagnosis) -> Vec<Missing> {
+    let entry = |ability: &TechniqueAbility| {
+        let lack = ability.builds.as_ref().err()?.clone();
+        let what = format!("{} with {} for {}", ability.technique, ability.compiler, ability.abi);
+        Some(Missing { what, lack })
+    };
+    diagnosis.techniques.iter().filter_map(entry).collect()
+}
+
+/// Allocators: for each ABI one entry, with one command for all that are missing.
+fn missing_allocators(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
+    ABIS.iter()
+        .filter_map(|abi| {
+            let suffix = abi.package_suffix?;
+            let absent: Vec<&str> = diagnosis
+                .allocators
+                .iter()
+                .filter(|allocator| allocator.abi == abi.name && allocator.file.is_err())
+                .map(|allocator| allocator.name.as_str())
+                .collect();
+            let names: Vec<String> = ALLOCATORS
+                .iter()
+                .filter(|row| absent.contains(&row.name))
+                .map(|row| format!("{}{suffix}", row.package))
+                .collect();
+            let reason = format!("{} not installed", absent.join(", "));
+            (!absent.is_empty()).then(|| Missing {
+                what: format!("allocators for {}", abi.name),
+                lack: Lack { reason, mend: packages.install(&names) },
+            })
+        })
+        .collect()
+}
+
+/// A governor that follows the load makes the first part of every run slower than the rest.
+fn unsteady_frequency(diagnosis: &Diagnosis, packages: &Packages) -> Option<Missing> {
+    let governor = diagnosis.machine.settings.governor.as_deref()?;
+    if governor == "performance" {
+        return None;
+    }
+    let set = "cpupower frequency-set -g performance";
+    let mend = match packages.install(&["linux-cpupower"]) {
+        Some(install) => format!("{install} && {set}"),
+        None => set.to_string(),
+    };
+    Some(Missing {
+        what: "steady frequency".into(),
+        lack: Lack::mended(format!("the governor is {governor}"), mend),
+    })
+}
+
+/// Two lacks with one mend are one: the first is kept, and named after both.
+fn once_for_each_mend(all: Vec<Missing>) -> Vec<Missing> {
+    let mut kept: Vec<Missing> = Vec::new();
+    for one in all {
+        let twin = kept.iter_mut().find(|seen| {
+            seen.lack == one.lack || (seen.lack.mend.is_some() && seen.lack.mend == one.lack.mend)
+        });
+        match twin {
+            Some(seen) => seen.what = both(&seen.what, &one.what),
+            None => kept.push(one),
+        }
+    }
+    kept
+}
+
+/// `clang-14 for x32` and `clang-14 for i386` are `clang-14 for x32, i386`.
+fn both(first: &str, second: &str) -> String {
+    match (first.split_once(" for "), second.split_once(" for ")) {
+        (Some((whose, _)), Some((same, abi))) if whose == same => format!("{first}, {abi}"),
+        _ => format!("{first}, {second}"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,227 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::ability::Technique;
+use crate::compiler::{Compiler, Family};
+use crate::setting::Settings;
+use crate::topology::{Cache, Core, CoreKind, Topology};
+use crate::valgrind::ValgrindAbi;
+
+fn compiler(name: &str, family: Family, version: &str, default: bool) -> Compiler {
+    Compiler {
+        name: name.into(),
+        family,
+        version: version.into(),
+        banner: format!("{name} {version}"),
+        cc: format!("/usr/bin/{name}").into(),
+        cxx: None,
+        ar: "/usr/bin/ar".into(),
+        ranlib: "/usr/bin/ranlib".into(),
+        nm: "/usr/bin/nm".into(),
+        profdata: None,
+        default,
+    }
+}
+
+fn lack(reason: &str, mend: &str) -> Lack {
+    Lack::mended(reason, mend)
+}
+
+/// A machine that lacks much: x32 builds and does not start, clang has no i386, no PMU, no QEMU.
+pub(crate) fn lacking() -> Diagnosis {
+    let compilers = BTreeMap::from([
+        ("gcc-12".to_string(), compiler("gcc-12", Family::Gcc, "12.2.0", true)),
+        ("clang-14".to_string(), compiler("clang-14", Family::Clang, "14.0.6", false)),
+    ]);
+    let set = |cpus: &[u32]| cpus.iter().copied().collect::<BTreeSet<u32>>();
+    let core = |cpu| Core { package: 0, cpus: set(&[cpu]), kind: CoreKind::Performance };
+    let no_x32 = lack("this kernel has no x32", "boot another kernel");
+    let no_i386 = |packages: &str| lack("ld: cannot find Scrt1.o", &format!("apt-get install {packages}"));
+    let mut abilities = Vec::new();
+    let mut techniques = Vec::new();
+    for abi in ["x86-64", "x32", "i386"] {
+        for compiler in ["gcc-12", "clang-14"] {
+            for language in [Language::C, Language::Cxx] {
+                let builds = match (abi, compiler, language) {
+                    ("i386", "clang-14", Language::C) => Err(no_i386("gcc-12-multilib")),
+                    ("i386", "clang-14", Language::Cxx) => Err(no_i386("g++-12-multilib gcc-12-multilib")),
+                    _ => Ok(()),
+                };
+                let runs = match (abi, &builds) {
+                    ("x32", _) => Err(no_x32.clone()),
+                    (_, Ok(())) => Ok(()),
+                    _ => Err(Lack::lasting("does not build")),
+                };
+                let (abi, compiler) = (abi.to_string(), compiler.to_string());
+                abilities.push(Ability { abi, compiler, language, builds, runs });
+            }
+            let builds = if compiler == "gcc-12" { Ok(()) } else { Err(Lack::lasting("no library")) };
+            for (technique, builds) in [(Technique::Lto, Ok(())), (Technique::Pgo, builds)] {
+                let (abi, compiler) = (abi.to_string(), compiler.to_string());
+                techniques.push(TechniqueAbility { abi, compiler, technique, builds });
+            }
+        }
+    }
+    let counter = |name: &str, hardware, counts| Counter { name: name.into(), hardware, counts };
+    let no_pmu = || Err(lack("no PMU in this virtual machine", "give it one"));
+    let allocator = |name: &str, abi: &str, file| Allocator { name: name.into(), abi: abi.into(), file };
+    Diagnosis {
+        schema: SCHEMA,
+        machine: MachineRecord {
+            settings: Settings {
+                cpu_model: Some("Some \x1b[31mCPU".into()),
+                kernel: Some("6.1.0-32-amd64".into()),
+                distribution: Some("Debian GNU/Linux 12 (bookworm)".into()),
+                memory_bytes: Some(25_274_000_000),
+                swap_bytes: Some(0),
+                hypervisor: true,
+                thp: Some("madvise".into()),
+                aslr: Some(2),
+                load: Some(0.31),
+                pressure: Ok(()),
+                taskstats: Ok(()),
+                ..Settings::default()
+            },
+            topology: Topology {
+                source: Source::Hwloc,
+                packages: 1,
+                cores: vec![core(0), core(1)],
+                caches: vec![Cache { level: 3, size: 32 << 20, cpus: set(&[0, 1]) }],
+                allowed: set(&[0, 1]),
+                ..Topology::default()
+            },
+            compilers,
+            allocators: BTreeMap::new(),
+        },
+        abilities,
+        techniques,
+        allocators: vec![
+            allocator("jemalloc", "x86-64", Ok("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2".into())),
+            allocator("mimalloc", "x86-64", Err(lack("not installed", "apt-get install libmimalloc2.0"))),
+            allocator("jemalloc", "x32", Err(Lack::lasting("no distribution builds jemalloc for x32"))),
+        ],
+        counters: vec![
+            counter("cycles", true, no_pmu()),
+            counter("instructions", true, no_pmu()),
+            counter("task_clock", false, Ok(())),
+        ],
+        valgrind: Valgrind {
+            version: Ok("3.19.0".into()),
+            abis: vec![
+                ValgrindAbi { abi: "x86-64".into(), runs: Ok(()) },
+                ValgrindAbi { abi: "x32".into(), runs: Err(Lack::lasting("valgrind has no x32")) },
+            ],
+        },
+        qemu: Qemu {
+            version: Err(lack("qemu-system-x86_64 is not on the PATH", "apt-get install qemu-system-x86")),
+            kvm: Ok(()),
+        },
+        cgroup: Cgroup { groups: Ok(()), memory: Ok(()), ..Cgroup::default() },
+        noise: Noise { steal: 0.003, pressure: Some(0.01), others: 0.012, throttled: 0 },
+        measured_cpu: Some(1),
+        noise_floor: None,
+        missing: Vec::new(),
+    }
+}
+
+/// A Debian with nothing installed.
+fn bare_debian() -> (tempfile::TempDir, Packages) {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("var/lib/dpkg/info")).unwrap();
+    let packages = Packages::at(root.path());
+    (root, packages)
+}
+
+fn told(diagnosis: &Diagnosis) -> BTreeMap<String, Lack> {
+    let (_root, packages) = bare_debian();
+    missing(diagnosis, &packages).into_iter().map(|one| (one.what, one.lack)).collect()
+}
+
+fn mend<'a>(told: &'a BTreeMap<String, Lack>, what: &str) -> Option<&'a str> {
+    told.get(what).unwrap_or_else(|| panic!("{what} is not in {told:#?}")).mend.as_deref()
+}
+
+#[test]
+fn each_missing_thing_is_named_with_its_mend() {
+    let told = told(&lacking());
+    assert_eq!(mend(&told, "starting x32"), Some("boot another kernel"));
+    assert_eq!(mend(&told, "counters"), Some("give it one"));
+    assert_eq!(mend(&told, "QEMU"), Some("apt-get install qemu-system-x86"));
+    assert_eq!(mend(&told, "valgrind for x32"), None);
+    assert_eq!(mend(&told, "allocators for x86-64"), Some("apt-get install libmimalloc2.0"));
+    assert!(!told.contains_key("allocators for x32"), "nobody builds any");
+    assert!(!told.contains_key("starting i386"), "what does not build with one compiler starts with another");
+}
+
+#[test]
+fn a_compiler_without_an_abi_is_told_once_with_the_mend_for_both_languages() {
+    let told = told(&lacking());
+    assert_eq!(mend(&told, "clang-14 for i386"), Some("apt-get install g++-12-multilib gcc-12-multilib"));
+    assert!(!told.keys().any(|what| what.contains("C++")), "{told:?}");
+}
+
+#[test]
+fn one_mend_is_told_once_whatever_it_mends() {
+    let mut diagnosis = lacking();
+    for ability in diagnosis.abilities.iter_mut().filter(|ability| ability.abi == "i386") {
+        ability.builds = Err(lack("cannot find -lgcc", "apt-get install gcc-12-multilib"));
+    }
+    let told = told(&diagnosis);
+    assert_eq!(mend(&told, "clang-14 for i386, gcc-12 for i386"), Some("apt-get install gcc-12-multilib"));
+}
+
+#[test]
+fn what_differs_in_the_abi_only_is_named_once() {
+    assert_eq!(
+        both("PGO with clang-14 for x86-64", "PGO with clang-14 for i386"),
+        "PGO with clang-14 for x86-64, i386"
+    );
+    assert_eq!(both("gcc-12 for x32", "QEMU"), "gcc-12 for x32, QEMU");
+}
+
+#[test]
+fn a_machine_without_compilers_is_told_to_get_them() {
+    let mut diagnosis = lacking();
+    diagnosis.machine.compilers.clear();
+    diagnosis.abilities.clear();
+    diagnosis.techniques.clear();
+    let told = told(&diagnosis);
+    assert_eq!(mend(&told, "gcc"), Some("apt-get install gcc g++"));
+    assert_eq!(mend(&told, "clang"), Some("apt-get install clang lld"));
+}
+
+#[test]
+fn a_governor_that_follows_the_load_is_mended_and_a_steady_one_is_left_alone() {
+    let mut diagnosis = lacking();
+    diagnosis.machine.settings.governor = Some("powersave".into());
+    assert_eq!(
+        mend(&told(&diagnosis), "steady frequency"),
+        Some("apt-get install linux-cpupower && cpupower frequency-set -g performance")
+    );
+    diagnosis.machine.settings.governor = Some("performance".into());
+    assert!(!told(&diagnosis).contains_key("steady frequency"));
+}
+
+#[test]
+fn noise_is_judged_by_its_worst_part() {
+    let noise = |steal, others, throttled| quietness(&Noise { steal, pressure: None, others, throttled });
+    assert_eq!(noise(0.0, 0.004, 0), Quietness::Quiet);
+    assert_eq!(noise(0.02, 0.0, 0), Quietness::Fair);
+    assert_eq!(noise(0.0, 0.2, 0), Quietness::Noisy);
+    assert_eq!(noise(0.0, 0.0, 1), Quietness::Noisy);
+}
+
+#[test]
+fn the_diagnosis_survives_json_with_reasons_and_mends_in_it() {
+    let (_root, packages) = bare_debian();
+    let mut diagnosis = lacking();
+    diagnosis.missing = missing(&diagnosis, &packages);
+    let text = serde_json::to_string(&diagnosis).unwrap();
+    assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["qemu"]["version"]["no"]["mend"], "apt-get install qemu-system-x86");
+    assert_eq!(value["valgrind"]["version"]["yes"], "3.19.0");
+    let x32 = value["missing"].as_array().unwrap().iter().find(|one| one["what"] == "starting x32").unwrap();
+    assert_eq!(x32["reason"], "this kernel has no x32");
+}

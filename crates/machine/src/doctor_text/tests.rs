@@ -1,0 +1,81 @@
+use super::*;
+use crate::doctor::tests::lacking;
+use crate::doctor::NoiseFloor;
+use crate::lack::Lack;
+
+fn about<'a>(lines: &'a [Line], word: &str) -> &'a Line {
+    lines.iter().find(|line| line.word == word).unwrap()
+}
+
+#[test]
+fn the_diagnosis_reads_as_a_table() {
+    let mut diagnosis = lacking();
+    let entry = |what: &str, mend: &str| Missing {
+        what: what.into(),
+        lack: Lack { reason: "not here".into(), mend: Some(mend.into()) },
+    };
+    diagnosis.missing = vec![
+        entry("clang-14 for i386", "apt-get install gcc-12-multilib libc6-dev-i386"),
+        entry("QEMU", "apt-get install qemu-system-x86"),
+        entry("starting x32", "boot another kernel"),
+        Missing { what: "valgrind for x32".into(), lack: Lack::lasting("valgrind has no x32") },
+    ];
+    let golden = include_str!("../../tests/fixtures/doctor.txt");
+    assert_eq!(render(&diagnosis), golden, "\n{}", render(&diagnosis));
+}
+
+#[test]
+fn marks_tell_good_news_from_lacks() {
+    let lines = lines(&lacking());
+    let mark = |word| about(&lines, word).mark;
+    assert_eq!((mark("x86-64"), mark("x32"), mark("i386")), (Mark::Good, Mark::Lacking, Mark::Lacking));
+    assert_eq!((mark("LTO"), mark("PGO")), (Mark::Good, Mark::Lacking));
+    assert_eq!((mark("noise"), mark("topology")), (Mark::Good, Mark::Info));
+}
+
+#[test]
+fn an_abi_with_one_language_says_which() {
+    let mut diagnosis = lacking();
+    diagnosis.abilities.retain(|ability| ability.compiler == "gcc-12");
+    for ability in diagnosis.abilities.iter_mut().filter(|a| a.abi == "i386" && a.language == Language::Cxx) {
+        ability.builds = Err(Lack::lasting("g++ 12.2.0 is not here"));
+    }
+    let lines = lines(&diagnosis);
+    assert_eq!(about(&lines, "i386").detail, "gcc-12 (C only); gcc-12 C++: g++ 12.2.0 is not here");
+    assert_eq!(about(&lines, "i386").state, "builds, runs");
+}
+
+#[test]
+fn without_a_compiler_nothing_builds_and_that_is_the_reason() {
+    let mut diagnosis = lacking();
+    diagnosis.machine.compilers.clear();
+    diagnosis.abilities.clear();
+    diagnosis.techniques.clear();
+    let lines = lines(&diagnosis);
+    let x86_64 = about(&lines, "x86-64");
+    assert_eq!((x86_64.state.as_str(), x86_64.detail.as_str()), ("does not build", "there is no compiler"));
+    assert!(lines.iter().all(|line| line.word != "LTO"));
+}
+
+#[test]
+fn a_measured_floor_is_shown_before_all_other_noise() {
+    let mut diagnosis = lacking();
+    diagnosis.noise_floor = Some(NoiseFloor { metric: "cpu".into(), share: 0.009, seconds: 60.0 });
+    let lines = lines(&diagnosis);
+    assert!(about(&lines, "noise").detail.starts_with("A/A floor 0.9 % cpu (60 s test), steal 0.3 %"));
+}
+
+#[test]
+fn no_name_of_the_firmwares_moves_the_cursor() {
+    let text = render(&lacking());
+    assert!(text.contains("Some ?[31mCPU"));
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
+#[test]
+fn sizes_are_in_powers_of_two() {
+    assert_eq!(binary(32 << 20), "32 MiB");
+    assert_eq!(binary((1 << 20) + (1 << 18)), "1.2 MiB");
+    assert_eq!(binary(25_274_000_000), "23.5 GiB");
+    assert_eq!(binary(512), "512 B");
+}

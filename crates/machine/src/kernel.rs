@@ -1,0 +1,63 @@
+//! The running kernel: what it was built with, and how it is told to start differently.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process;
+use crate::sysfs::text;
+
+/// Whether the running kernel was built with any of the options (`CONFIG_X86_X32_ABI`). None if its configuration
+/// cannot be read here: in a container, or without /boot and /proc/config.gz.
+pub fn has_any(options: &[&str]) -> Option<bool> {
+    let release = text("/proc/sys/kernel/osrelease")?;
+    let config = text(format!("/boot/config-{release}")).or_else(running_config)?;
+    Some(is_set(&config, options))
+}
+
+/// The step that starts the kernel with one more option from the next boot on.
+pub fn boot_with(option: &str) -> String {
+    boot_with_at(Path::new("/"), option)
+}
+
+fn boot_with_at(root: &Path, option: &str) -> String {
+    if root.join("etc/default/grub").is_file() {
+        format!("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{option} /' /etc/default/grub && update-grub && reboot")
+    } else {
+        format!("boot this kernel with {option} on its command line")
+    }
+}
+
+fn running_config() -> Option<String> {
+    // CONFIG_IKCONFIG_PROC; Debian's kernels have a file in /boot instead.
+    Path::new("/proc/config.gz").exists().then_some(())?;
+    let said = process::run(Command::new("zcat").arg("/proc/config.gz"), Duration::from_secs(5)).ok()?;
+    said.status.success().then_some(said.stdout)
+}
+
+fn is_set(config: &str, options: &[&str]) -> bool {
+    config.lines().filter_map(|line| line.strip_suffix("=y")).any(|name| options.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_is_only_mentioned_is_not_set() {
+        let x32 = ["CONFIG_X86_X32_ABI", "CONFIG_X86_X32"];
+        assert!(!is_set("# CONFIG_X86_X32_ABI is not set\nCONFIG_X86_X32_DISABLED=y\n", &x32));
+        assert!(is_set("CONFIG_64BIT=y\nCONFIG_X86_X32_ABI=y\n", &x32));
+        assert!(is_set("CONFIG_X86_X32=y\n", &x32));
+        assert!(!is_set("CONFIG_X86_X32=m\n", &x32));
+    }
+
+    #[test]
+    fn a_boot_option_is_set_through_grub_where_there_is_grub() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(boot_with_at(root.path(), "psi=1"), "boot this kernel with psi=1 on its command line");
+        std::fs::create_dir_all(root.path().join("etc/default")).unwrap();
+        std::fs::write(root.path().join("etc/default/grub"), "GRUB_CMDLINE_LINUX=\"quiet\"\n").unwrap();
+        assert!(boot_with_at(root.path(), "psi=1").ends_with("update-grub && reboot"));
+    }
+}

@@ -1,0 +1,114 @@
+//! valgrind, which counts by simulation where the machine has no counters.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ability::{self, Ability, Language};
+use crate::lack::{answer, Lack};
+use crate::package::Packages;
+use crate::process;
+
+/// What valgrind can do here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Valgrind {
+    /// Its version: `3.19.0`.
+    #[serde(with = "answer")]
+    pub version: Result<String, Lack>,
+    /// Whether it runs programs of each ABI that builds here; by the ABI's name.
+    pub abis: Vec<ValgrindAbi>,
+}
+
+/// Whether valgrind runs programs of one ABI.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValgrindAbi {
+    /// The ABI's name.
+    pub abi: String,
+    /// Found out by running one.
+    #[serde(with = "answer")]
+    pub runs: Result<(), Lack>,
+}
+
+/// Asks valgrind for its version, and runs the trial program of each ABI that [`ability::probe_in`] left in `folder`.
+pub fn probe(folder: &Path, abilities: &[Ability], packages: &Packages) -> Valgrind {
+    let version = version(packages);
+    let mut abis: Vec<ValgrindAbi> = Vec::new();
+    for ability in abilities.iter().filter(|a| a.language == Language::C && a.builds.is_ok()) {
+        if version.is_err() || abis.iter().any(|seen| seen.abi == ability.abi) {
+            continue;
+        }
+        let file = ability::program(folder, &ability.abi, &ability.compiler, Language::C);
+        abis.push(ValgrindAbi { abi: ability.abi.clone(), runs: run(&file, &ability.abi, packages) });
+    }
+    Valgrind { version, abis }
+}
+
+fn version(packages: &Packages) -> Result<String, Lack> {
+    match process::run(Command::new("valgrind").arg("--version"), Duration::from_secs(10)) {
+        Ok(said) if said.status.success() => {
+            let text = said.stdout.trim();
+            Ok(text.strip_prefix("valgrind-").unwrap_or(text).to_string())
+        }
+        Ok(said) => Err(Lack::lasting(format!("valgrind --version failed ({})", said.status))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Lack { reason: "valgrind is not on the PATH".into(), mend: packages.provide(&["valgrind"]) })
+        }
+        Err(error) => Err(Lack::lasting(format!("valgrind: {error}"))),
+    }
+}
+
+fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Lack> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=none", "-q"]).arg(program);
+    match process::run(&mut command, Duration::from_secs(60)) {
+        Ok(said) if said.status.success() => Ok(()),
+        Ok(said) => Err(refusal(&said.stderr, abi, packages)),
+        Err(error) => Err(Lack::lasting(format!("valgrind: {error}"))),
+    }
+}
+
+/// What valgrind says when it does not run a program.
+fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Lack {
+    // coregrind/launcher-linux.c knows ELFCLASS32 with EM_386 only, and then tries the platform it was built for.
+    if abi == "x32" {
+        return Lack::lasting("valgrind has no x32");
+    }
+    let first =
+        stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("failed without a word");
+    // "valgrind: Fatal error at startup: a function redirection … which is mandatory … cannot be set up": the loader
+    // of that ABI is stripped, and the package of its symbols is missing.
+    if stderr.contains("function redirection") {
+        let symbols = if abi == "i386" { "libc6-dbg:i386" } else { "libc6-dbg" };
+        return Lack {
+            reason: "valgrind needs the symbols of this ABI's loader".into(),
+            mend: packages.install(&[symbols]),
+        };
+    }
+    Lack::lasting(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stripped_loader_is_mended_by_its_symbols() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("var/lib/dpkg")).unwrap();
+        let packages = Packages::at(root.path());
+        let text =
+            "valgrind:  Fatal error at startup: a function redirection\nvalgrind:  which is mandatory\n";
+        let lack = refusal(text, "x86-64", &packages);
+        assert_eq!(lack.mend.as_deref(), Some("apt-get install libc6-dbg"));
+        assert_eq!(refusal("", "x32", &packages).reason, "valgrind has no x32");
+        assert_eq!(refusal("\nvalgrind: oh\n", "i386", &packages).reason, "valgrind: oh");
+    }
+
+    #[test]
+    fn an_abi_that_does_not_build_is_not_asked_about() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(probe(folder.path(), &[], &Packages::here()).abis, []);
+    }
+}

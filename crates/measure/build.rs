@@ -1,0 +1,29 @@
+//! Builds the launcher (`runtime/launcher`, freestanding C) and carries it inside the library.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/launcher");
+    for file in ["launcher.c", "kernel.h"] {
+        println!("cargo::rerun-if-changed={}", folder.join(file).display());
+    }
+    let output = Path::new(&std::env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("launcher");
+    let compiler = cc::Build::new().get_compiler();
+    let mut command = Command::new(compiler.path());
+    command
+        .args(["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"])
+        // Nothing but the launcher's own few pages: see the head of launcher.c.
+        .args(["-ffreestanding", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-fno-stack-protector"])
+        .args(["-fno-asynchronous-unwind-tables", "-mgeneral-regs-only"])
+        // Or loops that copy become calls to memcpy, and there is none.
+        .args(["-fno-tree-loop-distribute-patterns", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"])
+        .arg("-o")
+        .arg(&output)
+        .arg(folder.join("launcher.c"));
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("the launcher did not build ({status}): {command:?}"),
+        Err(error) => panic!("no C compiler could be started ({error}): install gcc: {command:?}"),
+    }
+}

@@ -1,0 +1,343 @@
+//! Builds: each variant's own folder, made by the user's command, cached by content, its log kept.
+//!
+//! ```text
+//! CACHE/builds/x32_gcc-12-1f2e3d…/   one build; the name ends in the digest of all that went into it
+//!     tree/       the build folder: a copy of the source's folder, in which the command runs
+//!     profile/    profiles of a profile-guided build
+//!     log         what the command printed
+//!     done        written last: a folder without it is an accident, and is begun anew
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use widthwise_experiment::model::Variant;
+use widthwise_experiment::placeholder;
+use widthwise_machine::abi::AbiRow;
+use widthwise_machine::compiler::{Compiler, Family};
+
+use crate::source::Source;
+use crate::toolchain::{self, Stage};
+
+/// Changes when the way of building does, so that old builds are not taken for new ones.
+const FORMAT: &str = "1";
+
+/// What is to be built.
+#[derive(Debug, Clone)]
+pub struct Order<'a> {
+    /// The variant.
+    pub variant: &'a Variant,
+    /// Its ABI's row.
+    pub abi: &'static AbiRow,
+    /// Its compiler.
+    pub compiler: &'a Compiler,
+    /// The source.
+    pub source: &'a Source,
+    /// The training command of a profile-guided build: run by `sh -e` in the build folder.
+    pub training: Option<String>,
+    /// A short safe name for the folder.
+    pub slug: String,
+    /// How many jobs `{jobs}` stands for.
+    pub jobs: usize,
+}
+
+/// A build that is done.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The build folder: `{build}`.
+    pub tree: PathBuf,
+    /// What the command printed.
+    pub log: PathBuf,
+    /// How long it took, when it was made.
+    pub seconds: f64,
+    /// It was there already.
+    pub cached: bool,
+    /// CFLAGS, or CXXFLAGS where they differ: for reports.
+    pub flags: String,
+}
+
+/// A build that failed.
+#[derive(Debug, Clone, Error)]
+pub enum BuildError {
+    /// The command failed.
+    #[error("build failed ({how}): {line}")]
+    Failed {
+        /// `exit 2`, `signal 9`.
+        how: String,
+        /// The line of the log that says most.
+        line: String,
+        /// The whole log.
+        log: PathBuf,
+    },
+    /// A profile-guided build's training.
+    #[error("its profile-guided build has no profile: {0}")]
+    Training(String),
+    /// Our own folders.
+    #[error("{}: {error}", path.display())]
+    Folder {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        error: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Done {
+    seconds: f64,
+}
+
+/// Builds a variant, or finds it built. Safe to call for several variants, and from several processes, at once.
+pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
+    let folder = cache.join("builds").join(format!("{}-{}", order.slug, &key(order)[..12]));
+    let failed = |path: &Path, error: std::io::Error| BuildError::Folder {
+        path: path.to_owned(),
+        error: error.to_string(),
+    };
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+    let _lock = lock(&folder.join("lock")).map_err(|error| failed(&folder, error))?;
+    let (tree, log, done) = (folder.join("tree"), folder.join("log"), folder.join("done"));
+    let plain = toolchain::variables(order.variant, order.abi, order.compiler, Stage::Plain);
+    let flags = match (&plain["CFLAGS"], &plain["CXXFLAGS"]) {
+        (c, cxx) if c == cxx => c.clone(),
+        (c, cxx) => format!("{c} (C++: {cxx})"),
+    };
+    if let Some(Done { seconds }) = fs::read(&done).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
+        return Ok(Built { tree, log, seconds, cached: true, flags });
+    }
+    let began = Instant::now();
+    fs::write(&log, "").map_err(|error| failed(&log, error))?;
+    if order.variant.flags.profile_guided {
+        let profile = folder.join("profile");
+        let _ = fs::remove_dir_all(&profile);
+        fs::create_dir_all(&profile).map_err(|error| failed(&profile, error))?;
+        make(order, &tree, &log, Stage::Instrumented(&profile))?;
+        train(order, &tree, &log, &profile)?;
+        make(order, &tree, &log, Stage::Guided(&profile))?;
+    } else {
+        make(order, &tree, &log, Stage::Plain)?;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let text = serde_json::to_vec(&Done { seconds }).unwrap_or_default();
+    // By rename, so that it is either whole or not there.
+    let partial = folder.join("done.partial");
+    fs::write(&partial, text)
+        .and_then(|()| fs::rename(&partial, &done))
+        .map_err(|error| failed(&done, error))?;
+    Ok(Built { tree, log, seconds, cached: false, flags })
+}
+
+/// A digest of all that goes into a build.
+fn key(order: &Order) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    part(FORMAT);
+    part(&order.source.digest);
+    part(&order.source.path.display().to_string());
+    part(&order.source.build);
+    part(&order.compiler.identity());
+    part(order.training.as_deref().unwrap_or(""));
+    part(if order.variant.flags.profile_guided { "guided" } else { "" });
+    for (name, value) in toolchain::variables(order.variant, order.abi, order.compiler, Stage::Plain) {
+        part(name);
+        part(&value);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Held until dropped.
+fn lock(path: &Path) -> std::io::Result<File> {
+    let file = File::options().create(true).append(true).open(path)?;
+    // SAFETY: a descriptor of our own.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(file)
+}
+
+/// One stage: a fresh copy of the source, and the user's command in it.
+fn make(order: &Order, tree: &Path, log: &Path, stage: Stage) -> Result<(), BuildError> {
+    let failed =
+        |error: std::io::Error| BuildError::Folder { path: tree.to_owned(), error: error.to_string() };
+    let _ = fs::remove_dir_all(tree);
+    fs::create_dir_all(tree).map_err(failed)?;
+    if order.source.path.is_dir() {
+        copy(&order.source.path, tree).map_err(failed)?;
+    }
+    let variables = toolchain::variables(order.variant, order.abi, order.compiler, stage);
+    let placeholders = placeholders(order, tree, &variables);
+    let text = placeholder::fill(&order.source.build, &placeholders);
+    let status = shell(&text, tree, log, &variables).map_err(failed)?;
+    if status.success() {
+        return Ok(());
+    }
+    let printed = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    Err(BuildError::Failed { how: how(status), line: telling_line(&printed), log: log.to_owned() })
+}
+
+/// The values of a build command's placeholders.
+fn placeholders<'a>(
+    order: &Order,
+    tree: &Path,
+    variables: &BTreeMap<&'static str, String>,
+) -> BTreeMap<&'a str, String> {
+    let mut values = BTreeMap::from([
+        ("build", tree.display().to_string()),
+        ("source", order.source.path.display().to_string()),
+        ("work", tree.display().to_string()),
+        ("jobs", order.jobs.to_string()),
+        ("variant", order.variant.name.clone()),
+        ("abi", order.abi.name.to_owned()),
+    ]);
+    for (word, variable) in [
+        ("cc", "CC"),
+        ("cxx", "CXX"),
+        ("cflags", "CFLAGS"),
+        ("cxxflags", "CXXFLAGS"),
+        ("ldflags", "LDFLAGS"),
+        ("ar", "AR"),
+    ] {
+        values.insert(word, variables[variable].clone());
+    }
+    values
+}
+
+/// Runs `sh -e` text in a folder, with a small environment of its own: a build must not depend on whose shell it is
+/// started from. What it prints is added to the log.
+fn shell(
+    text: &str,
+    folder: &Path,
+    log: &Path,
+    variables: &BTreeMap<&'static str, String>,
+) -> std::io::Result<std::process::ExitStatus> {
+    let output = File::options().append(true).create(true).open(log)?;
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", text]).current_dir(folder).env_clear();
+    for name in ["PATH", "HOME", "USER", "TMPDIR"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+        .env("LANG", "C.UTF-8")
+        .env("LC_ALL", "C.UTF-8")
+        .envs(variables)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .status()
+}
+
+/// The training run between the two stages, and for clang the merging of its profiles.
+fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), BuildError> {
+    let variables = toolchain::variables(order.variant, order.abi, order.compiler, Stage::Plain);
+    let mut text = order.training.clone().unwrap_or_default();
+    text.push_str(" >/dev/null");
+    let status = shell(&text, tree, log, &variables)
+        .map_err(|error| BuildError::Training(format!("the training run could not start: {error}")))?;
+    let printed = || String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    if !status.success() {
+        return Err(BuildError::Training(format!(
+            "the training run failed ({}): {}",
+            how(status),
+            telling_line(&printed())
+        )));
+    }
+    if fs::read_dir(profile).map_or(true, |mut entries| entries.next().is_none()) {
+        return Err(BuildError::Training(
+            "the training run wrote none; does the build pass CFLAGS and LDFLAGS on?".into(),
+        ));
+    }
+    if order.compiler.family == Family::Clang {
+        let Some(merger) = &order.compiler.profdata else {
+            return Err(BuildError::Training(format!(
+                "llvm-profdata is missing: apt-get install llvm-{}",
+                order.compiler.major()
+            )));
+        };
+        let text = format!(
+            "{} merge -o {1}/merged.profdata {1}/*.profraw",
+            shell_words::quote(&merger.display().to_string()),
+            shell_words::quote(&profile.display().to_string())
+        );
+        let status = shell(&text, tree, log, &variables)
+            .map_err(|error| BuildError::Training(format!("llvm-profdata could not start: {error}")))?;
+        if !status.success() {
+            return Err(BuildError::Training(format!("llvm-profdata failed: {}", telling_line(&printed()))));
+        }
+    }
+    Ok(())
+}
+
+/// cp(1) keeps what a build system looks at: times, modes, links; and shares blocks where the file system can.
+///
+/// A campaign inside the source folder is no part of it. `to` may lie there too, and cp refuses to copy a folder into
+/// itself.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name != ".widthwise") && !to.starts_with(&path) {
+            entries.push(path);
+        }
+    }
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let output = Command::new("cp")
+        .args(["-a", "--reflink=auto", "-t"])
+        .arg(to)
+        .arg("--")
+        .args(entries)
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(std::io::Error::other(complaint.lines().next().unwrap_or("cp failed").to_owned()))
+}
+
+fn how(status: std::process::ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "ended".into(),
+    }
+}
+
+/// The line of a build's log that says most: the first error of a compiler or linker, or else the last line.
+fn telling_line(log: &str) -> String {
+    const MARKS: [&str; 6] =
+        ["fatal error:", "error:", "undefined reference", "cannot find", "No such file", "not found"];
+    MARKS
+        .iter()
+        .find_map(|mark| log.lines().find(|line| line.contains(mark)))
+        .or_else(|| log.lines().rfind(|line| !line.trim().is_empty()))
+        .unwrap_or("it printed nothing")
+        .trim()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_line_is_the_first_fatal_error() {
+        let log = "cc -c a.c\na.c:3:1: warning: x\na.c:9:10: fatal error: foo.h: No such file or directory\nmake: *** [x] Error 1\n";
+        assert_eq!(telling_line(log), "a.c:9:10: fatal error: foo.h: No such file or directory");
+        assert_eq!(telling_line("one\ntwo\n\n"), "two");
+        assert_eq!(telling_line(""), "it printed nothing");
+    }
+}

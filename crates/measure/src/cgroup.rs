@@ -1,0 +1,113 @@
+//! A control group for a campaign's programs, where one may be made: it ends a tree of processes at one stroke, and
+//! keeps one that forks for ever from taking the machine along. Without one, process groups and a watch do their best.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Tasks that a run may have at once. Far above any sane program, far below what hurts a machine.
+pub const MOST_TASKS: u32 = 8192;
+
+/// The folders that were made; removed at the end.
+#[derive(Debug, Default)]
+pub struct Cgroup {
+    unified: Option<PathBuf>,
+    pids: Option<PathBuf>,
+}
+
+impl Cgroup {
+    /// Makes what this machine and this user's rights allow; never fails.
+    pub fn make() -> Cgroup {
+        let name = format!("widthwise-{}", std::process::id());
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let unified = place(&mounts, &own, "cgroup2", "").map(|folder| folder.join(&name));
+        let unified = unified.filter(|folder| fs::create_dir(folder).is_ok());
+        let limited = unified
+            .as_ref()
+            .is_some_and(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
+        let pids = (!limited)
+            .then(|| place(&mounts, &own, "cgroup", "pids"))
+            .flatten()
+            .map(|folder| folder.join(&name))
+            .filter(|folder| fs::create_dir(folder).is_ok())
+            .filter(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
+        Cgroup { unified, pids }
+    }
+
+    /// The cgroup v2 folder in which programs are started.
+    pub fn unified(&self) -> Option<&Path> {
+        self.unified.as_deref()
+    }
+
+    /// Puts the launcher, and with it all it will start, under the limit on tasks (v1 hierarchies).
+    pub fn adopt(&self, launcher: u32) {
+        if let Some(folder) = &self.pids {
+            // Best effort: without it a fork bomb is still ended by the time limit.
+            let _ = fs::write(folder.join("cgroup.procs"), launcher.to_string());
+        }
+    }
+
+    /// How often a fork was refused because of the limit.
+    pub fn refused_forks(&self) -> u64 {
+        self.unified
+            .iter()
+            .chain(&self.pids)
+            .filter_map(|folder| fs::read_to_string(folder.join("pids.events")).ok())
+            .filter_map(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok())
+            .sum()
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for folder in self.unified.iter().chain(&self.pids) {
+            // Tasks that have ended may still be on their way out.
+            for _ in 0..50 {
+                if fs::remove_dir(folder).is_ok() || !folder.exists() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+        }
+    }
+}
+
+/// Our own folder in the hierarchy of that type (and controller): where a child folder may be made.
+fn place(mounts: &str, own: &str, kind: &str, controller: &str) -> Option<PathBuf> {
+    let mount = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (point, fs_type, options) = (fields.next()?, fields.next()?, fields.next()?);
+        let controlled = controller.is_empty() || options.split(',').any(|option| option == controller);
+        (fs_type == kind && controlled).then(|| PathBuf::from(point))
+    })?;
+    let path = own.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let ours = if controller.is_empty() {
+            number == "0"
+        } else {
+            controllers.split(',').any(|name| name == controller)
+        };
+        ours.then(|| path.trim_start_matches('/').to_owned())
+    })?;
+    Some(mount.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_our_own_folder_in_the_right_hierarchy() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+                      cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+        let own = "8:pids:/a\n1:cpu:/\n0::/user.slice/x\n";
+        assert_eq!(
+            place(mounts, own, "cgroup2", ""),
+            Some(PathBuf::from("/sys/fs/cgroup/unified/user.slice/x"))
+        );
+        assert_eq!(place(mounts, own, "cgroup", "pids"), Some(PathBuf::from("/sys/fs/cgroup/pids/a")));
+        assert_eq!(place("", own, "cgroup2", ""), None);
+    }
+}

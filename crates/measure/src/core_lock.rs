@@ -1,0 +1,91 @@
+//! The measured core: chosen once for a campaign, and locked, so that two campaigns never measure on one.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use widthwise_machine::topology::{choose_core, Topology};
+
+/// A core that no other campaign on this machine measures on, until dropped.
+#[derive(Debug)]
+pub struct CoreLock {
+    /// The CPU runs are pinned to.
+    pub cpu: u32,
+    _file: File,
+}
+
+/// Takes the best core that is free (`busy` CPUs are in use by others), or waits for one; `say` is told before.
+pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)) -> Option<CoreLock> {
+    let mut told = false;
+    loop {
+        let mut locked = BTreeSet::new();
+        // Each refusal rules a core out, so this ends.
+        while let Some(cpu) = choose_core(topology, busy, &locked) {
+            match try_lock(cpu) {
+                Ok(Some(file)) => return Some(CoreLock { cpu, _file: file }),
+                Ok(None) => locked.insert(cpu),
+                // No place to lock in: better measured without a lock than not at all.
+                Err(_) => return None,
+            };
+        }
+        if locked.is_empty() {
+            return None;
+        }
+        if !told {
+            say("every core is being measured on by another campaign: waiting for one to end");
+            told = true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
+/// `None` if another campaign holds it. The file is never removed: whoever removed one would let a second lock be
+/// taken on the same core.
+fn try_lock(cpu: u32) -> std::io::Result<Option<File>> {
+    let path = folder().join(format!("widthwise-cpu{cpu}.lock"));
+    let file = match File::options().create(true).append(true).open(&path) {
+        Ok(file) => {
+            // For the campaigns of every user of this machine.
+            let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
+            file
+        }
+        // Another user's, in a sticky folder (fs.protected_regular): reading is enough to lock.
+        Err(_) => File::open(&path)?,
+    };
+    // SAFETY: a descriptor of our own.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(Some(file));
+    }
+    let error = std::io::Error::last_os_error();
+    if error.kind() == std::io::ErrorKind::WouldBlock {
+        Ok(None)
+    } else {
+        Err(error)
+    }
+}
+
+/// The same for every user of the machine, whatever TMPDIR says.
+fn folder() -> PathBuf {
+    ["/run/lock", "/tmp"]
+        .into_iter()
+        .map(PathBuf::from)
+        .find(|path| path.is_dir())
+        .unwrap_or_else(|| "/tmp".into())
+}
+
+/// Keeps this process, and every thread it will start, off the measured core; where there is only one, it stays.
+pub fn step_aside(cpu: u32) {
+    // SAFETY: plain data, and calls that only read or write it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let size = std::mem::size_of::<libc::cpu_set_t>();
+        if libc::sched_getaffinity(0, size, &mut set) == 0 && libc::CPU_COUNT(&set) > 1 {
+            libc::CPU_CLR(cpu as usize, &mut set);
+            if libc::CPU_COUNT(&set) > 0 {
+                libc::sched_setaffinity(0, size, &set);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! An index of source packages, apart from the system's: refreshed and asked through apt's own programs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use super::failure::{system, DebianError};
+use super::lock::Lock;
+use super::program::{own_words, quiet, run};
+use super::records::{self, Record};
+use super::{check_version, create_folder, sources};
+
+/// An index older than this is refreshed before it is asked for the newest version.
+const INDEX_LASTS: Duration = Duration::from_secs(24 * 3600);
+
+/// Pauses before each further attempt at an index whose mirror is being changed as we read it.
+const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
+
+/// Read after the system's own apt configuration (proxies and the like stay in force). The system's hooks must not
+/// run: they are there to look after the system's lists, which are not the ones refreshed here.
+const APT_CONFIGURATION: &str = r#"#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear DPkg::Pre-Invoke;
+#clear DPkg::Post-Invoke;
+Acquire::Retries "2";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
+APT::Get::List-Cleanup "true";
+"#;
+
+/// Lists of source packages, apart from the system's.
+pub struct Index {
+    folder: PathBuf,
+    /// The deb822 text of the repositories asked.
+    repositories: String,
+    /// Those repositories for a person: `deb.debian.org bookworm, …`.
+    described: String,
+}
+
+impl Index {
+    pub fn open(folder: &Path) -> Result<Index, DebianError> {
+        let repositories = sources::read_system(Path::new("/etc/apt"), Path::new("/etc/os-release"));
+        let signed_by_debian = |one: &sources::Repository| {
+            one.options.get("Signed-By").is_some_and(|key| key == sources::KEYRING)
+        };
+        if repositories.iter().any(signed_by_debian) && !Path::new(sources::KEYRING).exists() {
+            return Err(DebianError::MissingKeys);
+        }
+        // apt wants its folders to be there.
+        for part in ["lists/partial", "state", "cache/archives/partial"] {
+            create_folder(&folder.join(part))?;
+        }
+        let configuration = folder.join("apt.conf");
+        if fs::read_to_string(&configuration).ok().as_deref() != Some(APT_CONFIGURATION) {
+            write_whole(&configuration, APT_CONFIGURATION)?;
+        }
+        Ok(Index {
+            folder: folder.to_owned(),
+            described: sources::described(&repositories),
+            repositories: sources::written(&repositories),
+        })
+    }
+
+    pub fn lock(&self, say: &mut dyn FnMut(&str)) -> Result<Lock, DebianError> {
+        Lock::take(&self.folder.join("lock"), "the source index is in use", say)
+    }
+
+    fn sources(&self) -> PathBuf {
+        // The extension tells apt which of its two formats it is.
+        self.folder.join("debian.sources")
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.folder.join("refreshed")
+    }
+
+    pub fn is_fresh(&self) -> bool {
+        let same = fs::read_to_string(self.sources()).is_ok_and(|text| text == self.repositories);
+        let age = fs::metadata(self.stamp())
+            .and_then(|stamp| stamp.modified())
+            .map(|when| SystemTime::now().duration_since(when));
+        same && matches!(age, Ok(Ok(age)) if age < INDEX_LASTS)
+    }
+
+    /// Refreshes the lists and returns what went wrong with some of them; what was there before stays in use.
+    pub fn refresh(&self, say: &mut dyn FnMut(&str)) -> Result<Vec<String>, DebianError> {
+        write_whole(&self.sources(), &self.repositories)?;
+        say(&format!("reading Debian's source index: {}", self.described));
+        for pause in PAUSES.into_iter().map(Some).chain([None]) {
+            let output = run(self.apt("apt-get").arg("update"), "apt-get")?;
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let complaints = complaints(&stderr);
+            if output.status.success() && complaints.is_empty() {
+                write_whole(&self.stamp(), "")?;
+                return Ok(Vec::new());
+            }
+            match pause {
+                Some(pause) if will_pass(&stderr) => {
+                    say(&format!("a mirror is being changed; asking again in {} s", pause.as_secs()));
+                    std::thread::sleep(pause);
+                }
+                _ => {
+                    let complaints =
+                        if complaints.is_empty() { vec![own_words(&output)] } else { complaints };
+                    for complaint in &complaints {
+                        say(&format!("not refreshed: {complaint}"));
+                    }
+                    return Ok(complaints);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Every version of a source package in the index.
+    pub fn records(&self, package: &str) -> Result<Vec<Record>, DebianError> {
+        let mut ask = self.apt("apt-cache");
+        // An unknown package makes apt-cache fail: no record, then.
+        let output = run(ask.args(["showsrc", "--only-source", package]), "apt-cache")?;
+        let mut records = records::parse(&String::from_utf8_lossy(&output.stdout));
+        records.retain(|record| record.package == package && check_version(&record.version).is_ok());
+        Ok(records)
+    }
+
+    /// The source packages that build a binary package of that name.
+    pub fn builders(&self, binary: &str) -> Vec<String> {
+        let output = run(self.apt("apt-cache").args(["showsrc", binary]), "apt-cache");
+        let text = output.map(|output| output.stdout).unwrap_or_default();
+        let mut names: Vec<String> = records::parse(&String::from_utf8_lossy(&text))
+            .into_iter()
+            .filter(|record| record.binaries.iter().any(|name| name == binary))
+            .map(|record| record.package)
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The name of every source package. Only for advice: whatever goes wrong, there is less of it.
+    pub fn names(&self) -> Vec<String> {
+        let lists = self.folder.join("lists");
+        let mut cat = self.apt("/usr/lib/apt/apt-helper");
+        cat.arg("cat-file");
+        cat.args(fs::read_dir(lists).into_iter().flatten().filter_map(|entry| {
+            let path = entry.ok()?.path();
+            path.file_name()?.to_str()?.contains("_source_Sources").then_some(path)
+        }));
+        let output = run(&mut cat, "apt-helper").map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&output)
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("Package: ")?.trim().to_owned()))
+            .collect()
+    }
+
+    /// One of apt's programs, kept to this index's folders.
+    pub fn apt(&self, program: &str) -> Command {
+        let mut command = quiet(Command::new(program));
+        command.arg("-q").arg("-c").arg(self.folder.join("apt.conf"));
+        let mut set = |name: &str, value: OsString| {
+            let mut option = OsString::from(name);
+            option.push("=");
+            option.push(value);
+            command.arg("-o").arg(option);
+        };
+        set("Dir::Etc::sourcelist", self.sources().into());
+        set("Dir::Etc::sourceparts", "/dev/null".into());
+        set("Dir::State", self.folder.join("state").into());
+        set("Dir::State::lists", self.folder.join("lists").into());
+        set("Dir::State::status", "/var/lib/dpkg/status".into());
+        set("Dir::Cache", self.folder.join("cache").into());
+        // Kept in memory: two processes never write one cache file.
+        set("Dir::Cache::pkgcache", "".into());
+        set("Dir::Cache::srcpkgcache", "".into());
+        // As root apt fetches as the user _apt, who may not enter a cache in somebody's home. What is fetched is
+        // checked against signatures all the same.
+        set("APT::Sandbox::User", "root".into());
+        // Our own lock is taken, and says who waits for what.
+        set("Debug::NoLocking", "1".into());
+        command
+    }
+}
+
+/// apt's complaints that mean an index is missing or old. Its other warnings (a key in an old place) are the
+/// system's business.
+fn complaints(stderr: &str) -> Vec<String> {
+    let mut all: Vec<String> = stderr
+        .lines()
+        .filter(|line| {
+            line.starts_with("E:") || line.contains("Failed to fetch") || line.contains("GPG error")
+        })
+        // A summary of the lines before it.
+        .filter(|line| !line.contains("Some index files failed to download"))
+        .map(|line| line.trim_start_matches(['E', 'W', ':', ' ']).trim_end().to_owned())
+        .collect();
+    all.dedup();
+    all
+}
+
+/// Whether asking again soon may help: a mirror in the middle of a change, or a server that is overloaded. apt itself
+/// asks again after a lost connection (Acquire::Retries), but not after these.
+fn will_pass(stderr: &str) -> bool {
+    ["Mirror sync in progress", "Hash Sum mismatch", "unexpected size", " 500 ", " 502 ", " 503 ", " 504 "]
+        .iter()
+        .any(|sign| stderr.contains(sign))
+}
+
+/// Writes a file that is there whole or not at all.
+fn write_whole(path: &Path, text: &str) -> Result<(), DebianError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    tempfile::NamedTempFile::new_in(folder)
+        .and_then(|file| {
+            fs::write(file.path(), text)?;
+            file.persist(path).map_err(|error| error.error)
+        })
+        .map(drop)
+        // tempfile's error names its own file; ours is the one that matters.
+        .map_err(|error| system("write", path, error.kind().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYNC: &str = "\
+W: http://x/InRelease: Key is stored in legacy trusted.gpg keyring (/etc/apt/trusted.gpg), see apt-key(8)
+E: Failed to fetch http://deb.debian.org/debian-security/dists/bookworm-security/main/source/Sources.xz  File has unexpected size (1 != 2). Mirror sync in progress? [IP: 1.2.3.4 80]
+E: Some index files failed to download. They have been ignored, or old ones used instead.
+";
+
+    #[test]
+    fn a_mirror_that_is_being_changed_is_worth_another_try_and_one_that_is_not_there_is_not() {
+        assert!(will_pass(SYNC));
+        assert!(!will_pass("W: Failed to fetch http://x/InRelease  Temporary failure resolving 'x'"));
+        assert!(!will_pass("E: The repository 'http://x bookworm Release' does not have a Release file."));
+    }
+
+    #[test]
+    fn an_index_that_failed_is_told_from_a_warning_about_a_key() {
+        let all = complaints(SYNC);
+        assert_eq!(all.len(), 1);
+        assert!(all[0].starts_with("Failed to fetch http://deb.debian.org/debian-security/"), "{all:?}");
+        assert_eq!(
+            complaints("W: Failed to fetch http://x/InRelease  Temporary failure resolving 'x'\n"),
+            ["Failed to fetch http://x/InRelease  Temporary failure resolving 'x'"]
+        );
+    }
+}

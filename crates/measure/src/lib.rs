@@ -1,0 +1,16 @@
+//! How a run is done: build, launch, pin, account, compare answers.
+
+pub mod answer;
+pub mod builds;
+pub mod cgroup;
+pub mod core_lock;
+pub mod counters;
+pub mod debian;
+pub mod launcher;
+pub mod program;
+pub mod rounds;
+pub mod run;
+pub mod schedule;
+pub mod source;
+pub mod taskstats;
+pub mod toolchain;

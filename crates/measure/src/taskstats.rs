@@ -1,0 +1,343 @@
+//! The kernel's own account of each process at its exit (taskstats, linux `Documentation/accounting/taskstats.rst`).
+//!
+//! Costs the program nothing, sees daemons and children whose parent never waited, and holds what `rusage` lacks:
+//! the peak of the address space, and each process's name. Needs CAP_NET_ADMIN and the initial PID namespace.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+// include/uapi/linux/netlink.h, genetlink.h, taskstats.h
+const NETLINK_GENERIC: i32 = 16;
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const TASKSTATS_CMD_GET: u8 = 1;
+const TASKSTATS_CMD_ATTR_REGISTER_CPUMASK: u16 = 3;
+const TASKSTATS_TYPE_STATS: u16 = 3;
+const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLMSG_ERROR: u16 = 2;
+const NLA_TYPE_MASK: u16 = 0x3fff;
+/// `ac_tgid` came with version 12 (linux 5.18): without it threads cannot be told from processes.
+const LEAST_VERSION: u16 = 12;
+
+/// One task's exit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Thread number.
+    pub pid: u32,
+    /// Process number.
+    pub tgid: u32,
+    /// Its parent process at the time.
+    pub parent: u32,
+    /// Its command name, at most 15 bytes.
+    pub comm: String,
+    /// Peak resident size of its memory, in bytes.
+    pub peak_resident: u64,
+    /// Peak of its address space, in bytes.
+    pub peak_virtual: u64,
+    /// CPU time of this thread, in nanoseconds.
+    pub cpu_ns: u64,
+}
+
+/// A process: its threads' exits taken together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its command name when it ended.
+    pub comm: String,
+    /// Peak resident size, in bytes.
+    pub peak_resident: u64,
+    /// Peak of its address space, in bytes.
+    pub peak_virtual: u64,
+    /// CPU time over its threads, in nanoseconds.
+    pub cpu_ns: u64,
+    /// How many threads it had over its life.
+    pub threads: u32,
+}
+
+/// A socket on which the kernel tells every exit on this machine.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    lost: bool,
+}
+
+impl Listener {
+    /// Registers for the exits on every CPU.
+    pub fn open() -> io::Result<Listener> {
+        // SAFETY: plain socket(2); the descriptor is owned from here on.
+        let socket = unsafe {
+            let fd = libc::socket(
+                libc::AF_NETLINK,
+                libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+                NETLINK_GENERIC,
+            );
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        // A tree of thousands of processes may end at once; FORCE goes past rmem_max, and may be refused.
+        let size: libc::c_int = 8 << 20;
+        for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
+            // SAFETY: a valid int of its own size.
+            unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    option,
+                    (&raw const size).cast(),
+                    std::mem::size_of_val(&size) as libc::socklen_t,
+                )
+            };
+        }
+        let mut listener = Listener { socket, lost: false };
+        let family = listener.family(b"TASKSTATS\0")?;
+        let cpus = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+        let mut mask = cpus.trim().as_bytes().to_vec();
+        mask.push(0);
+        listener.send(family, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, &mask, NLM_F_ACK)?;
+        listener.acknowledged()?;
+        Ok(listener)
+    }
+
+    /// The descriptor that becomes readable when a process has ended.
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Takes what has come; true if the kernel had to drop some.
+    pub fn drain(&mut self, into: &mut Vec<Exit>) -> bool {
+        let mut buffer = [0u8; 16384];
+        loop {
+            match self.receive(&mut buffer) {
+                Ok(n) => parse(&buffer[..n], into),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.lost = true,
+                Err(_) => return std::mem::take(&mut self.lost),
+            }
+        }
+    }
+
+    fn family(&mut self, name: &[u8]) -> io::Result<u16> {
+        self.send(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, name, 0)?;
+        let mut buffer = [0u8; 4096];
+        let n = self.wait_and_receive(&mut buffer)?;
+        let message = &buffer[..n];
+        refused(message)?;
+        let id = attributes(message.get(20..).unwrap_or_default())
+            .find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID)
+            .and_then(|(_, data)| read_u16(data, 0));
+        id.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "this kernel has no taskstats"))
+    }
+
+    fn acknowledged(&mut self) -> io::Result<()> {
+        let mut buffer = [0u8; 16384];
+        loop {
+            let n = self.wait_and_receive(&mut buffer)?;
+            if read_u16(&buffer[..n], 4) == Some(NLMSG_ERROR) {
+                return refused(&buffer[..n]);
+            }
+        }
+    }
+
+    fn send(&self, family: u16, command: u8, attribute: u16, data: &[u8], flags: u16) -> io::Result<()> {
+        let attribute_length = 4 + data.len();
+        let length = 20 + attribute_length.next_multiple_of(4);
+        let mut message = vec![0u8; length];
+        message[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
+        message[4..6].copy_from_slice(&family.to_ne_bytes());
+        message[6..8].copy_from_slice(&(NLM_F_REQUEST | flags).to_ne_bytes());
+        message[16] = command;
+        message[17] = 1;
+        message[20..22].copy_from_slice(&(attribute_length as u16).to_ne_bytes());
+        message[22..24].copy_from_slice(&attribute.to_ne_bytes());
+        message[24..24 + data.len()].copy_from_slice(data);
+        // SAFETY: a valid buffer of its own length.
+        let n = unsafe { libc::send(self.descriptor(), message.as_ptr().cast(), message.len(), 0) };
+        if n < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: a valid buffer of its own length.
+        let n = unsafe { libc::recv(self.descriptor(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        if n < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(n as usize)
+        }
+    }
+
+    fn wait_and_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut poll = libc::pollfd { fd: self.descriptor(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        unsafe { libc::poll(&mut poll, 1, 1000) };
+        self.receive(buffer)
+    }
+}
+
+/// The error in an NLMSG_ERROR message, if it is one and not an acknowledgement.
+fn refused(message: &[u8]) -> io::Result<()> {
+    if read_u16(message, 4) == Some(NLMSG_ERROR) {
+        let code = read_u32(message, 16).map_or(0, |code| code as i32);
+        if code != 0 {
+            return Err(io::Error::from_raw_os_error(-code));
+        }
+    }
+    Ok(())
+}
+
+/// Netlink attributes: type and payload. Ends at the first that does not fit.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = read_u16(bytes, 0)? as usize;
+        let kind = read_u16(bytes, 2)? & NLA_TYPE_MASK;
+        let data = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, data))
+    })
+}
+
+/// Every exit in a datagram. Offsets are those of `struct taskstats`, which only ever grows.
+fn parse(datagram: &[u8], into: &mut Vec<Exit>) {
+    let mut rest = datagram;
+    while let Some(length) = read_u32(rest, 0).map(|n| n as usize) {
+        let Some(message) = rest.get(..length).filter(|m| m.len() >= 20) else { return };
+        for (_, nested) in attributes(&message[20..]).filter(|(kind, _)| *kind == TASKSTATS_TYPE_AGGR_PID) {
+            into.extend(
+                attributes(nested)
+                    .filter(|(kind, _)| *kind == TASKSTATS_TYPE_STATS)
+                    .filter_map(|(_, s)| exit(s)),
+            );
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+}
+
+fn exit(stats: &[u8]) -> Option<Exit> {
+    if read_u16(stats, 0)? < LEAST_VERSION {
+        return None;
+    }
+    let comm = stats.get(80..112)?;
+    let comm = &comm[..comm.iter().position(|b| *b == 0).unwrap_or(comm.len())];
+    Some(Exit {
+        comm: String::from_utf8_lossy(comm).into_owned(),
+        pid: read_u32(stats, 128)?,
+        parent: read_u32(stats, 132)?,
+        cpu_ns: (read_u64(stats, 152)?.saturating_add(read_u64(stats, 160)?)).saturating_mul(1000),
+        peak_resident: read_u64(stats, 200)?.saturating_mul(1024),
+        peak_virtual: read_u64(stats, 208)?.saturating_mul(1024),
+        tgid: read_u32(stats, 368)?,
+    })
+}
+
+fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// The processes of one run, out of every exit that was told while it lasted: the root, and every process whose
+/// parent is one of them or is the launcher, to which orphans come.
+pub fn tree(exits: &[Exit], root: u32, launcher: u32) -> Vec<Process> {
+    let mut parents: HashMap<u32, u32> = HashMap::new();
+    for exit in exits {
+        parents.insert(exit.tgid, exit.parent);
+    }
+    let ours = |mut tgid: u32| {
+        // A chain longer than the number of exits has a circle in it (numbers used twice).
+        for _ in 0..=exits.len() {
+            if tgid == root || tgid == launcher {
+                return true;
+            }
+            match parents.get(&tgid) {
+                Some(parent) => tgid = *parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let mut order: Vec<u32> = Vec::new();
+    let mut processes: HashMap<u32, Process> = HashMap::new();
+    for exit in exits.iter().filter(|exit| exit.tgid != launcher && ours(exit.tgid)) {
+        let process = processes.entry(exit.tgid).or_insert_with(|| {
+            order.push(exit.tgid);
+            Process { comm: String::new(), peak_resident: 0, peak_virtual: 0, cpu_ns: 0, threads: 0 }
+        });
+        if process.comm.is_empty() || exit.pid == exit.tgid {
+            process.comm.clone_from(&exit.comm);
+        }
+        process.peak_resident = process.peak_resident.max(exit.peak_resident);
+        process.peak_virtual = process.peak_virtual.max(exit.peak_virtual);
+        process.cpu_ns += exit.cpu_ns;
+        process.threads += 1;
+    }
+    order.iter().filter_map(|tgid| processes.remove(tgid)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exit(pid: u32, tgid: u32, parent: u32, resident: u64) -> Exit {
+        Exit {
+            pid,
+            tgid,
+            parent,
+            comm: format!("p{tgid}"),
+            peak_resident: resident,
+            peak_virtual: 2 * resident,
+            cpu_ns: 10,
+        }
+    }
+
+    #[test]
+    fn a_tree_holds_children_threads_and_orphans_and_nobody_else() {
+        let exits = [
+            exit(12, 12, 11, 5), // grandchild, tells its exit before its parent does
+            exit(11, 11, 10, 7),
+            exit(21, 20, 1, 9), // a stranger
+            exit(13, 13, 2, 3), // an orphan that came to the launcher
+            exit(15, 10, 2, 8), // a thread of the root
+            exit(10, 10, 2, 6),
+        ];
+        let mut found: Vec<_> =
+            tree(&exits, 10, 2).into_iter().map(|p| (p.comm, p.peak_resident, p.threads)).collect();
+        found.sort();
+        assert_eq!(
+            found,
+            [("p10".into(), 8, 2), ("p11".into(), 7, 1), ("p12".into(), 5, 1), ("p13".into(), 3, 1)]
+        );
+    }
+
+    #[test]
+    fn numbers_that_go_in_a_circle_end() {
+        assert!(tree(&[exit(5, 5, 6, 1), exit(6, 6, 5, 1)], 10, 2).is_empty());
+    }
+
+    #[test]
+    fn hostile_datagrams_yield_nothing_and_do_not_panic() {
+        let mut exits = Vec::new();
+        parse(&[], &mut exits);
+        parse(&[0; 64], &mut exits);
+        parse(&[255; 64], &mut exits);
+        for cut in 0..64u8 {
+            let mut bytes = vec![cut, 0, 0, 0];
+            bytes.extend([4; 60]);
+            parse(&bytes, &mut exits);
+        }
+        assert!(exits.is_empty());
+    }
+}

@@ -1,0 +1,71 @@
+//! What a variant is built with: the words that stand in CC, CXX, CFLAGS and so on. Pure.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use widthwise_experiment::model::Variant;
+use widthwise_machine::abi::AbiRow;
+use widthwise_machine::compiler::{Compiler, Family};
+
+/// The stage of a profile-guided build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage<'a> {
+    /// An ordinary build, from one stage.
+    Plain,
+    /// The first: a program that writes profiles into the folder.
+    Instrumented(&'a Path),
+    /// The second: the folder's profiles (gcc) or merged file (clang) are used.
+    Guided(&'a Path),
+}
+
+/// The variables of a build's environment. The ABI's option stands in CC and CXX, not in CFLAGS: it is then on every
+/// compiler and linker command, whatever the build system does with the flags.
+pub fn variables(
+    variant: &Variant,
+    abi: &AbiRow,
+    compiler: &Compiler,
+    stage: Stage,
+) -> BTreeMap<&'static str, String> {
+    let options = if abi.multilib == "." { Vec::new() } else { abi.options() };
+    let with_options = |program: &Path| {
+        let mut words = vec![program.display().to_string()];
+        words.extend(options.iter().cloned());
+        words.join(" ")
+    };
+    let profile = profile_options(compiler.family, stage);
+    let joined = |flags: &str| [flags, &profile].join(" ").trim().to_owned();
+    // A missing C++ compiler is told by the build that needs it, in its own words.
+    let cxx = compiler.cxx.clone().unwrap_or_else(|| compiler.family.cxx().into());
+    BTreeMap::from([
+        ("CC", with_options(&compiler.cc)),
+        ("CXX", with_options(&cxx)),
+        ("CFLAGS", joined(&variant.flags.cflags)),
+        ("CXXFLAGS", joined(&variant.flags.cxxflags)),
+        ("LDFLAGS", joined(&variant.flags.ldflags)),
+        ("AR", compiler.ar.display().to_string()),
+        ("RANLIB", compiler.ranlib.display().to_string()),
+        ("NM", compiler.nm.display().to_string()),
+        ("PKG_CONFIG_LIBDIR", abi.pkg_config_libdir.to_owned()),
+        ("HOST_TRIPLET", abi.triplet.to_owned()),
+    ])
+}
+
+fn profile_options(family: Family, stage: Stage) -> String {
+    match (family, stage) {
+        (_, Stage::Plain) => String::new(),
+        (Family::Gcc, Stage::Instrumented(folder)) => {
+            format!("-fprofile-generate={} -fprofile-update=prefer-atomic", folder.display())
+        }
+        // What the training did not reach keeps its ordinary optimisation, and threads may have lost counts.
+        (Family::Gcc, Stage::Guided(folder)) => format!(
+            "-fprofile-use={} -fprofile-partial-training -fprofile-correction -Wno-missing-profile",
+            folder.display()
+        ),
+        (Family::Clang, Stage::Instrumented(folder)) => {
+            format!("-fprofile-instr-generate={}/%p-%m.profraw", folder.display())
+        }
+        (Family::Clang, Stage::Guided(folder)) => {
+            format!("-fprofile-instr-use={}/merged.profdata", folder.display())
+        }
+    }
+}

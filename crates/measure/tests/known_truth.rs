@@ -1,0 +1,255 @@
+//! Programs whose cost is known, and programs that end badly: what the runner says of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use widthwise_experiment::metric;
+use widthwise_experiment::model::Thp;
+use widthwise_experiment::outcome::{Ending, Source};
+use widthwise_measure::run::{Accounting, Limits, Ran, Runner, Start};
+
+const MIB: f64 = (1 << 20) as f64;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    runner: Runner,
+    limits: Limits,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::with(Accounting::Free)
+    }
+
+    fn with(accounting: Accounting) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let metrics: Vec<_> = metric::METRICS.iter().collect();
+        let runner = Runner::new(&folder.path().join("scratch"), &metrics, accounting).unwrap();
+        let limits = Limits { timeout: Duration::from_secs(20), output_bytes: 1 << 20 };
+        Bench { folder, runner, limits }
+    }
+
+    fn build(&self, name: &str, options: &[&str]) -> PathBuf {
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs").join(format!("{name}.c"));
+        let output = self.folder.path().join(name);
+        let status =
+            Command::new("gcc").arg("-O2").arg("-o").arg(&output).arg(source).args(options).status().unwrap();
+        assert!(status.success());
+        output
+    }
+
+    fn start(&self, file: &Path, arguments: &[&str]) -> Start {
+        let mut words = vec![file.display().to_string()];
+        words.extend(arguments.iter().map(|word| word.to_string()));
+        Start {
+            file: file.to_owned(),
+            arguments: words,
+            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+            directory: self.folder.path().to_owned(),
+            fresh: None,
+            stdin: "/dev/null".into(),
+            setup: None,
+            teardown: None,
+            thp: Thp::System,
+            fixed_addresses: false,
+            exit_status: 0,
+        }
+    }
+
+    fn run(&mut self, name: &str, arguments: &[&str]) -> Ran {
+        let file = self.build(name, &["-pthread"]);
+        let start = self.start(&file, arguments);
+        self.make(&start)
+    }
+
+    fn make(&mut self, start: &Start) -> Ran {
+        self.runner.run(start, 100, &[0], self.limits, &|| false).unwrap()
+    }
+}
+
+fn value(ran: &Ran, name: &str) -> f64 {
+    ran.sample.get(name).unwrap_or_else(|| panic!("{name} was not measured: {ran:?}")).value
+}
+
+fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+#[test]
+fn peak_memory_is_the_programs_own_whatever_the_launchers_size() {
+    // Our own process is made large: a figure floored by the parent would show it.
+    let ballast = vec![1u8; 300 << 20];
+    let mut bench = Bench::new();
+    let own = value(&bench.run("allocate", &["0"]), "peak_resident");
+    assert!(own < 4.0 * MIB, "a program that allocates nothing is said to take {own} bytes");
+    for mebibytes in [1u32, 10, 100, 1000] {
+        let ran = bench.run("allocate", &[&mebibytes.to_string()]);
+        let truth = f64::from(mebibytes) * MIB;
+        let measured = value(&ran, "peak_resident");
+        assert!(
+            measured >= truth && measured <= truth * 1.01 + own * 1.3,
+            "{mebibytes} MiB measured as {measured}"
+        );
+    }
+    assert_eq!(ballast[ballast.len() - 1], 1);
+}
+
+#[test]
+fn stopped_at_its_exit_a_program_shows_its_peaks_to_the_page() {
+    let mut bench = Bench::with(Accounting::ExitStop);
+    let own = value(&bench.run("allocate", &["0"]), "peak_resident");
+    let ran = bench.run("allocate", &["64"]);
+    assert_eq!(ran.ending, Ending::Done);
+    assert_eq!(ran.sample["peak_resident"].source, Source::ExitStop);
+    let error = value(&ran, "peak_resident") - own - 64.0 * MIB;
+    assert!(error.abs() < 0.25 * MIB, "off by {error} bytes");
+    let more = bench.run("children", &["3", "8", "0"]);
+    assert_eq!(value(&more, "processes"), 4.0);
+    let sum = value(&more, "peak_resident_sum");
+    assert!(sum > 24.0 * MIB && sum < 34.0 * MIB, "{sum}");
+}
+
+#[test]
+fn peak_address_space_counts_what_is_never_touched() {
+    if !is_root() {
+        return assert!(!Bench::new().run("reserve", &["1"]).sample.contains_key("peak_virtual"));
+    }
+    let mut bench = Bench::new();
+    let own = value(&bench.run("reserve", &["0"]), "peak_virtual");
+    let ran = bench.run("reserve", &["512"]);
+    assert!((value(&ran, "peak_virtual") - own - 512.0 * MIB).abs() < 0.1 * MIB);
+    assert!(value(&ran, "peak_resident") < 4.0 * MIB);
+}
+
+#[test]
+fn minor_faults_are_counted_one_by_one() {
+    let mut bench = Bench::new();
+    let own = value(&bench.run("fault", &["0"]), "minor_faults");
+    let faults = value(&bench.run("fault", &["5000"]), "minor_faults") - own;
+    assert!((4995.0..5030.0).contains(&faults), "{faults}");
+}
+
+#[test]
+fn a_sleeping_program_takes_wall_time_and_switches_but_no_cpu_time() {
+    let ran = Bench::new().run("nap", &["20", "10"]);
+    let switches = value(&ran, "voluntary_switches");
+    assert!((20.0..30.0).contains(&switches), "{switches}");
+    assert!(value(&ran, "wall") >= 200e6);
+    assert!(value(&ran, "cpu") < 100e6);
+}
+
+#[test]
+fn children_are_accounted_for_whether_or_not_anybody_waits_for_them() {
+    for mode in ["wait", "daemon"] {
+        let ran = Bench::new().run("children", &["3", "10", "40", mode]);
+        assert_eq!(ran.ending, Ending::Done, "{mode}");
+        let cpu = value(&ran, "cpu");
+        assert!((120e6..200e6).contains(&cpu), "{mode}: {cpu} ns of 120 ms");
+        let peak = value(&ran, "peak_resident");
+        assert!((10.0 * MIB..13.0 * MIB).contains(&peak), "{mode}: the largest process has {peak}");
+        if is_root() {
+            // As a daemon each child is made by a process between, which ends at once.
+            let expected = if mode == "daemon" { 7.0 } else { 4.0 };
+            assert_eq!(value(&ran, "processes"), expected, "{mode}");
+            let sum = value(&ran, "peak_resident_sum");
+            assert!(sum > 30.0 * MIB && sum < 40.0 * MIB, "{mode}: {sum}");
+        }
+    }
+}
+
+#[test]
+fn what_a_program_leaves_running_is_killed_and_told() {
+    let mut bench = Bench::new();
+    let ran = bench.run("children", &["2", "1", "1", "linger"]);
+    assert_eq!(ran.ending, Ending::Done);
+    assert!(ran.remarks.iter().any(|text| text.contains("left 2 processes running")), "{:?}", ran.remarks);
+    let left =
+        Command::new("pgrep").args(["-f", &bench.folder.path().display().to_string()]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}
+
+#[test]
+fn threads_on_one_cpu_are_remarked_on() {
+    let ran = Bench::new().run("threads", &["3", "20"]);
+    assert!((60e6..120e6).contains(&value(&ran, "cpu")));
+    if is_root() {
+        assert!(ran.remarks.iter().any(|text| text.contains("4 threads")), "{:?}", ran.remarks);
+    }
+}
+
+#[test]
+fn every_bad_ending_has_its_own_name() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.run("misbehave", &["exit", "3"]).ending, Ending::Exit { status: 3 });
+    assert_eq!(bench.run("misbehave", &["crash"]).ending, Ending::Signal { signal: libc::SIGSEGV });
+    assert_eq!(bench.run("misbehave", &["close"]).ending, Ending::Done);
+    assert!(matches!(bench.run("misbehave", &["flood"]).ending, Ending::Flood { .. }));
+    bench.limits.timeout = Duration::from_millis(300);
+    assert!(matches!(bench.run("misbehave", &["hang"]).ending, Ending::Timeout { .. }));
+}
+
+#[test]
+fn a_program_that_forks_for_ever_is_ended_and_nothing_of_it_is_left() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.limits.timeout = Duration::from_millis(500);
+    let ran = bench.run("misbehave", &["bomb"]);
+    assert!(matches!(ran.ending, Ending::Timeout { .. }), "{:?}", ran.ending);
+    let left =
+        Command::new("pgrep").args(["-f", &bench.folder.path().display().to_string()]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    // And the next run is not disturbed.
+    assert_eq!(bench.run("misbehave", &["exit", "0"]).ending, Ending::Done);
+}
+
+#[test]
+fn a_program_that_cannot_start_says_why() {
+    let mut bench = Bench::new();
+    let file = bench.folder.path().join("absent");
+    let start = bench.start(&file, &[]);
+    let Ending::NotStarted { reason } = bench.make(&start).ending else { panic!() };
+    assert!(reason.contains("absent") && reason.contains("No such file"), "{reason}");
+
+    let program = bench.build("misbehave", &[]);
+    let mut start = bench.start(&program, &[]);
+    start.directory = "/nonexistent".into();
+    let Ending::NotStarted { reason } = bench.make(&start).ending else { panic!() };
+    assert!(reason.contains("working directory /nonexistent"), "{reason}");
+
+    let mut start = bench.start(&program, &[]);
+    start.setup = Some("echo oh dear >&2; exit 4".into());
+    let Ending::Around { reason } = bench.make(&start).ending else { panic!() };
+    assert!(reason.contains("setup") && reason.contains("exit 4") && reason.contains("oh dear"), "{reason}");
+}
+
+#[test]
+fn a_fresh_directory_is_empty_but_for_the_inputs_each_time() {
+    let mut bench = Bench::new();
+    let input = bench.folder.path().join("input.txt");
+    std::fs::write(&input, "hello\n").unwrap();
+    let mut start = bench.start(Path::new("/bin/sh"), &["-c", "ls; cat input.txt; echo > left-behind"]);
+    start.directory = bench.folder.path().join("work");
+    start.fresh = Some(vec![input]);
+    for _ in 0..2 {
+        assert_eq!(bench.make(&start).ending, Ending::Done);
+        assert_eq!(std::fs::read_to_string(bench.runner.stdout()).unwrap(), "input.txt\nhello\n");
+    }
+}
+
+#[test]
+fn software_counters_count_the_program_and_not_the_launcher() {
+    let ran = Bench::new().run("children", &["2", "0", "30"]);
+    let Some(clock) = ran.sample.get("task_clock") else {
+        // perf_event_paranoid may forbid it; then it is missing, not 0.
+        return assert!(!is_root(), "root may count");
+    };
+    let cpu = value(&ran, "cpu");
+    assert!((clock.value / cpu - 1.0).abs() < 0.1, "task clock {} against CPU time {cpu}", clock.value);
+    assert_eq!(clock.source, Source::Software);
+}

@@ -1,0 +1,34 @@
+//! Writes a report of a made-up campaign, to look at it; the file's ending says which format:
+//! `cargo run -p widthwise-report --example sample_report -- out.html [timed rounds | hostile]`.
+//! The terminal's table is printed.
+
+#[path = "../tests/campaign/mod.rs"]
+mod campaign;
+
+use std::error::Error;
+use std::fs;
+
+use widthwise_report::{csv, html, json, markdown, terminal};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let usage = "usage: sample_report OUT.html|.md|.json|.csv [ROUNDS|hostile]";
+    let path = arguments.next().ok_or(usage)?;
+    let laid = match arguments.next().as_deref() {
+        Some("hostile") => campaign::hostile(),
+        Some(rounds) => campaign::laid(rounds.parse()?),
+        None => campaign::laid(42),
+    };
+    let campaign = laid.campaign();
+    match path.rsplit('.').next() {
+        Some("html") => fs::write(&path, html::render(&campaign))?,
+        Some("md") => fs::write(&path, markdown::render(&campaign))?,
+        Some("json") => fs::write(&path, json::render(&campaign)?)?,
+        Some("csv") => csv::write(&campaign, fs::File::create(&path)?)?,
+        _ => return Err(usage.into()),
+    }
+    let palette = terminal::Palette::coloured();
+    let options = terminal::Options { report: Some(path), palette, ..terminal::Options::default() };
+    print!("{}", terminal::render(&campaign, &options));
+    Ok(())
+}

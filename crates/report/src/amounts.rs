@@ -1,0 +1,123 @@
+//! Amounts that are not metrics, as a person would write them: how long, what share, which rounds.
+
+use std::time::Duration;
+
+use widthwise_experiment::units::{Quantity, Unit};
+
+/// `0.4 s`, `12 s`, `3 min 10 s`, `2 h 5 min`.
+pub fn duration(length: Duration) -> String {
+    let seconds = length.as_secs_f64();
+    let whole = seconds.round() as u64;
+    match whole {
+        _ if seconds < 9.95 => format!("{seconds:.1} s"),
+        ..60 => format!("{whole} s"),
+        60..3600 => joined(whole / 60, "min", whole % 60, "s"),
+        _ => joined(whole / 3600, "h", whole % 3600 / 60, "min"),
+    }
+}
+
+fn joined(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    if small == 0 {
+        format!("{large} {large_unit}")
+    } else {
+        format!("{large} {large_unit} {small} {small_unit}")
+    }
+}
+
+/// A fraction in per cent, with two digits that say something: `0.7 %`, `0.03 %`, `12 %`. What is too small for
+/// them is never shown as nothing.
+pub fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    if value != 0.0 && value.abs() < 0.005 {
+        return "<0.01 %".to_owned();
+    }
+    let digits = match value.abs() {
+        size if size >= 9.95 => 0,
+        size if size >= 0.0995 || size == 0.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} %").replace('-', "−")
+}
+
+/// `1 round`, `42 rounds`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let text = Quantity { value: count as f64, unit: Unit::Count };
+    if count == 1 {
+        format!("{text} {noun}")
+    } else {
+        format!("{text} {noun}s")
+    }
+}
+
+/// `round 4`, `rounds 4, 17–21`: numbers in ascending order.
+pub fn rounds(numbers: &[u32]) -> String {
+    let mut spans: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match spans.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => spans.push((number, number)),
+        }
+    }
+    let shown: Vec<String> = spans
+        .iter()
+        .map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first}, {last}"),
+            _ => format!("{first}–{last}"),
+        })
+        .collect();
+    let noun = if numbers.len() == 1 { "round" } else { "rounds" };
+    match shown.len() {
+        // A list that long says "everywhere"; the timeline of the HTML report shows where.
+        9.. => format!("{} {noun}", numbers.len()),
+        _ => format!("{noun} {}", shown.join(", ")),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn listed<T: AsRef<str>>(items: &[T]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [init @ .., last] => {
+            let init: Vec<&str> = init.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", init.join(", "), last.as_ref())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_a_person_would_say_them() {
+        let shown = |seconds| duration(Duration::from_secs_f64(seconds));
+        assert_eq!(shown(0.42), "0.4 s");
+        assert_eq!(shown(59.7), "1 min");
+        assert_eq!(shown(190.0), "3 min 10 s");
+        assert_eq!(shown(7500.0), "2 h 5 min");
+    }
+
+    #[test]
+    fn shares_keep_two_telling_digits() {
+        assert_eq!(percent(0.0072), "0.7 %");
+        assert_eq!(percent(0.0003), "0.03 %");
+        assert_eq!(percent(0.123), "12 %");
+        assert_eq!(percent(-0.021), "−2.1 %");
+        assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(percent(0.000_01), "<0.01 %");
+    }
+
+    #[test]
+    fn rounds_in_a_row_are_written_as_a_span() {
+        assert_eq!(rounds(&[4]), "round 4");
+        assert_eq!(rounds(&[3, 4, 17, 18, 19]), "rounds 3, 4, 17–19");
+    }
+
+    #[test]
+    fn lists_end_in_and() {
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+}

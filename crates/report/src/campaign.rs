@@ -1,0 +1,137 @@
+//! The campaign as a report sees it: what was asked, what was measured, what it means.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use widthwise_experiment::outcome::{Round, RoundKind, Run};
+use widthwise_experiment::{Experiment, Metric};
+use widthwise_verdict::{Judgement, Standing, Typical, Verdict};
+
+/// Everything a report tells. The caller fills it from the archive.
+#[derive(Debug, Clone)]
+pub struct Campaign<'a> {
+    /// What was asked.
+    pub experiment: &'a Experiment,
+    /// The program's version, or the text of where it comes from; may be empty.
+    pub version: String,
+    /// The campaign's folder, as the user would type it.
+    pub folder: String,
+    /// When it began, RFC 3339.
+    pub created: String,
+    /// The text of the spec file; empty if everything was said on the command line.
+    pub spec: &'a str,
+    /// The command line that started it.
+    pub command: Vec<String>,
+    /// The version of Widthwise that measured.
+    pub widthwise: &'a str,
+    /// The machine record.
+    pub machine: &'a serde_json::Value,
+    /// The machine record for people: name and value.
+    pub machine_lines: Vec<(String, String)>,
+    /// Every round, in order.
+    pub rounds: &'a [Round],
+    /// Every run, in order.
+    pub runs: &'a [Run],
+    /// Whether each variant took part, by name.
+    pub standings: &'a BTreeMap<String, Standing>,
+    /// The verdicts.
+    pub judgement: &'a Judgement,
+    /// How each variant was built.
+    pub builds: Vec<BuildNote>,
+    /// Why it stopped: `every interval is within ±1 %`, `interrupted`.
+    pub stopped: String,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// What a reader must know before trusting the numbers, one sentence each.
+    pub warnings: Vec<String>,
+    /// The process tree of each variant, where it had more than one process.
+    pub processes: Vec<ProcessNote>,
+    /// Variant to the unified diff of its answer against the baseline's.
+    pub differences: BTreeMap<String, String>,
+}
+
+/// How one variant was built.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BuildNote {
+    /// The variant.
+    pub variant: String,
+    /// The compiler's own version line; empty for a finished binary.
+    pub compiler: String,
+    /// The options it was given.
+    pub cflags: String,
+    /// Size of the binary, in bytes.
+    pub binary_bytes: Option<u64>,
+    /// Digest of the binary.
+    pub digest: String,
+    /// The build log, as the user would type it.
+    pub log: String,
+    /// How long the build took; absent if it came from the cache.
+    pub seconds: Option<f64>,
+}
+
+/// One command of a variant's process tree.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessNote {
+    /// The variant.
+    pub variant: String,
+    /// The command's name, as the kernel keeps it.
+    pub comm: String,
+    /// How many processes of a run had that name.
+    pub count: u64,
+    /// Peak resident size of the largest of them, in bytes.
+    pub peak_resident: u64,
+    /// Their share of the tree's CPU time, 0 to 1.
+    pub cpu_share: f64,
+}
+
+impl Campaign<'_> {
+    /// Every name that takes part: the variants in the order of the tables, then the baseline's twin.
+    pub fn participants(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.experiment.variants.iter().map(|v| v.name.clone()).collect();
+        names.push(self.experiment.twin());
+        names
+    }
+
+    /// The rounds that verdicts are made of.
+    pub fn timed_rounds(&self) -> usize {
+        self.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count()
+    }
+
+    /// What is typical of that variant in that metric.
+    pub fn typical(&self, variant: &str, metric: Metric) -> Option<&Typical> {
+        self.judgement.typical.iter().find(|t| t.variant == variant && t.metric.name == metric.name)
+    }
+
+    /// The verdict on that variant in that metric.
+    pub fn verdict(&self, variant: &str, metric: Metric) -> Option<&Verdict> {
+        self.judgement.verdicts.iter().find(|v| v.variant == variant && v.metric.name == metric.name)
+    }
+
+    /// The detection floor of that metric, as a fraction: from the twin's verdict, else from any that knows it.
+    pub fn floor(&self, metric: Metric) -> Option<f64> {
+        let twin = self.experiment.twin();
+        self.verdict(&twin, metric)
+            .and_then(|verdict| verdict.floor)
+            .or_else(|| {
+                let of_metric = |v: &&Verdict| v.metric.name == metric.name;
+                self.judgement.verdicts.iter().filter(of_metric).find_map(|v| v.floor)
+            })
+            .filter(|floor| floor.is_finite())
+    }
+
+    /// How a participant stands; the twin is the baseline under another name, and stands as it does.
+    pub fn standing(&self, variant: &str) -> Option<&Standing> {
+        self.standings.get(variant).or_else(|| {
+            let is_twin = variant == self.experiment.twin();
+            is_twin.then(|| self.standings.get(&self.experiment.baseline)).flatten()
+        })
+    }
+
+    /// Why the participant has no numbers at all, if it has none.
+    pub fn unable(&self, variant: &str) -> Option<&str> {
+        match self.standing(variant) {
+            Some(Standing::Unable(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+}

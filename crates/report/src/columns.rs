@@ -1,0 +1,37 @@
+//! Which metrics a reader sees first.
+
+use widthwise_experiment::{Experiment, Metric};
+
+/// What decides, in the order in which it is read. Columns beyond these wait for `--all-metrics` or the HTML.
+const FIRST: [&str; 4] = ["cpu", "wall", "peak_resident", "page_faults"];
+
+/// The metrics of the experiment in reading order, parted into those shown at once and the others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Columns {
+    /// Those that decide, and those the user asked for by name (they are not measured by default).
+    pub leading: Vec<Metric>,
+    /// The rest, in the experiment's order.
+    pub others: Vec<Metric>,
+}
+
+impl Columns {
+    /// The columns of that experiment.
+    pub fn of(experiment: &Experiment) -> Columns {
+        let find = |name: &str| experiment.metrics.iter().copied().find(|metric| metric.name == name);
+        let mut leading: Vec<Metric> = FIRST.into_iter().filter_map(find).collect();
+        let is_first = |metric: &Metric| FIRST.contains(&metric.name);
+        leading.extend(experiment.metrics.iter().copied().filter(|m| !is_first(m) && !m.default));
+        let (leading, others) = if leading.is_empty() {
+            (experiment.metrics.clone(), Vec::new())
+        } else {
+            let others = experiment.metrics.iter().copied().filter(|m| m.default && !is_first(m)).collect();
+            (leading, others)
+        };
+        Columns { leading, others }
+    }
+
+    /// All of them, in reading order.
+    pub fn all(&self) -> Vec<Metric> {
+        self.leading.iter().chain(&self.others).copied().collect()
+    }
+}

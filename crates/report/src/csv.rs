@@ -1,0 +1,115 @@
+//! One row per run and metric: the raw numbers, for whatever the reader likes to compute with.
+
+use std::io::Write;
+
+use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
+use widthwise_experiment::{metric, Metric};
+use widthwise_verdict::Standing;
+
+use crate::campaign::Campaign;
+
+/// The head of the file. `docs/csv.md` says what each column holds.
+pub const HEAD: [&str; 15] = [
+    "campaign", "variant", "round", "kind", "position", "began_ns", "cpu", "metric", "unit", "value",
+    "source", "coverage", "ending", "standing", "reason",
+];
+
+/// Writes every reading of every run. A run without a reading has one row without a metric, and so has a variant
+/// without a run: nothing is left out.
+pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
+    let mut table = ::csv::Writer::from_writer(out);
+    table.write_record(HEAD)?;
+    for run in campaign.runs {
+        let round = campaign.rounds.iter().find(|round| round.number == run.round);
+        let readings = readings(campaign, run);
+        if readings.is_empty() {
+            table.write_record(row(campaign, &run.variant, Some((run, round)), None))?;
+        }
+        for metric in readings {
+            table.write_record(row(campaign, &run.variant, Some((run, round)), Some(metric)))?;
+        }
+    }
+    for variant in campaign.participants() {
+        if !campaign.runs.iter().any(|run| run.variant == variant) {
+            table.write_record(row(campaign, &variant, None, None))?;
+        }
+    }
+    table.flush()?;
+    Ok(())
+}
+
+/// The metrics a run has readings of: the experiment's first, in their order, then any other.
+fn readings(campaign: &Campaign, run: &Run) -> Vec<Metric> {
+    let asked = &campaign.experiment.metrics;
+    let others = run.sample.keys().filter_map(|name| metric::find(name)).filter(|m| !asked.contains(m));
+    asked.iter().copied().filter(|metric| run.sample.contains_key(metric.name)).chain(others).collect()
+}
+
+fn row(
+    campaign: &Campaign,
+    variant: &str,
+    run: Option<(&Run, Option<&Round>)>,
+    metric: Option<Metric>,
+) -> [String; 15] {
+    let of_run = |say: fn(&Run) -> String| run.map_or(String::new(), |(run, _)| say(run));
+    let round = run.and_then(|(_, round)| round);
+    let reading = run.zip(metric).and_then(|((run, _), metric)| run.sample.get(metric.name));
+    let (standing, reason) = standing(campaign, variant);
+    let failure = run.and_then(|(run, _)| failure(&run.ending)).map(str::to_owned);
+    [
+        campaign.folder.clone(),
+        variant.to_owned(),
+        of_run(|run| run.round.to_string()),
+        round.map_or(String::new(), |round| kind(round.kind).to_owned()),
+        of_run(|run| run.position.to_string()),
+        of_run(|run| run.began_ns.to_string()),
+        round.and_then(|round| round.cpu).map_or(String::new(), |cpu| cpu.to_string()),
+        metric.map_or(String::new(), |metric| metric.name.to_owned()),
+        metric.map_or(String::new(), |metric| metric.unit.name().to_owned()),
+        reading.map_or(String::new(), |reading| reading.value.to_string()),
+        reading.map_or(String::new(), |reading| reading.source.name().to_owned()),
+        reading.map_or(String::new(), |reading| reading.coverage.to_string()),
+        of_run(|run| ending(&run.ending)),
+        standing.to_owned(),
+        failure.or(reason).unwrap_or_default(),
+    ]
+}
+
+/// The word for a round's kind, as in the archive.
+pub(crate) fn kind(kind: RoundKind) -> &'static str {
+    match kind {
+        RoundKind::Warmup => "warmup",
+        RoundKind::Timed => "timed",
+        RoundKind::Interrupted => "interrupted",
+    }
+}
+
+/// How a run ended, in one word and a number.
+pub(crate) fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Done => "done".to_owned(),
+        Ending::Exit { status } => format!("exit {status}"),
+        Ending::Signal { signal } => format!("signal {signal}"),
+        Ending::Timeout { .. } => "timeout".to_owned(),
+        Ending::Flood { .. } => "flood".to_owned(),
+        Ending::NotStarted { .. } => "not-started".to_owned(),
+        Ending::Around { .. } => "around".to_owned(),
+    }
+}
+
+fn failure(ending: &Ending) -> Option<&str> {
+    match ending {
+        Ending::NotStarted { reason } | Ending::Around { reason } => Some(reason),
+        _ => None,
+    }
+}
+
+/// How a variant stands, in one word, and why.
+pub(crate) fn standing(campaign: &Campaign, variant: &str) -> (&'static str, Option<String>) {
+    match campaign.standing(variant) {
+        Some(Standing::Unable(reason)) => ("unable", Some(reason.clone())),
+        Some(Standing::Different(reason)) => ("different", Some(reason.clone())),
+        Some(Standing::DifferentAllowed(reason)) => ("different-allowed", Some(reason.clone())),
+        Some(Standing::Measured) | None => ("measured", None),
+    }
+}

@@ -1,0 +1,22 @@
+//! The campaign as one HTML file: self-contained, no script, no network, no font from elsewhere.
+//!
+//! Everything foreign passes through [`visible`](crate::visible) and then through maud, which escapes. The page
+//! forbids itself to load or run anything (its Content-Security-Policy), so that even a mistake here would stay text.
+
+mod answer;
+mod axis;
+mod forest;
+mod page;
+mod plot;
+mod raw;
+mod record;
+mod samples;
+mod shape;
+mod timeline;
+
+use crate::campaign::Campaign;
+
+/// The whole file.
+pub fn render(campaign: &Campaign) -> String {
+    page::page(campaign).into_string()
+}

@@ -1,0 +1,162 @@
+//! Every interval drawn, one chart for each metric, with the detection floor as a band about zero.
+
+use maud::{html, Markup};
+use widthwise_experiment::Metric;
+use widthwise_verdict::{words, Verdict, Word};
+
+use super::answer::{titles, unbroken};
+use super::axis::RatioScale;
+use super::page::name;
+use super::plot::{axis, drawing, grid, instead, row, Path};
+use crate::amounts::percent;
+use crate::campaign::Campaign;
+use crate::columns::Columns;
+use crate::visible;
+
+const HEIGHT: u32 = 28;
+
+pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
+    html! {
+        section id="differences" {
+            h2 { "Differences to the baseline" }
+            p class="lead" {
+                "The bar is the interval, the dot the estimate: filled where it is called a difference, hollow where "
+                "it is not. The band is what this machine cannot tell from none."
+            }
+            div class="forests" {
+                @for metric in &columns.leading { (figure(campaign, metric)) }
+            }
+            @if !columns.others.is_empty() {
+                details class="others" {
+                    summary { "Other metrics: " (titles(&columns.others)) }
+                    div class="forests" {
+                        @for metric in &columns.others { (figure(campaign, metric)) }
+                    }
+                }
+            }
+            @if columns.all().is_empty() { p class="none" { "No metric was measured." } }
+        }
+    }
+}
+
+fn figure(campaign: &Campaign, metric: Metric) -> Markup {
+    let others: Vec<String> =
+        campaign.participants().into_iter().filter(|name| *name != campaign.experiment.baseline).collect();
+    let floor = campaign.floor(metric);
+    let drawn: Vec<(f64, f64, f64)> =
+        others.iter().filter_map(|name| campaign.verdict(name, metric)).filter_map(interval).collect();
+    let empty = drawn.is_empty();
+    let band = floor.map(band);
+    let ends = drawn.into_iter().flat_map(|(ratio, low, high)| [ratio, low, high]);
+    let scale = RatioScale::over(ends.chain(band.into_iter().flat_map(|(low, high)| [low, high])));
+    let ticks: Vec<(f64, String)> =
+        scale.ticks().into_iter().map(|(ratio, text)| (scale.place(ratio), text)).collect();
+    html! {
+        figure class="forest" {
+            figcaption {
+                strong { (metric.title) }
+                @if let Some(floor) = floor { span { "floor " (unbroken(&percent(floor))) } }
+                @else { span { "no detection floor is known" } }
+            }
+            @for variant in &others {
+                @match campaign.verdict(variant, metric).filter(|_| campaign.unable(variant).is_none()) {
+                    Some(verdict) => (variant_row(campaign, verdict, &scale, &ticks, band)),
+                    None => {
+                        @let reason = campaign.unable(variant).map_or("no verdict".to_owned(), visible::line);
+                        (absent(campaign, variant, "not measured", &reason))
+                    }
+                }
+            }
+            @if !empty { (axis(&ticks)) }
+        }
+    }
+}
+
+/// What the floor hides: from a little less to as many times more.
+fn band(floor: f64) -> (f64, f64) {
+    (1.0 / (1.0 + floor), 1.0 + floor)
+}
+
+/// The interval of a verdict that may be shown. One that is withheld has numbers, but none to compare by.
+fn interval(verdict: &Verdict) -> Option<(f64, f64, f64)> {
+    if matches!(verdict.word, Word::Withheld | Word::Missing) {
+        return None;
+    }
+    let positive = |ratio: Option<f64>| ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+    let ratio = positive(verdict.ratio)?;
+    Some((ratio, positive(verdict.low).unwrap_or(ratio), positive(verdict.high).unwrap_or(ratio)))
+}
+
+fn variant_row(
+    campaign: &Campaign,
+    verdict: &Verdict,
+    scale: &RatioScale,
+    ticks: &[(f64, String)],
+    band: Option<(f64, f64)>,
+) -> Markup {
+    let Some((ratio, low, high)) = interval(verdict) else {
+        let reason = visible::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
+        return absent(campaign, &verdict.variant, verdict.word.name(), &reason);
+    };
+    let middle = f64::from(HEIGHT) / 2.0;
+    let (mut floor, mut zero, mut bar, mut dot) =
+        (Path::default(), Path::default(), Path::default(), Path::default());
+    if let Some((from, to)) = band {
+        let (from, to) = (scale.place(from), scale.place(to));
+        floor.bar(from, 0.0, to - from, f64::from(HEIGHT));
+    }
+    zero.down(scale.place(1.0), 0.0, f64::from(HEIGHT));
+    let (from, to) = (scale.place(low), scale.place(high));
+    bar.across(from, to, middle);
+    bar.down(from, middle - 4.0, middle + 4.0);
+    bar.down(to, middle - 4.0, middle + 4.0);
+    dot.dot(scale.place(ratio), middle);
+    let word = verdict.word.name();
+    let text = visible::line(&words::interval(verdict));
+    let estimate = (verdict.word == Word::Same).then(|| exact(ratio, low, high));
+    let says = format!("{}: {text}", visible::line(&verdict.variant));
+    let places: Vec<f64> = ticks.iter().map(|tick| tick.0).collect();
+    row(
+        name(campaign, &verdict.variant),
+        drawing(
+            word,
+            HEIGHT,
+            &says,
+            html! {
+                (floor.drawn("band")) (grid(&places, HEIGHT)) (zero.drawn("zero"))
+                (bar.drawn("bar")) (dot.drawn("dot"))
+                @if verdict.word == Word::Same { (dot.drawn("hole")) }
+            },
+        ),
+        html! {
+            span class=(word) { (unbroken(&text)) }
+            @if let Some(estimate) = estimate { " " span class="quiet" { (estimate) } }
+        },
+    )
+}
+
+/// Where the verdict is `same`, how narrow the interval about zero is.
+fn exact(ratio: f64, low: f64, high: f64) -> String {
+    let digits = match (high - low) * 100.0 {
+        width if width >= 2.0 => 0,
+        width if width >= 0.05 => 1,
+        _ => 2,
+    };
+    let signed = |ratio: f64| {
+        let shown = format!("{:.digits$}", (ratio - 1.0).abs() * 100.0);
+        let nothing = shown.bytes().all(|digit| matches!(digit, b'0' | b'.'));
+        let sign = if nothing {
+            ""
+        } else if ratio < 1.0 {
+            "−"
+        } else {
+            "+"
+        };
+        format!("{sign}{shown}")
+    };
+    format!("{} ({}\u{a0}…\u{a0}{})", signed(ratio), signed(low), signed(high))
+}
+
+fn absent(campaign: &Campaign, variant: &str, word: &str, reason: &str) -> Markup {
+    row(name(campaign, variant), instead(reason), html! { span class="missing" { (word) } })
+}

@@ -1,0 +1,151 @@
+//! The page: what stands where.
+
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_experiment::Metric;
+use widthwise_verdict::words;
+
+use super::{answer, forest, raw, record, samples, shape, timeline};
+use crate::campaign::Campaign;
+use crate::columns::Columns;
+use crate::{series, statements, visible};
+
+const STYLE: &str = include_str!("style.css");
+
+/// Nothing is loaded and nothing runs: styles stand in the page, and there is no script.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+                      form-action 'none'";
+
+/// Dots drawn for one variant in one chart; beyond, they would only hide each other.
+pub const MOST_DOTS: usize = 400;
+
+pub fn page(campaign: &Campaign) -> Markup {
+    let title = statements::title(campaign);
+    let columns = Columns::of(campaign.experiment);
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "Widthwise " (visible::line(campaign.widthwise)) };
+                title { (title) " · Widthwise" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (answer::header(campaign))
+                nav aria-label="Contents" { ol {
+                    @for (id, name) in CONTENTS { li { a href={ "#" (id) } { (name) } } }
+                } }
+                main {
+                    (answer::section(campaign, &columns))
+                    (forest::section(campaign, &columns))
+                    (runs(campaign, &columns))
+                    (record::sections(campaign))
+                    (raw::section(campaign, &columns))
+                }
+                footer {
+                    p { "Widthwise " (visible::line(campaign.widthwise)) " · " (visible::line(&campaign.created)) " · "
+                        code { (visible::line(&campaign.folder)) } }
+                }
+            }
+        }
+    }
+}
+
+const CONTENTS: [(&str, &str); 9] = [
+    ("answer", "Verdicts"),
+    ("differences", "Differences"),
+    ("runs", "Every run"),
+    ("answers", "Answers"),
+    ("builds", "Builds"),
+    ("machine", "Machine"),
+    ("reproduce", "Reproduce"),
+    ("words", "Words"),
+    ("raw", "Raw numbers"),
+];
+
+/// One fold for each metric; those that decide are open.
+fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
+    let deciding = campaign.experiment.deciding();
+    html! {
+        section id="runs" {
+            h2 { "Every run" }
+            p class="lead" {
+                "One dot is one run. Warm-up and interrupted rounds are drawn where time matters, hollow, and used by no "
+                "verdict."
+            }
+            @for metric in columns.all() {
+                details class="metric" open[deciding.contains(&metric)] {
+                    summary {
+                        h3 { (metric.title) }
+                        span class="brief" { (brief(campaign, metric)) }
+                    }
+                    (charts(campaign, metric))
+                }
+            }
+            @if columns.all().is_empty() { p class="none" { "No metric was measured." } }
+        }
+    }
+}
+
+fn charts(campaign: &Campaign, metric: Metric) -> Markup {
+    let series = series::of(campaign, metric);
+    if series.iter().all(|series| series.points.is_empty()) {
+        return html! { p class="none" { "No run has a reading of it." } };
+    }
+    html! {
+        p class="about" { (metric.about) "." }
+        (samples::figure(campaign, metric, &series))
+        (shape::figure(campaign, metric, &series))
+        (timeline::figure(campaign, metric, &series))
+        (timeline::positions(campaign, metric, &series))
+    }
+}
+
+/// The verdicts of a metric in one line, for the fold that is closed.
+fn brief(campaign: &Campaign, metric: Metric) -> String {
+    let baseline = campaign.typical(&campaign.experiment.baseline, metric);
+    let typical = baseline.map(|typical| Quantity { value: typical.value, unit: metric.unit }.to_string());
+    let verdicts = campaign
+        .experiment
+        .variants
+        .iter()
+        .filter(|variant| campaign.unable(&variant.name).is_none())
+        .filter_map(|variant| campaign.verdict(&variant.name, metric))
+        .map(|verdict| format!("{} {}", visible::line(&verdict.variant), words::interval(verdict)));
+    visible::line(&typical.into_iter().chain(verdicts).collect::<Vec<_>>().join(" · "))
+}
+
+/// A variant's name as it stands at the head of a row: what is special about it beneath.
+pub fn name(campaign: &Campaign, variant: &str) -> Markup {
+    let experiment = campaign.experiment;
+    let (shown, tag) = if variant == experiment.baseline {
+        (variant, "baseline")
+    } else if variant == experiment.twin() {
+        (experiment.baseline.as_str(), "again")
+    } else {
+        (variant, "")
+    };
+    html! {
+        span class="variant" { (visible::line(shown)) }
+        @if !tag.is_empty() { " " span class="tag" { (tag) } }
+    }
+}
+
+/// An amount, its unit in smaller print.
+pub fn amount(value: f64, unit: Unit) -> String {
+    Quantity { value, unit }.to_string().replace(' ', "\u{a0}")
+}
+
+/// How many dots were left out of how many, if any were.
+pub fn thinning(longest: usize) -> Option<String> {
+    (longest > MOST_DOTS).then(|| {
+        format!(
+            "At most {MOST_DOTS} evenly spaced dots a variant are drawn; medians, quartiles and counts use all \
+             {longest}."
+        )
+    })
+}

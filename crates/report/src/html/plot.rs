@@ -1,0 +1,175 @@
+//! The parts every chart is made of: a row with a name, a drawing and a number, and the axis beneath.
+//!
+//! Drawings are stretched to the room there is (`preserveAspectRatio="none"`) while strokes keep their width
+//! (`vector-effect: non-scaling-stroke` in the style sheet), so that a chart fits a phone and a wide screen without
+//! a script. A dot is a line of no length with round ends: a thousand of them are one short path.
+
+use std::fmt::Write;
+
+use maud::{html, Markup};
+
+use super::axis::WIDTH;
+
+/// A path being written.
+#[derive(Debug, Default, Clone)]
+pub struct Path(String);
+
+impl Path {
+    /// A dot.
+    pub fn dot(&mut self, x: f64, y: f64) {
+        let _ = write!(self.0, "M{} {}h0", number(x), number(y));
+    }
+
+    /// A horizontal line.
+    pub fn across(&mut self, from: f64, to: f64, y: f64) {
+        let _ = write!(self.0, "M{} {}H{}", number(from), number(y), number(to));
+    }
+
+    /// A vertical line.
+    pub fn down(&mut self, x: f64, from: f64, to: f64) {
+        let _ = write!(self.0, "M{} {}V{}", number(x), number(from), number(to));
+    }
+
+    /// The next point of a line through many.
+    pub fn through(&mut self, x: f64, y: f64) {
+        let letter = if self.0.is_empty() { 'M' } else { 'L' };
+        let _ = write!(self.0, "{letter}{} {}", number(x), number(y));
+    }
+
+    /// A filled bar.
+    pub fn bar(&mut self, x: f64, y: f64, width: f64, height: f64) {
+        let (width, height) = (number(width), number(height));
+        let _ = write!(self.0, "M{} {}h{width}v{height}h-{width}z", number(x), number(y));
+    }
+
+    /// The path as an element, or nothing if nothing was drawn.
+    pub fn drawn(&self, class: &str) -> Markup {
+        html! {
+            @if !self.0.is_empty() {
+                path class=(class) d=(self.0) {}
+            }
+        }
+    }
+}
+
+/// A coordinate with one digit after the point at most; never NaN.
+fn number(value: f64) -> String {
+    let tenths = (value * 10.0).round();
+    let tenths = if tenths.is_finite() { tenths as i64 } else { 0 };
+    match tenths % 10 {
+        0 => (tenths / 10).to_string(),
+        _ => format!("{:.1}", tenths as f64 / 10.0),
+    }
+}
+
+/// A drawing of that height; `says` is what somebody hears who cannot see it.
+pub fn drawing(class: &str, height: u32, says: &str, inside: Markup) -> Markup {
+    html! {
+        svg class={ "plot " (class) } role="img" aria-label=(says)
+            viewBox={ "0 0 " (WIDTH) " " (height) } preserveAspectRatio="none" height=(height) {
+            title { (says) }
+            (inside)
+        }
+    }
+}
+
+/// The lines that stand behind every row of a chart.
+pub fn grid(places: &[f64], height: u32) -> Markup {
+    let mut path = Path::default();
+    for place in places {
+        path.down(*place, 0.0, f64::from(height));
+    }
+    path.drawn("grid")
+}
+
+/// One row of a chart.
+pub fn row(name: Markup, plot: Markup, value: Markup) -> Markup {
+    html! {
+        div class="row" {
+            div class="name" { (name) }
+            div class="field" { (plot) }
+            div class="value" { (value) }
+        }
+    }
+}
+
+/// What stands in a row instead of a drawing: in one line, and whole where the pointer rests.
+pub fn instead(reason: &str) -> Markup {
+    html! { p class="reason" title=(reason) { (reason) } }
+}
+
+/// The row under a chart that says what the lines of the grid mean.
+pub fn axis(ticks: &[(f64, String)]) -> Markup {
+    html! {
+        div class="row axis" aria-hidden="true" {
+            div class="field" {
+                svg height="18" {
+                    @for (place, text) in apart(ticks) {
+                        text x={ (number(place / WIDTH * 100.0)) "%" } y="13" class=(anchor(place)) { (text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Without those that would run into their right neighbour on a phone (the last one has the unit, and stays).
+fn apart(ticks: &[(f64, String)]) -> Vec<(f64, &str)> {
+    let mut kept: Vec<(f64, &str)> = Vec::new();
+    for (place, text) in ticks.iter().rev() {
+        let clear = kept.last().is_none_or(|(next, after)| {
+            // A digit is about 7 pixels wide, the narrowest plot about 320.
+            let needed = (text.chars().count() + after.chars().count()) as f64 / 2.0 * 7.0 + 8.0;
+            next - place >= needed / 320.0 * WIDTH
+        });
+        if clear {
+            kept.push((*place, text));
+        }
+    }
+    kept
+}
+
+fn anchor(place: f64) -> &'static str {
+    if place < 0.03 * WIDTH {
+        "start"
+    } else if place > 0.97 * WIDTH {
+        "end"
+    } else {
+        "middle"
+    }
+}
+
+/// At most so many of the items, evenly spaced, the first and the last among them: the same ones every time.
+pub fn thinned<T: Copy>(items: &[T], most: usize) -> Vec<T> {
+    if items.len() <= most || most < 2 {
+        return items.to_vec();
+    }
+    let last = items.len() - 1;
+    (0..most).map(|i| items[i * last / (most - 1)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_both_ends_and_the_count_asked_for() {
+        let items: Vec<usize> = (0..1000).collect();
+        let kept = thinned(&items, 300);
+        assert_eq!((kept.len(), kept[0], kept[299]), (300, 0, 999));
+        assert_eq!(thinned(&items[..5], 300), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn coordinates_are_short_and_never_nan() {
+        assert_eq!([number(12.0), number(12.34), number(-0.04), number(f64::NAN)], ["12", "12.3", "0", "0"]);
+    }
+
+    #[test]
+    fn labels_that_would_touch_on_a_phone_are_left_out() {
+        let close =
+            [(100.0, "0.2845".to_owned()), (120.0, "0.2846".to_owned()), (600.0, "0.2870".to_owned())];
+        let kept: Vec<&str> = apart(&close).into_iter().map(|tick| tick.1).collect();
+        assert_eq!(kept, ["0.2870", "0.2846"]);
+    }
+}

@@ -1,0 +1,75 @@
+//! The raw numbers, for whoever has only the page.
+
+use maud::{html, Markup};
+use widthwise_experiment::units::Unit;
+use widthwise_experiment::Metric;
+
+use crate::campaign::Campaign;
+use crate::columns::Columns;
+use crate::{csv, visible};
+
+/// A table of more rows makes a browser slow; beyond, the same numbers stand as text.
+const MOST_ROWS: usize = 600;
+
+pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
+    let metrics = columns.all();
+    html! {
+        section id="raw" {
+            h2 { "Raw numbers" }
+            details {
+                summary { (crate::amounts::counted(campaign.runs.len(), "run")) }
+                p class="about" {
+                    "Times in nanoseconds, memory in bytes. An empty place was not measured. "
+                    code { "widthwise report --csv" } " writes the same with sources and coverage."
+                }
+                @if campaign.runs.len() <= MOST_ROWS { (table(campaign, &metrics)) }
+                @else { pre class="numbers" { (text(campaign, &metrics)) } }
+            }
+        }
+    }
+}
+
+fn heads(metrics: &[Metric]) -> Vec<String> {
+    let unit = |metric: &Metric| match metric.unit {
+        Unit::Nanoseconds => ", ns",
+        Unit::Bytes => ", B",
+        Unit::Count => "",
+    };
+    let own = ["round", "kind", "place", "variant", "ended"].map(str::to_owned);
+    own.into_iter().chain(metrics.iter().map(|metric| format!("{}{}", metric.title, unit(metric)))).collect()
+}
+
+fn rows<'a>(campaign: &'a Campaign, metrics: &'a [Metric]) -> impl Iterator<Item = Vec<String>> + 'a {
+    let kinds: std::collections::HashMap<u32, &str> =
+        campaign.rounds.iter().map(|round| (round.number, csv::kind(round.kind))).collect();
+    campaign.runs.iter().map(move |run| {
+        let kind = kinds.get(&run.round).copied().unwrap_or_default();
+        let mut cells = vec![
+            run.round.to_string(),
+            kind.to_owned(),
+            run.position.to_string(),
+            visible::line(&run.variant),
+            csv::ending(&run.ending),
+        ];
+        cells.extend(metrics.iter().map(|metric| match run.sample.get(metric.name) {
+            Some(reading) if reading.value.is_finite() => reading.value.to_string(),
+            _ => String::new(),
+        }));
+        cells
+    })
+}
+
+fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
+    html! {
+        div class="scroll tall" tabindex="0" role="region" aria-label="Raw numbers" { table class="raw" {
+            thead { tr { @for head in heads(metrics) { th scope="col" { (head) } } } }
+            tbody { @for cells in rows(campaign, metrics) { tr { @for cell in cells { td { (cell) } } } } }
+        } }
+    }
+}
+
+fn text(campaign: &Campaign, metrics: &[Metric]) -> String {
+    let mut lines = vec![heads(metrics).join(";")];
+    lines.extend(rows(campaign, metrics).map(|cells| cells.join(";")));
+    lines.join("\n")
+}

@@ -1,0 +1,246 @@
+//! How the numbers came about: answers, builds, processes, machine, how to do it again, and what the words mean.
+
+use maud::{html, Markup};
+use widthwise_experiment::model::Estimator;
+use widthwise_experiment::units::Unit;
+
+use super::answer::unbroken;
+use super::page::{amount, name};
+use crate::amounts::percent;
+use crate::campaign::Campaign;
+use crate::{statements, visible};
+
+pub fn sections(campaign: &Campaign) -> Markup {
+    html! {
+        (answers(campaign))
+        (builds(campaign))
+        (machine(campaign))
+        (reproduce(campaign))
+        (words(campaign))
+    }
+}
+
+fn answers(campaign: &Campaign) -> Markup {
+    let agreement = statements::agreement(campaign);
+    html! {
+        section id="answers" {
+            h2 { "Answers" }
+            @for sentence in &agreement { p { (sentence) } }
+            @if agreement.is_empty() { p class="none" { "No run has answered." } }
+            @for (variant, difference) in &campaign.differences {
+                details {
+                    summary { (name(campaign, variant)) " against " (name(campaign, &campaign.experiment.baseline)) }
+                    pre class="diff" { code {
+                        @for line in visible::block(difference).lines() { (diff_line(line)) "\n" }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+fn diff_line(line: &str) -> Markup {
+    match line.chars().next() {
+        Some('+') => html! { ins { (line) } },
+        Some('-') => html! { del { (line) } },
+        Some('@') => html! { span class="quiet" { (line) } },
+        _ => html! { (line) },
+    }
+}
+
+fn builds(campaign: &Campaign) -> Markup {
+    let some = |text: &str| if text.is_empty() { "–".to_owned() } else { visible::line(text) };
+    html! {
+        section id="builds" {
+            h2 { "Builds" }
+            @if campaign.builds.is_empty() { p class="none" { "Nothing was built: finished binaries." } }
+            @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Builds" { table class="facts" {
+                    thead { tr {
+                        @for head in ["variant", "compiler", "CFLAGS"] { th scope="col" { (head) } }
+                        th scope="col" class="number" { "binary" }
+                        th scope="col" { "digest" }
+                        th scope="col" class="number" { "time" }
+                        th scope="col" { "log" }
+                    } }
+                    tbody { @for build in &campaign.builds { tr {
+                        th scope="row" { (name(campaign, &build.variant)) }
+                        td { (some(&build.compiler)) }
+                        td { code { (some(&build.cflags)) } }
+                        td class="number" {
+                            (build.binary_bytes.map_or("–".to_owned(), |bytes| amount(bytes as f64, Unit::Bytes)))
+                        }
+                        td { code title=(some(&build.digest)) { (short(&some(&build.digest))) } }
+                        td class="number" { (seconds(build.seconds)) }
+                        td { code { (some(&build.log)) } }
+                    } } }
+                } }
+            }
+            @let trees = statements::processes(campaign);
+            @if !trees.is_empty() {
+                h3 { "Processes" }
+                @for sentence in trees { p { (unbroken(&sentence)) } }
+                (processes(campaign))
+            }
+        }
+    }
+}
+
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+fn seconds(length: Option<f64>) -> String {
+    match length {
+        Some(length) if length.is_finite() => amount(length * 1e9, Unit::Nanoseconds),
+        _ => "cached".to_owned(),
+    }
+}
+
+fn processes(campaign: &Campaign) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Processes" { table class="facts" {
+            thead { tr {
+                @for head in ["variant", "command"] { th scope="col" { (head) } }
+                @for head in ["processes", "peak of the largest", "share of CPU time"] {
+                    th scope="col" class="number" { (head) }
+                }
+            } }
+            tbody { @for note in &campaign.processes { tr {
+                th scope="row" { (name(campaign, &note.variant)) }
+                td { code { (visible::line(&note.comm)) } }
+                td class="number" { (note.count) }
+                td class="number" { (amount(note.peak_resident as f64, Unit::Bytes)) }
+                td class="number" { (unbroken(&percent(note.cpu_share))) }
+            } } }
+        } }
+    }
+}
+
+fn machine(campaign: &Campaign) -> Markup {
+    html! {
+        section id="machine" {
+            h2 { "Machine" }
+            dl {
+                @for (name, value) in &campaign.machine_lines {
+                    div { dt { (visible::line(name)) } dd { (visible::line(value)) } }
+                }
+            }
+            @if campaign.machine_lines.is_empty() { p class="none" { "No machine record was kept." } }
+            details {
+                summary { "The whole record" }
+                pre { code {
+                    (visible::block(&serde_json::to_string_pretty(campaign.machine).unwrap_or_default()))
+                } }
+            }
+        }
+    }
+}
+
+fn reproduce(campaign: &Campaign) -> Markup {
+    let words: Vec<String> = campaign.command.iter().map(|word| quoted(&visible::line(word))).collect();
+    html! {
+        section id="reproduce" {
+            h2 { "Do it again" }
+            @if !words.is_empty() { pre { code { (words.join(" ")) } } }
+            p {
+                "Seed " code { (campaign.experiment.seed) } " gives the same orders and paddings again. The samples of "
+                "this campaign lie in " code { (visible::line(&campaign.folder)) } "; "
+                code { "widthwise report" } " renders them anew."
+            }
+            @if !campaign.spec.trim().is_empty() {
+                details open {
+                    summary { "The experiment" }
+                    pre { code { (visible::block(campaign.spec)) } }
+                }
+            }
+        }
+    }
+}
+
+/// A word as it can be typed in a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+fn words(campaign: &Campaign) -> Markup {
+    let judging = &campaign.experiment.judging;
+    let confidence = unbroken(&percent(judging.confidence).replace(".0 %", " %"));
+    let method = match judging.estimator {
+        Estimator::Paired => {
+            "In every round each variant runs once, in a fresh random order, on the same core. A round gives one ratio \
+             to the baseline, in which what slowed the whole round cancels out; their robust mean is taken on a log \
+             scale, and a bootstrap (BCa) gives the interval."
+        }
+        Estimator::TenRunTrim => {
+            "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
+             averages is shown. This was asked for, to compare with work that did so."
+        }
+    };
+    let terms: [(&str, String); 7] = [
+        (
+            "lower, higher",
+            "A difference is called: it is outside the detection floor, and chance is an unlikely \
+          explanation of it even among all comparisons of the campaign."
+                .to_owned(),
+        ),
+        (
+            "same",
+            "No difference that this machine can see. A smaller one than the floor may be there.".to_owned(),
+        ),
+        (
+            "withheld",
+            "There are numbers, but they must not be compared: the variant answered differently, most \
+          often."
+                .to_owned(),
+        ),
+        (
+            "missing",
+            "There are no numbers, and the reason stands beside the word. Missing is never zero.".to_owned(),
+        ),
+        (
+            "interval",
+            format!(
+                "If campaigns like this one were repeated, {confidence} of such intervals would hold the \
+          true ratio."
+            ),
+        ),
+        (
+            "detection floor",
+            "The baseline takes part twice, under two names. How far apart the two seem to be is what \
+          this machine cannot tell from zero."
+                .to_owned(),
+        ),
+        (
+            "round",
+            "One run of every variant. Rounds are numbered from 0 over the whole campaign, warm-up rounds \
+          among them, here as in JSON and CSV."
+                .to_owned(),
+        ),
+    ];
+    html! {
+        section id="words" {
+            h2 { "What the words mean" }
+            p { (method) }
+            p { (unbroken(&statements::control(campaign))) }
+            dl class="terms" {
+                @for (term, meaning) in terms { div { dt { (term) } dd { (meaning) } } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_needs_it() {
+        assert_eq!(["a-b", "a b", "it's", ""].map(quoted), ["a-b", "'a b'", "'it'\\''s'", "''"]);
+    }
+}

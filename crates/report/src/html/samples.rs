@@ -1,0 +1,156 @@
+//! Every sample as a dot, one strip for each variant, on the metric's own axis.
+
+use maud::{html, Markup};
+use widthwise_experiment::units::Quantity;
+use widthwise_experiment::Metric;
+
+use super::axis::{Scale, WIDTH};
+use super::page::{amount, name, thinning, MOST_DOTS};
+use super::plot::{axis, drawing, grid, instead, row, thinned, Path};
+use crate::amounts::counted;
+use crate::campaign::Campaign;
+use crate::series::{quantile, Series};
+use crate::visible;
+
+const HEIGHT: u32 = 46;
+/// The dots' band; the median and the quartiles stand below it.
+const SWARM: (f64, f64) = (5.0, 31.0);
+const QUARTILES: f64 = 39.0;
+/// Dots nearer than this, in units of the axis, are stacked: a dot is about 4 pixels of 700 wide.
+const BIN: f64 = 6.0;
+/// Beyond so many interquartile ranges from the quartiles a sample is drawn at the edge: it would squeeze all others.
+const FENCE: f64 = 8.0;
+
+pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
+    let timed: Vec<(&str, Vec<f64>)> =
+        series.iter().map(|series| (series.variant.as_str(), series.timed())).collect();
+    if timed.iter().all(|(_, values)| values.is_empty()) {
+        return html! { p class="none" { "No timed run has a reading of it." } };
+    }
+    let scale = Scale::over(timed.iter().flat_map(|(_, values)| fenced(values, FENCE)));
+    let ticks: Vec<(f64, String)> =
+        scale.ticks(5).amounts(metric.unit).into_iter().map(|(at, text)| (scale.place(at), text)).collect();
+    let places: Vec<f64> = ticks.iter().map(|tick| tick.0).collect();
+    let beyond = timed.iter().flat_map(|(_, values)| values).filter(|value| !scale.holds(**value)).count();
+    let longest = timed.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    html! {
+        figure class="strips" {
+            figcaption {
+                strong { "Every timed run" }
+                span {
+                    "The tick is the median, the line the middle half."
+                    @if !scale.shows_zero() { " The axis does not begin at zero." }
+                    @if beyond > 0 { " " (counted(beyond, "run")) " beyond the axis: drawn as a bar at its edge." }
+                    @if let Some(note) = thinning(longest) { " " (note) }
+                }
+            }
+            @for (variant, values) in &timed {
+                @match strip(values, &scale, &places, variant, metric) {
+                    Some((plot, value)) => (row(name(campaign, variant), plot, value)),
+                    None => (row(name(campaign, variant), instead(&why_none(campaign, variant)), html! {})),
+                }
+            }
+            (axis(&ticks))
+        }
+    }
+}
+
+/// Why a variant has no sample.
+pub fn why_none(campaign: &Campaign, variant: &str) -> String {
+    match campaign.unable(variant) {
+        Some(reason) => format!("not measured: {}", visible::line(reason)),
+        None => "no timed run has a reading of it".to_owned(),
+    }
+}
+
+/// The lowest and the highest of the values within the fences.
+pub fn fenced(ascending: &[f64], fence: f64) -> Vec<f64> {
+    let (Some(low), Some(high)) = (quantile(ascending, 0.25), quantile(ascending, 0.75)) else {
+        return Vec::new();
+    };
+    let reach = fence * (high - low);
+    // Where the middle half is all one number, nothing says what is far: then everything is shown.
+    let inside = |value: &&f64| reach == 0.0 || (low - reach..=high + reach).contains(*value);
+    ascending.iter().find(inside).into_iter().chain(ascending.iter().rev().find(inside)).copied().collect()
+}
+
+fn strip(
+    ascending: &[f64],
+    scale: &Scale,
+    places: &[f64],
+    variant: &str,
+    metric: Metric,
+) -> Option<(Markup, Markup)> {
+    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(ascending, share));
+    let (low, median, high) = (low?, median?, high?);
+    let (mut dots, mut edge, mut half, mut tick) =
+        (Path::default(), Path::default(), Path::default(), Path::default());
+    let inside: Vec<f64> = ascending.iter().copied().filter(|value| scale.holds(*value)).collect();
+    for (x, y) in swarm(&thinned(&inside, MOST_DOTS), scale) {
+        dots.dot(x, y);
+    }
+    for value in ascending.iter().filter(|value| !scale.holds(**value)) {
+        let x = if *value > median { WIDTH - 2.0 } else { 2.0 };
+        edge.down(x, SWARM.0, SWARM.1);
+    }
+    half.across(scale.place(low), scale.place(high), QUARTILES);
+    tick.down(scale.place(median), QUARTILES - 5.0, QUARTILES + 5.0);
+    let shown = |value| Quantity { value, unit: metric.unit };
+    let says = format!(
+        "{}: {}, median {}, middle half {} to {}",
+        visible::line(variant),
+        counted(ascending.len(), "run"),
+        shown(median),
+        shown(low),
+        shown(high)
+    );
+    let plot = drawing(
+        "strip",
+        HEIGHT,
+        &says,
+        html! {
+            (grid(places, HEIGHT)) (dots.drawn("dots")) (edge.drawn("edge")) (half.drawn("half"))
+            (tick.drawn("tick"))
+        },
+    );
+    let value =
+        html! { (amount(median, metric.unit)) " " span class="quiet" { (counted(ascending.len(), "run")) } };
+    Some((plot, value))
+}
+
+/// Dots that would cover each other are stacked about the middle of the band.
+fn swarm(ascending: &[f64], scale: &Scale) -> Vec<(f64, f64)> {
+    let bins: Vec<i64> = ascending.iter().map(|value| (scale.place(*value) / BIN).round() as i64).collect();
+    let tallest = bins.chunk_by(|a, b| a == b).map(<[i64]>::len).max().unwrap_or(1);
+    let middle = (SWARM.0 + SWARM.1) / 2.0;
+    let step = ((SWARM.1 - SWARM.0) / tallest as f64).min(4.5);
+    let mut placed = Vec::with_capacity(ascending.len());
+    for stack in bins.chunk_by(|a, b| a == b) {
+        for height in 0..stack.len() {
+            let x = scale.place(ascending[placed.len()]);
+            placed.push((x, middle + (height as f64 - (stack.len() - 1) as f64 / 2.0) * step));
+        }
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_that_would_cover_each_other_are_stacked_within_the_band() {
+        let scale = Scale::over([0.0, 10.0]);
+        let placed = swarm(&[1.0, 5.0, 5.0, 5.0, 9.0], &scale);
+        let heights: Vec<f64> = placed[1..4].iter().map(|dot| dot.1).collect();
+        assert!(heights[0] < heights[1] && heights[1] < heights[2]);
+        let many = vec![5.0; 400];
+        assert!(swarm(&many, &scale).iter().all(|(_, y)| (SWARM.0..=SWARM.1).contains(y)));
+    }
+
+    #[test]
+    fn one_sample_far_away_does_not_stretch_the_axis_unless_nothing_says_what_is_far() {
+        assert_eq!(fenced(&[1.0, 1.1, 1.2, 1.3, 50.0], FENCE), [1.0, 1.3]);
+        assert_eq!(fenced(&[3.0, 3.0, 3.0, 3.0, 50.0], FENCE), [3.0, 50.0]);
+    }
+}

@@ -1,0 +1,441 @@
+//! The campaign as JSON, for programs. `docs/json.md` and `docs/schema/report-1.json` say what each field holds;
+//! a change that could break a reader raises [`SCHEMA`].
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use widthwise_experiment::metric::{self, Direction, Family};
+use widthwise_experiment::model::{Estimator, Origin, Thp, Variant};
+use widthwise_experiment::outcome::{Ending, Noise};
+use widthwise_experiment::Metric;
+
+use crate::campaign::Campaign;
+use crate::csv;
+
+/// The version of what is written here.
+pub const SCHEMA: u32 = 1;
+
+/// The campaign as one JSON object.
+pub fn report(campaign: &Campaign) -> Report {
+    let experiment = campaign.experiment;
+    Report {
+        schema: SCHEMA,
+        widthwise: campaign.widthwise.to_owned(),
+        campaign: Origins {
+            folder: campaign.folder.clone(),
+            created: campaign.created.clone(),
+            command: campaign.command.clone(),
+            spec: campaign.spec.to_owned(),
+        },
+        program: program(campaign),
+        machine: campaign.machine.clone(),
+        judging: Judging {
+            baseline: experiment.baseline.clone(),
+            again: experiment.twin(),
+            confidence: experiment.judging.confidence,
+            estimator: match experiment.judging.estimator {
+                Estimator::Paired => "paired",
+                Estimator::TenRunTrim => "ten-run-trim",
+            },
+            comparisons: campaign.judgement.comparisons,
+            seed: experiment.seed.to_string(),
+        },
+        stopping: Stopping {
+            rounds: experiment.stopping.rounds,
+            until: experiment.stopping.until,
+            budget_seconds: experiment.stopping.budget.map(|budget| budget.as_secs_f64()),
+            stopped: campaign.stopped.clone(),
+            elapsed_seconds: campaign.elapsed.as_secs_f64(),
+        },
+        metrics: metrics(campaign),
+        variants: variants(campaign),
+        verdicts: verdicts(campaign),
+        rounds: rounds(campaign),
+        runs: runs(campaign),
+        warnings: campaign.warnings.clone(),
+    }
+}
+
+/// The JSON text, indented, ending in a line end.
+pub fn render(campaign: &Campaign) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&report(campaign)).map(|text| text + "\n")
+}
+
+/// The whole.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)] // Each field is described in docs/schema/report-1.json, which a test holds against these.
+pub struct Report {
+    pub schema: u32,
+    pub widthwise: String,
+    pub campaign: Origins,
+    pub program: Program,
+    pub machine: serde_json::Value,
+    pub judging: Judging,
+    pub stopping: Stopping,
+    pub metrics: Vec<MetricNote>,
+    pub variants: Vec<VariantNote>,
+    pub verdicts: Vec<VerdictNote>,
+    pub rounds: Vec<RoundNote>,
+    pub runs: Vec<RunNote>,
+    pub warnings: Vec<String>,
+}
+
+/// Where the campaign lies and how it was started.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Origins {
+    pub folder: String,
+    pub created: String,
+    pub command: Vec<String>,
+    pub spec: String,
+}
+
+/// The program.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Program {
+    pub name: String,
+    pub version: String,
+    pub run: String,
+    pub origin: &'static str,
+    pub from: Option<String>,
+    pub build: Option<String>,
+}
+
+/// How samples became verdicts.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Judging {
+    pub baseline: String,
+    pub again: String,
+    pub confidence: f64,
+    pub estimator: &'static str,
+    pub comparisons: usize,
+    pub seed: String,
+}
+
+/// When it was to stop, and why it did.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Stopping {
+    pub rounds: Option<u32>,
+    pub until: Option<f64>,
+    pub budget_seconds: Option<f64>,
+    pub stopped: String,
+    pub elapsed_seconds: f64,
+}
+
+/// One metric.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct MetricNote {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub unit: &'static str,
+    pub direction: &'static str,
+    pub family: &'static str,
+    pub about: &'static str,
+    pub floor: Option<f64>,
+}
+
+/// One participant: a variant, or the baseline's twin.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct VariantNote {
+    pub name: String,
+    pub role: &'static str,
+    pub standing: &'static str,
+    pub reason: Option<String>,
+    pub abi: Option<&'static str>,
+    pub compiler: Option<String>,
+    pub flags: Flags,
+    pub allocator: String,
+    pub thp: &'static str,
+    pub environment: BTreeMap<String, String>,
+    pub build: Option<Build>,
+    pub processes: Vec<Process>,
+    pub typical: Vec<TypicalNote>,
+    pub difference: Option<String>,
+}
+
+/// Compiler options.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Flags {
+    pub name: String,
+    pub cflags: String,
+    pub cxxflags: String,
+    pub ldflags: String,
+    pub profile_guided: bool,
+}
+
+/// How a variant was built.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Build {
+    pub compiler: String,
+    pub cflags: String,
+    pub binary_bytes: Option<u64>,
+    pub digest: String,
+    pub log: String,
+    pub seconds: Option<f64>,
+}
+
+/// One command of a variant's process tree.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Process {
+    pub comm: String,
+    pub count: u64,
+    pub peak_resident: u64,
+    pub cpu_share: f64,
+}
+
+/// What is typical of one participant in one metric.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct TypicalNote {
+    pub metric: &'static str,
+    pub unit: &'static str,
+    pub value: f64,
+    pub median: f64,
+    pub low_quartile: f64,
+    pub high_quartile: f64,
+    pub min: f64,
+    pub max: f64,
+    pub runs: u32,
+}
+
+/// One verdict.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct VerdictNote {
+    pub metric: &'static str,
+    pub unit: &'static str,
+    pub variant: String,
+    pub baseline: String,
+    pub ratio: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub confidence: f64,
+    pub floor: Option<f64>,
+    pub verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub pairs: u32,
+    pub p: Option<f64>,
+    pub adjusted_p: Option<f64>,
+    pub coverage: f64,
+    pub source: Option<&'static str>,
+}
+
+/// One round.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct RoundNote {
+    pub number: u32,
+    pub kind: &'static str,
+    pub cpu: Option<u32>,
+    pub noise: Noise,
+}
+
+/// One run, with its sample.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct RunNote {
+    pub variant: String,
+    pub round: u32,
+    pub position: u32,
+    pub began_ns: u64,
+    pub ending: Ending,
+    pub answer: Option<String>,
+    pub sample: BTreeMap<&'static str, ReadingNote>,
+}
+
+/// One reading; its unit is its metric's.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct ReadingNote {
+    pub value: f64,
+    pub source: &'static str,
+    pub coverage: f64,
+}
+
+fn program(campaign: &Campaign) -> Program {
+    let program = &campaign.experiment.program;
+    let (origin, from, build) = match &program.origin {
+        Origin::Source { path, build } => ("source", Some(path.display().to_string()), Some(build)),
+        Origin::Debian { package, build, .. } => ("debian", Some(package.clone()), Some(build)),
+        Origin::Binaries { .. } => ("binaries", None, None),
+    };
+    Program {
+        name: program.name.clone(),
+        version: campaign.version.clone(),
+        run: program.run.clone(),
+        origin,
+        from,
+        build: build.cloned(),
+    }
+}
+
+fn metrics(campaign: &Campaign) -> Vec<MetricNote> {
+    // Samples may hold readings nobody asked for; a reader still needs their unit.
+    let asked = &campaign.experiment.metrics;
+    let read = metric::METRICS.iter().filter(|metric| {
+        !asked.contains(metric) && campaign.runs.iter().any(|run| run.sample.contains_key(metric.name))
+    });
+    asked.iter().copied().chain(read).map(|metric| metric_note(campaign, metric)).collect()
+}
+
+fn metric_note(campaign: &Campaign, metric: Metric) -> MetricNote {
+    MetricNote {
+        name: metric.name,
+        title: metric.title,
+        unit: metric.unit.name(),
+        direction: match metric.direction {
+            Direction::LowerIsBetter => "lower-is-better",
+            Direction::Neutral => "neutral",
+        },
+        family: match metric.family {
+            Family::Accounting => "accounting",
+            Family::Counter => "counter",
+        },
+        about: metric.about,
+        floor: campaign.floor(metric),
+    }
+}
+
+fn variants(campaign: &Campaign) -> Vec<VariantNote> {
+    let experiment = campaign.experiment;
+    let baseline = experiment.variants.iter().find(|variant| variant.name == experiment.baseline);
+    let own = experiment.variants.iter().map(|variant| {
+        let is_baseline = variant.name == experiment.baseline;
+        variant_note(campaign, variant, &variant.name, if is_baseline { "baseline" } else { "variant" })
+    });
+    let twin = baseline.map(|baseline| variant_note(campaign, baseline, &experiment.twin(), "again"));
+    own.chain(twin).collect()
+}
+
+fn variant_note(campaign: &Campaign, variant: &Variant, name: &str, role: &'static str) -> VariantNote {
+    let (standing, reason) = csv::standing(campaign, name);
+    VariantNote {
+        name: name.to_owned(),
+        role,
+        standing,
+        reason,
+        abi: variant.abi.map(|abi| abi.name),
+        compiler: variant.compiler.clone(),
+        flags: Flags {
+            name: variant.flags.name.clone(),
+            cflags: variant.flags.cflags.clone(),
+            cxxflags: variant.flags.cxxflags.clone(),
+            ldflags: variant.flags.ldflags.clone(),
+            profile_guided: variant.flags.profile_guided,
+        },
+        allocator: variant.allocator.clone(),
+        thp: match variant.thp {
+            Thp::System => "system",
+            Thp::Always => "always",
+            Thp::Madvise => "madvise",
+            Thp::Never => "never",
+        },
+        environment: variant.environment.clone(),
+        build: campaign.builds.iter().find(|note| note.variant == variant.name).map(|note| Build {
+            compiler: note.compiler.clone(),
+            cflags: note.cflags.clone(),
+            binary_bytes: note.binary_bytes,
+            digest: note.digest.clone(),
+            log: note.log.clone(),
+            seconds: note.seconds,
+        }),
+        processes: processes(campaign, name),
+        typical: typical(campaign, name),
+        difference: campaign.differences.get(name).cloned(),
+    }
+}
+
+fn processes(campaign: &Campaign, variant: &str) -> Vec<Process> {
+    let own = campaign.processes.iter().filter(|note| note.variant == variant);
+    own.map(|note| Process {
+        comm: note.comm.clone(),
+        count: note.count,
+        peak_resident: note.peak_resident,
+        cpu_share: note.cpu_share,
+    })
+    .collect()
+}
+
+fn typical(campaign: &Campaign, variant: &str) -> Vec<TypicalNote> {
+    let own = campaign.judgement.typical.iter().filter(|typical| typical.variant == variant);
+    own.map(|typical| TypicalNote {
+        metric: typical.metric.name,
+        unit: typical.metric.unit.name(),
+        value: typical.value,
+        median: typical.median,
+        low_quartile: typical.low_quartile,
+        high_quartile: typical.high_quartile,
+        min: typical.min,
+        max: typical.max,
+        runs: typical.runs,
+    })
+    .collect()
+}
+
+fn verdicts(campaign: &Campaign) -> Vec<VerdictNote> {
+    let all = campaign.judgement.verdicts.iter();
+    all.map(|verdict| VerdictNote {
+        metric: verdict.metric.name,
+        unit: verdict.metric.unit.name(),
+        variant: verdict.variant.clone(),
+        baseline: verdict.baseline.clone(),
+        ratio: verdict.ratio,
+        low: verdict.low,
+        high: verdict.high,
+        confidence: verdict.confidence,
+        floor: verdict.floor,
+        verdict: verdict.word.name(),
+        reason: verdict.reason.clone(),
+        pairs: verdict.pairs,
+        p: verdict.p,
+        adjusted_p: verdict.adjusted_p,
+        coverage: verdict.coverage,
+        source: verdict.source.map(|source| source.name()),
+    })
+    .collect()
+}
+
+fn rounds(campaign: &Campaign) -> Vec<RoundNote> {
+    let all = campaign.rounds.iter();
+    all.map(|round| RoundNote {
+        number: round.number,
+        kind: csv::kind(round.kind),
+        cpu: round.cpu,
+        noise: round.noise,
+    })
+    .collect()
+}
+
+fn runs(campaign: &Campaign) -> Vec<RunNote> {
+    let all = campaign.runs.iter();
+    all.map(|run| RunNote {
+        variant: run.variant.clone(),
+        round: run.round,
+        position: run.position,
+        began_ns: run.began_ns,
+        ending: run.ending.clone(),
+        answer: run.answer.clone(),
+        sample: run
+            .sample
+            .iter()
+            .map(|(name, reading)| {
+                let note = ReadingNote {
+                    value: reading.value,
+                    source: reading.source.name(),
+                    coverage: reading.coverage,
+                };
+                (*name, note)
+            })
+            .collect(),
+    })
+    .collect()
+}

@@ -1,0 +1,22 @@
+//! How a campaign is shown: on the terminal, as Markdown, JSON, CSV, and as one self-contained HTML file.
+//!
+//! This crate is pure. Verdicts and facts come in as a [`Campaign`], text goes out; it opens no file, starts no
+//! process, reads no clock and asks no terminal. Every format tells the same story from the same
+//! [`statements`], so that no two of them can disagree.
+//!
+//! Names, reasons and program output are foreign text: [`visible`] makes their control characters harmless in
+//! every format for people, and each format escapes what it must on top of that.
+
+pub mod amounts;
+pub mod campaign;
+pub mod columns;
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod series;
+pub mod statements;
+pub mod terminal;
+pub mod visible;
+
+pub use campaign::{BuildNote, Campaign, ProcessNote};

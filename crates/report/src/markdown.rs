@@ -1,0 +1,169 @@
+//! The campaign as Markdown: for issues, pull requests and commit messages.
+
+use widthwise_experiment::units::Quantity;
+use widthwise_experiment::Metric;
+use widthwise_verdict::words;
+
+use crate::amounts::counted;
+use crate::campaign::Campaign;
+use crate::columns::Columns;
+use crate::{statements, visible};
+
+/// Diff lines shown: a comment in a pull request is no place for a whole file.
+const DIFF_LINES: usize = 40;
+
+/// The campaign as Markdown, ending in a line end.
+pub fn render(campaign: &Campaign) -> String {
+    let mut page = String::new();
+    let mut line = |text: &str| {
+        page.push_str(text);
+        page.push('\n');
+    };
+    line(&format!("## {}", escaped(&statements::title(campaign))));
+    line("");
+    line(&format!("{} · {}", code(&statements::command(campaign)), escaped(&statements::extent(campaign))));
+    line("");
+    for sentence in statements::answer(campaign) {
+        line(&escaped(&sentence));
+    }
+    line("");
+    let columns = Columns::of(campaign.experiment);
+    line(&table(campaign, &columns.leading));
+    if let Some(floors) = statements::floors(campaign, &columns.leading) {
+        line(&format!("Detection floor: {}.", escaped(&floors)));
+        line("");
+    }
+    let gaps = statements::gaps(campaign, &columns.all());
+    for gap in &gaps {
+        line(&format!("- {}", escaped(&gap.line(campaign))));
+    }
+    for (variant, reason) in statements::unable(campaign) {
+        line(&format!("- **{}** was not measured: {}", escaped(&variant), escaped(&reason)));
+    }
+    line("");
+    for sentence in statements::agreement(campaign)
+        .into_iter()
+        .chain(statements::noise(campaign))
+        .chain(statements::processes(campaign))
+    {
+        line(&escaped(&sentence));
+    }
+    for warning in statements::warnings(campaign) {
+        line("");
+        line(&format!("> **Warning:** {}", escaped(&warning)));
+    }
+    for (variant, diff) in &campaign.differences {
+        line("");
+        let summary = format!("{} against {}", variant, campaign.experiment.baseline);
+        line(&format!("**{}**", escaped(&visible::line(&summary))));
+        line("");
+        line(&fenced(&visible::block(diff)));
+    }
+    if !columns.others.is_empty() {
+        line("");
+        line("<details><summary>Other metrics</summary>");
+        line("");
+        line(&table(campaign, &columns.others));
+        line("</details>");
+    }
+    line("");
+    line(&escaped(&statements::control(campaign)));
+    line(&escaped(&statements::stopping(campaign)));
+    line(&format!(
+        "Widthwise {}, {}, {}.",
+        escaped(campaign.widthwise),
+        escaped(&visible::line(&campaign.created)),
+        code(&visible::line(&campaign.folder))
+    ));
+    page
+}
+
+fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
+    let experiment = campaign.experiment;
+    let mut rows = Vec::new();
+    let heads: Vec<&str> = metrics.iter().map(|metric| metric.title).collect();
+    rows.push(std::iter::once("variant").chain(heads).collect::<Vec<_>>().join(" | "));
+    rows.push(std::iter::once("---").chain(metrics.iter().map(|_| "---:")).collect::<Vec<_>>().join(" | "));
+    for name in campaign.participants() {
+        let label = escaped(&visible::line(&name));
+        let is_baseline = name == experiment.baseline;
+        let mut cells = vec![if is_baseline { format!("**{label}** (baseline)") } else { label }];
+        cells.extend(metrics.iter().map(|metric| cell(campaign, &name, is_baseline, metric)));
+        rows.push(cells.join(" | "));
+    }
+    rows.iter().map(|row| format!("| {row} |\n")).collect()
+}
+
+fn cell(campaign: &Campaign, name: &str, is_baseline: bool, metric: Metric) -> String {
+    let shown = if campaign.unable(name).is_some() {
+        None
+    } else if is_baseline {
+        campaign
+            .typical(name, metric)
+            .map(|typical| Quantity { value: typical.value, unit: metric.unit }.to_string())
+    } else {
+        campaign.verdict(name, metric).map(words::interval)
+    };
+    escaped(&visible::line(&shown.unwrap_or_else(|| "missing".to_owned())))
+}
+
+/// Text that stays text: every character that Markdown, its tables or HTML could take for a sign is escaped
+/// (CommonMark 2.4: any ASCII punctuation may be).
+pub fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '&' => shown.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' | '@' => {
+                shown.push('\\');
+                shown.push(c);
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A code span whose fence no run of backticks inside can end (CommonMark 6.1).
+fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let fence = "`".repeat(longest_run(text) + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// A code block, likewise (CommonMark 4.5), cut where it grows too long for a comment.
+fn fenced(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = lines[..lines.len().min(DIFF_LINES)].join("\n");
+    let more = match lines.len().saturating_sub(DIFF_LINES) {
+        0 => String::new(),
+        more => format!("\n… {}", counted(more, "more line")),
+    };
+    format!("{fence}diff\n{shown}{more}\n{fence}")
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_longer_than_any_run_of_backticks_inside() {
+        assert_eq!(code("a ``b`` c"), "```a ``b`` c```");
+        assert!(fenced("````\nevil").starts_with("`````diff\n"));
+    }
+
+    #[test]
+    fn table_signs_and_markup_are_escaped() {
+        assert_eq!(escaped("a|b <i> *c*"), "a\\|b &lt;i&gt; \\*c\\*");
+    }
+}

@@ -1,0 +1,82 @@
+//! The samples of one metric, by variant and in the order of time: what the charts draw.
+
+use std::collections::HashMap;
+
+use widthwise_experiment::outcome::{Ending, RoundKind, Run};
+use widthwise_experiment::Metric;
+
+use crate::campaign::Campaign;
+
+/// One reading in its place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Index of its round in the campaign's list of rounds.
+    pub round: usize,
+    /// What its round was for.
+    pub kind: RoundKind,
+    /// Its place in the round's order, from 0.
+    pub position: u32,
+    /// In the metric's unit; finite.
+    pub value: f64,
+}
+
+/// One variant's readings of one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// The variant, or the baseline's twin.
+    pub variant: String,
+    /// Readings of runs that ended well, in the order of time.
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// The values that verdicts are made of, ascending.
+    pub fn timed(&self) -> Vec<f64> {
+        let timed = self.points.iter().filter(|point| point.kind == RoundKind::Timed);
+        let mut values: Vec<f64> = timed.map(|point| point.value).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+}
+
+/// One series for each participant, in the order of the tables.
+pub fn of(campaign: &Campaign, metric: Metric) -> Vec<Series> {
+    let places: HashMap<u32, usize> =
+        campaign.rounds.iter().enumerate().map(|(place, round)| (round.number, place)).collect();
+    let mut ordered: Vec<&Run> =
+        campaign.runs.iter().filter(|run| matches!(run.ending, Ending::Done)).collect();
+    ordered.sort_by_key(|run| (run.round, run.position));
+    let mut series: Vec<Series> =
+        campaign.participants().into_iter().map(|variant| Series { variant, points: Vec::new() }).collect();
+    for run in ordered {
+        let Some(own) = series.iter_mut().find(|series| series.variant == run.variant) else { continue };
+        let Some(&round) = places.get(&run.round) else { continue };
+        let Some(reading) = run.sample.get(metric.name).filter(|reading| reading.value.is_finite()) else {
+            continue;
+        };
+        let kind = campaign.rounds[round].kind;
+        own.points.push(Point { round, kind, position: run.position, value: reading.value });
+    }
+    series
+}
+
+/// The value below which that share of an ascending list lies, interpolated (Hyndman & Fan 1996, type 7).
+pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
+    let last = ascending.len().checked_sub(1)?;
+    let place = share.clamp(0.0, 1.0) * last as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(ascending[below] + (ascending[above] - ascending[below]) * (place - below as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_interpolate_and_an_empty_list_has_none() {
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.5));
+        assert_eq!(quantile(&[7.0], 0.25), Some(7.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}

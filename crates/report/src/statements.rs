@@ -1,0 +1,350 @@
+//! What every format says in words. One source, so that the terminal, the HTML and the Markdown agree.
+//!
+//! All text returned is harmless: foreign names and reasons have passed through [`visible`].
+
+use std::collections::BTreeMap;
+
+use widthwise_experiment::model::Estimator;
+use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind};
+use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_experiment::Metric;
+use widthwise_verdict::{words, Standing, Word};
+
+use crate::amounts::{counted, duration, listed, percent, rounds};
+use crate::campaign::{Campaign, ProcessNote};
+use crate::visible;
+
+/// A round is marked as noisy from here on. The marks guide the eye; no verdict depends on them.
+const NOISY_SHARE: f64 = 0.01;
+/// PSI counts every task of the machine, not only those on the measured core, so it is marked later.
+const NOISY_PRESSURE: f64 = 0.10;
+
+/// The program and its version.
+pub fn title(campaign: &Campaign) -> String {
+    let title = format!("{} {}", campaign.experiment.program.name, campaign.version);
+    visible::line(title.trim())
+}
+
+/// The command of a run, before placeholders are filled in.
+pub fn command(campaign: &Campaign) -> String {
+    visible::line(&campaign.experiment.program.run)
+}
+
+/// How much was measured: `42 rounds, 3 min 10 s`.
+pub fn extent(campaign: &Campaign) -> String {
+    format!("{}, {}", counted(campaign.timed_rounds(), "round"), duration(campaign.elapsed))
+}
+
+/// Every round there is, and why there are no more.
+pub fn stopping(campaign: &Campaign) -> String {
+    let of_kind = |kind| campaign.rounds.iter().filter(|round| round.kind == kind).count();
+    let mut parts = vec![counted(of_kind(RoundKind::Timed), "timed round")];
+    for (kind, noun) in [(RoundKind::Warmup, "warm-up round"), (RoundKind::Interrupted, "interrupted round")]
+    {
+        match of_kind(kind) {
+            0 => {}
+            count => parts.push(counted(count, noun)),
+        }
+    }
+    let why = visible::line(&campaign.stopped);
+    let why = if why.is_empty() { why } else { format!("; stopped because: {why}") };
+    format!("{} in {}{why}.", listed(&parts), duration(campaign.elapsed))
+}
+
+/// The answer, one sentence each.
+pub fn answer(campaign: &Campaign) -> Vec<String> {
+    if campaign.timed_rounds() == 0 {
+        return vec!["No timed round was completed: there is nothing to judge.".to_owned()];
+    }
+    let sentences = words::summary(campaign.judgement, campaign.experiment);
+    if sentences.is_empty() {
+        return vec!["There is nothing to compare.".to_owned()];
+    }
+    sentences.iter().map(|sentence| visible::line(sentence)).collect()
+}
+
+/// Whether the variants gave the same answer as the baseline.
+pub fn agreement(campaign: &Campaign) -> Vec<String> {
+    let experiment = campaign.experiment;
+    if experiment.check.off {
+        return vec!["Answers were not compared: the output check is off.".to_owned()];
+    }
+    let baseline = visible::line(&experiment.baseline);
+    let mut lines = Vec::new();
+    let mut all_measured = true;
+    for variant in &experiment.variants {
+        let name = visible::line(&variant.name);
+        match campaign.standing(&variant.name) {
+            Some(Standing::Different(reason)) => lines.push(format!(
+                "{name} did not answer as {baseline} did: {}. Its verdicts are withheld.",
+                sentence_end_off(&visible::line(reason))
+            )),
+            Some(Standing::DifferentAllowed(reason)) => lines.push(format!(
+                "{name} did not answer as {baseline} did: {}. It is compared all the same \
+                 (--allow-different-output).",
+                sentence_end_off(&visible::line(reason))
+            )),
+            Some(Standing::Unable(_)) => all_measured = false,
+            Some(Standing::Measured) | None => {}
+        }
+    }
+    let answered = campaign.runs.iter().any(|run| run.answer.is_some());
+    if lines.is_empty() && answered {
+        lines.push(if all_measured {
+            "All variants gave the same answer.".to_owned()
+        } else {
+            "All variants that ran gave the same answer.".to_owned()
+        });
+    }
+    lines
+}
+
+fn sentence_end_off(text: &str) -> &str {
+    text.trim_end_matches('.')
+}
+
+/// Whether a round is marked as noisy.
+pub fn is_noisy(noise: &Noise) -> bool {
+    noise.steal >= NOISY_SHARE
+        || noise.others >= NOISY_SHARE
+        || noise.throttled > 0
+        || noise.pressure.is_some_and(|pressure| pressure >= NOISY_PRESSURE)
+}
+
+/// What marks a round as noisy, in words.
+pub fn noisy_means() -> String {
+    format!(
+        "steal or other tasks on the measured core for {} of the round, a throttling event, or tasks waiting \
+         for a CPU anywhere for {} of it",
+        percent(NOISY_SHARE),
+        percent(NOISY_PRESSURE)
+    )
+}
+
+/// What the machine did meanwhile, in one sentence; nothing if nothing was measured.
+pub fn noise(campaign: &Campaign) -> Option<String> {
+    let timed: Vec<&Round> = campaign.rounds.iter().filter(|r| r.kind == RoundKind::Timed).collect();
+    if timed.is_empty() {
+        return None;
+    }
+    let mean = |share: fn(&Noise) -> f64| {
+        timed.iter().map(|round| share(&round.noise)).sum::<f64>() / timed.len() as f64
+    };
+    let mut parts = vec![format!("steal {}", percent(mean(|noise| noise.steal)))];
+    parts.extend(others(campaign, &timed));
+    let pressed: Vec<f64> = timed.iter().filter_map(|round| round.noise.pressure).collect();
+    if !pressed.is_empty() {
+        let pressure = pressed.iter().sum::<f64>() / pressed.len() as f64;
+        if pressure >= NOISY_SHARE {
+            parts.push(format!("tasks waited for a CPU for {} of the time", percent(pressure)));
+        }
+    }
+    let hot: Vec<u32> = timed.iter().filter(|r| r.noise.throttled > 0).map(|r| r.number).collect();
+    if !hot.is_empty() {
+        parts.push(format!("the core was throttled in {}", rounds(&hot)));
+    }
+    Some(format!("Noise: {}.", parts.join(", ")))
+}
+
+/// Who else ran on the measured cores, one part for each core.
+fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
+    let mut by_cpu: BTreeMap<Option<u32>, (f64, Vec<u32>)> = BTreeMap::new();
+    for round in timed {
+        let (seconds, carriers) = by_cpu.entry(round.cpu).or_default();
+        *seconds += round.noise.others * round_seconds(campaign, round.number);
+        if round.noise.others >= NOISY_SHARE {
+            carriers.push(round.number);
+        }
+    }
+    by_cpu
+        .into_iter()
+        .filter(|(_, (_, carriers))| !carriers.is_empty())
+        .map(|(cpu, (seconds, carriers))| {
+            let place = cpu.map_or("the measured cores".to_owned(), |cpu| format!("CPU {cpu}"));
+            let length = duration(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default());
+            let carry = if carriers.len() == 1 { "carries" } else { "carry" };
+            format!("other tasks used {place} for {length} ({} {carry} it)", rounds(&carriers))
+        })
+        .collect()
+}
+
+/// From the beginning of a round's first run to the end of its last.
+fn round_seconds(campaign: &Campaign, number: u32) -> f64 {
+    let mut span: Option<(f64, f64)> = None;
+    for run in campaign.runs.iter().filter(|run| run.round == number) {
+        let began = run.began_ns as f64;
+        let ended = began + run.sample.get("wall").map_or(0.0, |wall| wall.value);
+        let (first, last) = span.unwrap_or((began, ended));
+        span = Some((first.min(began), last.max(ended)));
+    }
+    span.map_or(0.0, |(first, last)| (last - first) / 1e9)
+}
+
+/// The detection floors of those metrics: `0.7 % CPU time, 0.1 % peak resident`; nothing if none is known.
+pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
+    let known: Vec<String> = metrics
+        .iter()
+        .filter_map(|metric| Some(format!("{} {}", percent(campaign.floor(metric)?), metric.title)))
+        .collect();
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+/// How false alarms are controlled, in one line.
+pub fn control(campaign: &Campaign) -> String {
+    let judging = &campaign.experiment.judging;
+    match judging.estimator {
+        Estimator::Paired => {
+            let comparisons = counted(campaign.judgement.comparisons, "comparison");
+            format!(
+                "False alarms: {comparisons} judged as one family (Holm), so that at most {} of campaigns call any \
+                 difference that is not there; one inside the detection floor is never called.",
+                percent(1.0 - judging.confidence).replace(".0 %", " %")
+            )
+        }
+        Estimator::TenRunTrim => "False alarms: not controlled. The ten-run estimator (two slowest and two \
+                                  fastest left out) was asked for, which has no test of its own."
+            .to_owned(),
+    }
+}
+
+/// Verdicts that are not there, and why; those that share word, metrics and reason are told together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gap {
+    /// The variants' names.
+    pub variants: Vec<String>,
+    /// `withheld` or `missing`.
+    pub word: Word,
+    /// Which metrics.
+    pub metrics: Vec<Metric>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Gap {
+    /// The gap in one line: `x32: cycles missing: this machine has no counters`.
+    pub fn line(&self, campaign: &Campaign) -> String {
+        let what = if self.metrics.len() == campaign.experiment.metrics.len() && self.metrics.len() > 1 {
+            "every verdict".to_owned()
+        } else {
+            listed(&self.metrics.iter().map(|metric| metric.title).collect::<Vec<_>>())
+        };
+        format!("{}: {what} {}: {}", listed(&self.variants), self.word.name(), self.reason)
+    }
+}
+
+/// The gaps in those metrics, but those that a whole variant's standing explains: [`unable`] and [`agreement`]
+/// tell these.
+pub fn gaps(campaign: &Campaign, metrics: &[Metric]) -> Vec<Gap> {
+    let mut of_variants: Vec<Gap> = Vec::new();
+    for verdict in campaign.judgement.verdicts.iter().filter(|verdict| metrics.contains(&verdict.metric)) {
+        let explained = match campaign.standing(&verdict.variant) {
+            Some(Standing::Unable(_)) => true,
+            Some(Standing::Different(_)) => verdict.word == Word::Withheld,
+            _ => false,
+        };
+        if explained || !matches!(verdict.word, Word::Withheld | Word::Missing) {
+            continue;
+        }
+        let variants = vec![visible::line(&verdict.variant)];
+        let reason = visible::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
+        let same =
+            |gap: &&mut Gap| gap.variants == variants && gap.word == verdict.word && gap.reason == reason;
+        match of_variants.iter_mut().find(same) {
+            Some(gap) => gap.metrics.push(verdict.metric),
+            None => {
+                of_variants.push(Gap { variants, word: verdict.word, metrics: vec![verdict.metric], reason })
+            }
+        }
+    }
+    let mut gaps: Vec<Gap> = Vec::new();
+    for gap in of_variants {
+        let same = |other: &&mut Gap| {
+            other.word == gap.word && other.metrics == gap.metrics && other.reason == gap.reason
+        };
+        match gaps.iter_mut().find(same) {
+            Some(other) => other.variants.extend(gap.variants),
+            None => gaps.push(gap),
+        }
+    }
+    gaps
+}
+
+/// Variants that could not take part: name and reason.
+pub fn unable(campaign: &Campaign) -> Vec<(String, String)> {
+    campaign
+        .experiment
+        .variants
+        .iter()
+        .filter_map(|variant| {
+            let reason = campaign.unable(&variant.name)?;
+            Some((visible::line(&variant.name), visible::line(reason)))
+        })
+        .collect()
+}
+
+/// Everything a reader must know before trusting the numbers: what the caller noticed, and the runs that did not
+/// end well.
+pub fn warnings(campaign: &Campaign) -> Vec<String> {
+    let noticed = campaign.warnings.iter().map(|warning| visible::line(warning));
+    noticed.chain(bad_endings(campaign)).collect()
+}
+
+fn bad_endings(campaign: &Campaign) -> Vec<String> {
+    let mut by_ending: BTreeMap<(&str, String), Vec<u32>> = BTreeMap::new();
+    for run in campaign.runs {
+        if run.ending != Ending::Done {
+            by_ending.entry((&run.variant, ending(&run.ending))).or_default().push(run.round);
+        }
+    }
+    by_ending
+        .into_iter()
+        .map(|((variant, how), mut numbers)| {
+            numbers.sort_unstable();
+            numbers.dedup();
+            format!("{}: {how} ({})", visible::line(variant), rounds(&numbers))
+        })
+        .collect()
+}
+
+/// The process trees of more than one process, one sentence for each variant.
+pub fn processes(campaign: &Campaign) -> Vec<String> {
+    let mut by_variant: BTreeMap<&str, Vec<&ProcessNote>> = BTreeMap::new();
+    for note in &campaign.processes {
+        by_variant.entry(&note.variant).or_default().push(note);
+    }
+    by_variant
+        .into_iter()
+        .filter(|(_, notes)| notes.iter().map(|note| note.count).sum::<u64>() > 1)
+        .filter_map(|(variant, notes)| {
+            let count: u64 = notes.iter().map(|note| note.count).sum();
+            let largest = notes.iter().max_by_key(|note| note.peak_resident)?;
+            let peak = Quantity { value: largest.peak_resident as f64, unit: Unit::Bytes };
+            Some(visible::line(&format!(
+                "{variant}: {count} processes; the largest is {}, with {peak} at peak and {} of the CPU time.",
+                largest.comm,
+                percent(largest.cpu_share)
+            )))
+        })
+        .collect()
+}
+
+/// How a run ended, in words.
+pub fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Done => "done".to_owned(),
+        Ending::Exit { status } => format!("ended with exit status {status}"),
+        Ending::Signal { signal } => format!("was killed by signal {signal}"),
+        Ending::Timeout { limit_ns } => {
+            format!(
+                "was still running after {} and was killed",
+                duration(std::time::Duration::from_nanos(*limit_ns))
+            )
+        }
+        Ending::Flood { limit_bytes } => {
+            let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };
+            format!("wrote more than {limit} and was killed")
+        }
+        Ending::NotStarted { reason } => format!("could not be started: {}", visible::line(reason)),
+        Ending::Around { reason } => format!("setup or teardown failed: {}", visible::line(reason)),
+    }
+}

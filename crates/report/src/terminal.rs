@@ -1,0 +1,430 @@
+//! The table on the terminal: first the answer, then how sure, then how to check.
+//!
+//! The caller says how wide the terminal is and whether colours may be used; nothing here asks the environment.
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use widthwise_experiment::units::Quantity;
+use widthwise_experiment::Metric;
+use widthwise_verdict::{words, Word};
+
+use crate::amounts::counted;
+use crate::campaign::Campaign;
+use crate::columns::Columns;
+use crate::{statements, visible};
+
+/// Diff lines shown on the terminal; the HTML report has them all.
+const DIFF_LINES: usize = 8;
+/// Below this many columns nothing is made narrower still: lines then run over the edge.
+const NARROWEST: usize = 40;
+
+/// What each kind of text looks like.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Palette {
+    /// The program, the baseline's row.
+    pub strong: Style,
+    /// Column heads, notes.
+    pub faint: Style,
+    /// A verdict `lower`.
+    pub lower: Style,
+    /// A verdict `higher`.
+    pub higher: Style,
+    /// What must not be overlooked.
+    pub warning: Style,
+}
+
+impl Palette {
+    /// No codes at all: for files, pipes and `NO_COLOR`.
+    pub fn plain() -> Palette {
+        Palette::default()
+    }
+
+    /// The sixteen colours that every terminal theme has; blue against yellow, so that those who cannot tell red
+    /// from green see the difference (the sign says it as well).
+    pub fn coloured() -> Palette {
+        Palette {
+            strong: Style::new().bold(),
+            faint: Style::new().dimmed(),
+            lower: AnsiColor::Cyan.on_default(),
+            higher: AnsiColor::Yellow.on_default(),
+            warning: AnsiColor::Magenta.on_default().bold(),
+        }
+    }
+}
+
+/// How to show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Every metric, in as many tables as that takes.
+    pub all_metrics: bool,
+    /// Colours, or none.
+    pub palette: Palette,
+    /// Where the full report is, as the user would type it; no pointer if absent.
+    pub report: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { width: 100, all_metrics: false, palette: Palette::plain(), report: None }
+    }
+}
+
+/// The campaign as a terminal shows it, ending in a line end.
+pub fn render(campaign: &Campaign, options: &Options) -> String {
+    let mut page =
+        Page { text: String::new(), width: options.width.max(NARROWEST), palette: options.palette };
+    page.header(campaign);
+    let shown = page.tables(campaign, options.all_metrics);
+    let Palette { faint, warning, .. } = options.palette;
+    for gap in statements::gaps(campaign, &shown) {
+        page.paragraph(&gap.line(campaign), faint);
+    }
+    page.gap();
+    page.paragraph(&statements::answer(campaign).join(" "), Style::new());
+    let agreement = statements::agreement(campaign).join(" ");
+    let noise = statements::noise(campaign).unwrap_or_default();
+    page.paragraph(format!("{agreement} {noise}").trim(), Style::new());
+    page.differences(campaign);
+    for line in statements::processes(campaign) {
+        page.paragraph(&line, Style::new());
+    }
+    for line in statements::warnings(campaign) {
+        page.paragraph(&format!("warning: {line}"), warning);
+    }
+    page.paragraph(&statements::control(campaign), faint);
+    if let Some(report) = &options.report {
+        page.gap();
+        page.text.push_str(&format!("  report {}\n", visible::line(report)));
+    }
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    palette: Palette,
+}
+
+/// One cell, or a text that stands in for all cells of its row.
+#[derive(Clone)]
+struct Cell {
+    text: String,
+    style: Style,
+}
+
+struct Row {
+    label: String,
+    tag: &'static str,
+    cells: Result<Vec<Cell>, String>,
+}
+
+impl Page {
+    fn header(&mut self, campaign: &Campaign) {
+        let title = statements::title(campaign);
+        let command = statements::command(campaign);
+        let extent = statements::extent(campaign);
+        let shown_command = if command.is_empty() { command } else { format!(" · {command}") };
+        let left = title.width() + shown_command.width();
+        let title = paint(self.palette.strong, &title);
+        let room = self.width.checked_sub(left + extent.width() + 2);
+        match room {
+            Some(room) => {
+                let space = " ".repeat(room + 2);
+                self.text.push_str(&format!("{title}{shown_command}{space}{extent}\n"));
+            }
+            None => self.text.push_str(&format!("{title}{shown_command}\n{extent}\n")),
+        }
+        self.gap();
+    }
+
+    /// Writes the tables, and says which metrics are in them.
+    fn tables(&mut self, campaign: &Campaign, all_metrics: bool) -> Vec<Metric> {
+        let columns = Columns::of(campaign.experiment);
+        let wanted = if all_metrics { columns.all() } else { columns.leading.clone() };
+        let mut left_off = if all_metrics { Vec::new() } else { columns.others };
+        let mut rest = &wanted[..];
+        // At least once: without a single metric the variants and their reasons are still told.
+        loop {
+            let fitting = self.fitting(campaign, rest);
+            let (now, later) = rest.split_at(fitting);
+            self.table(campaign, now);
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+            if !all_metrics {
+                left_off.splice(0..0, rest.iter().copied());
+                break;
+            }
+            self.gap();
+        }
+        if !left_off.is_empty() {
+            let titles: Vec<&str> = left_off.iter().map(|metric| metric.title).collect();
+            let line = format!("also measured: {} (--all-metrics)", titles.join(", "));
+            self.paragraph(&line, self.palette.faint);
+        }
+        wanted.into_iter().filter(|metric| !left_off.contains(metric)).collect()
+    }
+
+    /// How many of those metrics fit side by side; one at least, if there is one.
+    fn fitting(&self, campaign: &Campaign, metrics: &[Metric]) -> usize {
+        let rows = self.rows(campaign, metrics);
+        let mut used = 2 + label_width(&rows);
+        let widths = column_widths(&rows, metrics);
+        let fits = widths.iter().take_while(|&&width| {
+            used += 3 + width;
+            used <= self.width
+        });
+        fits.count().max(1).min(metrics.len())
+    }
+
+    fn rows(&self, campaign: &Campaign, metrics: &[Metric]) -> Vec<Row> {
+        let experiment = campaign.experiment;
+        let twin = experiment.twin();
+        let names = campaign.participants();
+        names
+            .iter()
+            .map(|name| {
+                let is_baseline = *name == experiment.baseline;
+                let (shown, tag) = if *name == twin && names.last() == Some(name) {
+                    (&experiment.baseline, "again")
+                } else {
+                    (name, if is_baseline { "baseline" } else { "" })
+                };
+                let label = clipped(&visible::line(shown), self.width / 2);
+                let cells = match campaign.unable(name) {
+                    Some(reason) => Err(visible::line(reason)),
+                    None if is_baseline => {
+                        Ok(metrics.iter().map(|metric| self.typical(campaign, name, metric)).collect())
+                    }
+                    None => Ok(metrics.iter().map(|metric| self.verdict(campaign, name, metric)).collect()),
+                };
+                Row { label, tag, cells }
+            })
+            .collect()
+    }
+
+    fn typical(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
+        match campaign.typical(variant, metric) {
+            Some(typical) => Cell {
+                text: Quantity { value: typical.value, unit: metric.unit }.to_string(),
+                style: self.palette.strong,
+            },
+            None => Cell { text: Word::Missing.name().to_owned(), style: self.palette.faint },
+        }
+    }
+
+    fn verdict(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
+        let Some(verdict) = campaign.verdict(variant, metric) else {
+            return Cell { text: Word::Missing.name().to_owned(), style: self.palette.faint };
+        };
+        let style = match verdict.word {
+            Word::Lower => self.palette.lower,
+            Word::Higher => self.palette.higher,
+            Word::Same => Style::new(),
+            Word::Withheld => self.palette.warning,
+            Word::Missing => self.palette.faint,
+        };
+        Cell { text: visible::line(&words::interval(verdict)), style }
+    }
+
+    fn table(&mut self, campaign: &Campaign, metrics: &[Metric]) {
+        let rows = self.rows(campaign, metrics);
+        let label_width = label_width(&rows);
+        let widths = column_widths(&rows, metrics);
+        let faint = self.palette.faint;
+        let heads = metrics.iter().map(|m| Cell { text: m.title.to_owned(), style: faint }).collect();
+        self.row(&padded(&paint(faint, "variant"), "variant".width(), label_width), heads, &widths);
+        for row in &rows {
+            let space = if row.tag.is_empty() { 0 } else { 2 };
+            let label = format!("{}{}{}", row.label, " ".repeat(space), paint(faint, row.tag));
+            let label = padded(&label, row.label.width() + space + row.tag.width(), label_width);
+            match &row.cells {
+                Ok(cells) => self.row(&label, cells.clone(), &widths),
+                Err(reason) => self.reason(&label, label_width, reason),
+            }
+            if row.tag == "again" {
+                self.floor(campaign, metrics, 2 + label_width);
+            }
+        }
+    }
+
+    fn row(&mut self, label: &str, cells: Vec<Cell>, widths: &[usize]) {
+        self.text.push_str("  ");
+        self.text.push_str(label);
+        for (cell, width) in cells.iter().zip(widths) {
+            self.text.push_str("   ");
+            self.text.push_str(&padded(&paint(cell.style, &cell.text), cell.text.width(), *width));
+        }
+        trim_line_end(&mut self.text);
+        self.text.push('\n');
+    }
+
+    fn reason(&mut self, label: &str, label_width: usize, reason: &str) {
+        let indent = 2 + label_width + 3;
+        let text = format!("not measured: {reason}");
+        let lines = wrapped(&text, self.width.saturating_sub(indent).max(NARROWEST / 2));
+        for (i, line) in lines.iter().enumerate() {
+            let start = if i == 0 { format!("  {label}   ") } else { " ".repeat(indent) };
+            self.text.push_str(&format!("{start}{}\n", paint(self.palette.warning, line)));
+        }
+    }
+
+    /// The floor stands beside the twin's row where there is room, under it where there is none.
+    fn floor(&mut self, campaign: &Campaign, metrics: &[Metric], indent: usize) {
+        let Some(floors) = statements::floors(campaign, metrics) else { return };
+        let note = format!("← detection floor: {floors}");
+        let written = self.text.trim_end().lines().last().map_or(0, visible_width);
+        if written + 3 + note.width() <= self.width {
+            self.text.truncate(self.text.trim_end().len());
+            self.text.push_str(&format!("   {}\n", paint(self.palette.faint, &note)));
+        } else {
+            let lines = wrapped(&format!("detection floor: {floors}"), self.width.saturating_sub(indent + 3));
+            for line in lines {
+                let start = " ".repeat(indent + 3);
+                self.text.push_str(&format!("{start}{}\n", paint(self.palette.faint, &line)));
+            }
+        }
+    }
+
+    fn differences(&mut self, campaign: &Campaign) {
+        for (variant, diff) in &campaign.differences {
+            self.gap();
+            let line = format!("{} against {}:", variant, campaign.experiment.baseline);
+            self.paragraph(&visible::line(&line), self.palette.strong);
+            let diff = visible::block(diff);
+            let lines: Vec<&str> = diff.lines().collect();
+            for line in lines.iter().take(DIFF_LINES) {
+                let line = clipped(line, self.width - 4);
+                let style = if line.starts_with('+') {
+                    self.palette.higher
+                } else if line.starts_with('-') {
+                    self.palette.lower
+                } else {
+                    Style::new()
+                };
+                self.text.push_str(&format!("    {}\n", paint(style, &line)));
+            }
+            if lines.len() > DIFF_LINES {
+                let more = counted(lines.len() - DIFF_LINES, "more line");
+                self.text.push_str(&format!("    {}\n", paint(self.palette.faint, &format!("… {more}"))));
+            }
+            self.gap();
+        }
+    }
+
+    fn paragraph(&mut self, text: &str, style: Style) {
+        for line in wrapped(text, self.width - 2) {
+            self.text.push_str(&format!("  {}\n", paint(style, &line)));
+        }
+    }
+
+    /// An empty line, unless there is one already.
+    fn gap(&mut self) {
+        if !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+}
+
+fn label_width(rows: &[Row]) -> usize {
+    let width = |row: &Row| row.label.width() + if row.tag.is_empty() { 0 } else { 2 + row.tag.width() };
+    rows.iter().map(width).max().unwrap_or(0).max("variant".width())
+}
+
+fn column_widths(rows: &[Row], metrics: &[Metric]) -> Vec<usize> {
+    let cell = |row: &Row, column: usize| row.cells.as_ref().map_or(0, |cells| cells[column].text.width());
+    metrics
+        .iter()
+        .enumerate()
+        .map(|(i, metric)| rows.iter().map(|row| cell(row, i)).max().unwrap_or(0).max(metric.title.width()))
+        .collect()
+}
+
+fn paint(style: Style, text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("{style}{text}{style:#}")
+    }
+}
+
+fn padded(painted: &str, width: usize, to: usize) -> String {
+    format!("{painted}{}", " ".repeat(to.saturating_sub(width)))
+}
+
+fn trim_line_end(text: &mut String) {
+    text.truncate(text.trim_end_matches(' ').len());
+}
+
+/// The columns a painted line takes: escape sequences of our own palette take none.
+fn visible_width(line: &str) -> usize {
+    let mut width = 0;
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        if c == '\u{1b}' {
+            // SGR sequences, the only ones that `anstyle` writes, end in `m`.
+            characters.by_ref().find(|&end| end == 'm');
+        } else {
+            width += c.width().unwrap_or(0);
+        }
+    }
+    width
+}
+
+/// The text in lines of at most that width, broken at spaces; a number keeps its unit `%`.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let glued = text.replace(" %", "\u{a0}%");
+    for word in glued.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| line.replace("\u{a0}%", " %")).collect()
+}
+
+/// The text, cut to that width with an ellipsis.
+fn clipped(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        kept.push(c);
+    }
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces_but_never_between_a_number_and_its_per_cent() {
+        assert_eq!(wrapped("uses 14.8 % less", 9), ["uses", "14.8 %", "less"]);
+    }
+
+    #[test]
+    fn colours_take_no_room() {
+        assert_eq!(visible_width(&paint(Palette::coloured().warning, "−2.1 %")), 6);
+    }
+
+    #[test]
+    fn a_text_too_long_is_cut_with_an_ellipsis() {
+        assert_eq!(clipped("abcdef", 4), "abc…");
+        assert_eq!(clipped("abc", 4), "abc");
+    }
+}

@@ -1,0 +1,64 @@
+//! Foreign text made harmless: what could move a cursor, ring a bell or turn a line around becomes visible.
+
+/// The text in one line: control characters, line ends and direction marks are written as escapes.
+pub fn line(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        push(&mut shown, c);
+        shown
+    })
+}
+
+/// The text with its lines kept: as [`line()`], but line ends stay, and a tab becomes four spaces.
+pub fn block(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        match c {
+            '\n' => shown.push('\n'),
+            '\t' => shown.push_str("    "),
+            c => push(&mut shown, c),
+        }
+    }
+    shown
+}
+
+fn push(shown: &mut String, c: char) {
+    match c {
+        '\n' => shown.push_str("\\n"),
+        '\r' => shown.push_str("\\r"),
+        '\t' => shown.push_str("\\t"),
+        c if c.is_control() => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
+        c if misleads(c) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+        c => shown.push(c),
+    }
+}
+
+/// Direction overrides, isolates and invisible marks: they let text read as something else than it is
+/// ("Trojan Source", CVE-2021-42574), and U+2028/2029 end lines in some viewers.
+fn misleads(c: char) -> bool {
+    matches!(c,
+        '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escape_sequence_becomes_readable_and_loses_its_power() {
+        assert_eq!(line("a\u{1b}[31mred\u{7}"), "a\\x1b[31mred\\x07");
+        assert_eq!(line("csi\u{9b}2J"), "csi\\x9b2J");
+    }
+
+    #[test]
+    fn a_block_keeps_its_lines_and_a_line_does_not() {
+        assert_eq!(block("one\r\n\ttwo\u{1b}"), "one\n    two\\x1b");
+        assert_eq!(line("one\ntwo"), "one\\ntwo");
+    }
+
+    #[test]
+    fn a_direction_override_is_shown_and_a_narrow_space_is_left_alone() {
+        assert_eq!(line("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(line("3\u{202f}214"), "3\u{202f}214");
+    }
+}

@@ -1,0 +1,121 @@
+//! Campaigns that hardly began: every format says so, none falls over.
+
+mod campaign;
+
+use std::error::Error;
+
+use campaign::{laid, Laid, BASELINE, UNABLE_REASON};
+use widthwise_experiment::outcome::Ending;
+use widthwise_report::terminal::Options;
+use widthwise_report::{csv, html, json, markdown, terminal};
+use widthwise_verdict::Standing;
+
+fn every_format(laid: &Laid) -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+    let campaign = laid.campaign();
+    let mut rows = Vec::new();
+    csv::write(&campaign, &mut rows)?;
+    let all_metrics = Options { all_metrics: true, width: 60, ..Options::default() };
+    Ok(vec![
+        ("terminal", terminal::render(&campaign, &Options::default())),
+        ("terminal, all metrics", terminal::render(&campaign, &all_metrics)),
+        ("html", html::render(&campaign)),
+        ("markdown", markdown::render(&campaign)),
+        ("json", json::render(&campaign)?),
+        ("csv", String::from_utf8(rows)?),
+    ])
+}
+
+/// Text as a reader takes it in: without escapes and line ends.
+fn flat(text: &str) -> String {
+    let plain = text.replace(['\\', '"'], "").replace("&quot;", "");
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_reason_of_a_variant_that_could_not_start_is_in_every_format() -> Result<(), Box<dyn Error>> {
+    for rounds in [0, 1, 12] {
+        for (format, text) in every_format(&laid(rounds))? {
+            assert!(flat(&text).contains(UNABLE_REASON), "{format} with {rounds} rounds:\n{text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_campaign_without_a_timed_round_says_so() -> Result<(), Box<dyn Error>> {
+    for (format, text) in every_format(&laid(0))? {
+        if !["json", "csv"].contains(&format) {
+            assert!(flat(&text).contains("No timed round was completed"), "{format}:\n{text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_at_all_is_still_a_report() -> Result<(), Box<dyn Error>> {
+    let mut nothing = laid(0);
+    nothing.rounds.clear();
+    nothing.runs.clear();
+    nothing.standings.clear();
+    nothing.differences.clear();
+    nothing.warnings.clear();
+    nothing.experiment.metrics.clear();
+    nothing.experiment.variants.clear();
+    nothing.judge();
+    for (format, text) in every_format(&nothing)? {
+        assert!(!text.is_empty(), "{format}");
+        assert!(!text.contains("NaN"), "{format}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_experiment_without_metrics_still_shows_its_variants() -> Result<(), Box<dyn Error>> {
+    let mut bare = laid(3);
+    bare.experiment.metrics.clear();
+    for run in &mut bare.runs {
+        run.sample.clear();
+    }
+    bare.judge();
+    for (format, text) in every_format(&bare)? {
+        for variant in &bare.experiment.variants {
+            assert!(text.contains(&variant.name), "{format} has no {}", variant.name);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_baseline_that_could_not_start_leaves_no_number_and_its_twin_says_why() -> Result<(), Box<dyn Error>> {
+    let mut headless = laid(3);
+    headless.standings.insert(BASELINE.to_owned(), Standing::Unable("it does not link".to_owned()));
+    headless.runs.retain(|run| !run.variant.starts_with(BASELINE));
+    headless.judge();
+    for (format, text) in every_format(&headless)? {
+        let told = flat(&text).matches("it does not link").count();
+        // The Markdown tells reasons in a list, once for each variant of the experiment.
+        let least = if format == "markdown" { 1 } else { 2 };
+        assert!(told >= least, "{format} tells it {told} times:\n{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_campaign_in_which_every_run_failed_tells_how_they_ended() -> Result<(), Box<dyn Error>> {
+    let mut failed = laid(3);
+    for run in &mut failed.runs {
+        run.ending = Ending::Signal { signal: 11 };
+        run.sample.clear();
+        run.answer = None;
+    }
+    failed.judge();
+    for (format, text) in every_format(&failed)? {
+        let told = match format {
+            "json" => text.contains("\"signal\": 11"),
+            "csv" => text.contains("signal 11"),
+            _ => text.contains("killed by signal 11"),
+        };
+        assert!(told, "{format}:\n{text}");
+    }
+    Ok(())
+}

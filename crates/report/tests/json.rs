@@ -1,0 +1,122 @@
+//! The JSON: what `docs/schema/report-1.json` says it is.
+
+mod campaign;
+
+use std::error::Error;
+
+use campaign::{hostile, laid, repository, DIFFERENT, UNABLE};
+use serde_json::Value;
+use widthwise_experiment::outcome::Ending;
+use widthwise_report::json::render;
+
+fn schema() -> Result<Value, Box<dyn Error>> {
+    Ok(serde_json::from_str(&std::fs::read_to_string(repository("docs/schema/report-1.json"))?)?)
+}
+
+fn complaints(schema: &Value, instance: &Value) -> Result<Vec<String>, Box<dyn Error>> {
+    let validator = jsonschema::validator_for(schema)?;
+    Ok(validator.iter_errors(instance).map(|error| format!("{}: {error}", error.instance_path())).collect())
+}
+
+#[test]
+fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
+    let schema = schema()?;
+    let mut ended = laid(8);
+    let endings = [
+        Ending::Exit { status: 3 },
+        Ending::Signal { signal: 11 },
+        Ending::Timeout { limit_ns: 1 },
+        Ending::Flood { limit_bytes: 1 },
+        Ending::NotStarted { reason: "r".to_owned() },
+        Ending::Around { reason: "r".to_owned() },
+    ];
+    for (run, ending) in ended.runs.iter_mut().zip(endings) {
+        run.ending = ending;
+    }
+    for laid in [laid(12), laid(0), laid(1), hostile(), ended] {
+        let instance: Value = serde_json::from_str(&render(&laid.campaign())?)?;
+        assert_eq!(complaints(&schema, &instance)?, Vec::<String>::new());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_schema_notices_a_field_that_is_gone_or_new_or_a_withheld_verdict_without_its_reason(
+) -> Result<(), Box<dyn Error>> {
+    let schema = schema()?;
+    let good: Value = serde_json::from_str(&render(&laid(4).campaign())?)?;
+    let withheld = |verdict: &Value| verdict["verdict"] == "withheld";
+    let at =
+        good["verdicts"].as_array().and_then(|all| all.iter().position(withheld)).ok_or("none withheld")?;
+    for (pointer, key) in [
+        ("", "machine"),
+        ("/verdicts/0", "floor"),
+        ("/runs/0", "ending"),
+        (&format!("/verdicts/{at}"), "reason"),
+    ] {
+        let mut bad = good.clone();
+        bad.pointer_mut(pointer).and_then(Value::as_object_mut).ok_or("no such object")?.remove(key);
+        assert!(!complaints(&schema, &bad)?.is_empty(), "{pointer}/{key} may go unnoticed");
+    }
+    let mut bad = good.clone();
+    bad["verdicts"][0]["surprise"] = Value::from(1);
+    assert!(!complaints(&schema, &bad)?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn the_fields_that_the_design_names_are_there() -> Result<(), Box<dyn Error>> {
+    let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
+    assert_eq!(report["schema"], 1);
+    assert!(report["machine"].is_object());
+    let verdict = &report["verdicts"][0];
+    for field in
+        ["metric", "unit", "variant", "baseline", "ratio", "low", "high", "confidence", "floor", "verdict"]
+    {
+        assert!(verdict.get(field).is_some(), "{field}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_variant_that_could_not_start_and_one_that_answers_differently_say_why() -> Result<(), Box<dyn Error>> {
+    let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
+    let named = |list: &str, key: &str, name: &str| -> Vec<Value> {
+        let all = report[list].as_array().cloned().unwrap_or_default();
+        all.into_iter().filter(|entry| entry[key] == name).collect()
+    };
+    for (name, standing, word) in [(UNABLE, "unable", "missing"), (DIFFERENT, "different", "withheld")] {
+        let variants = named("variants", "name", name);
+        assert_eq!(variants.len(), 1);
+        assert_eq!(variants[0]["standing"], standing);
+        assert!(variants[0]["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
+        let verdicts = named("verdicts", "variant", name);
+        assert!(!verdicts.is_empty());
+        assert!(verdicts.iter().all(|verdict| verdict["verdict"] == word && verdict["reason"].is_string()));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_sample_is_there_to_the_last_digit() -> Result<(), Box<dyn Error>> {
+    let laid = laid(12);
+    let report: Value = serde_json::from_str(&render(&laid.campaign())?)?;
+    let runs = report["runs"].as_array().ok_or("no runs")?;
+    assert_eq!(runs.len(), laid.runs.len());
+    for (shown, run) in runs.iter().zip(&laid.runs) {
+        for (name, reading) in &run.sample {
+            assert_eq!(shown["sample"][name]["value"].as_f64(), Some(reading.value));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_page_about_the_json_names_every_field_at_the_top() -> Result<(), Box<dyn Error>> {
+    let page = std::fs::read_to_string(repository("docs/json.md"))?;
+    let report: Value = serde_json::from_str(&render(&laid(1).campaign())?)?;
+    for field in report.as_object().ok_or("not an object")?.keys() {
+        assert!(page.contains(&format!("| `{field}")), "{field} is not in docs/json.md");
+    }
+    Ok(())
+}

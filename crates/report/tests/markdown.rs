@@ -1,0 +1,67 @@
+//! The Markdown: a table that stays a table, and names that stay text.
+
+mod campaign;
+
+use campaign::{hostile, laid, HOSTILE_REASON, UNABLE, UNABLE_REASON};
+use widthwise_report::markdown::render;
+
+/// Cells of a table row, parted at the bars that are not escaped.
+fn cells(row: &str) -> usize {
+    let bars = row.char_indices().filter(|(i, c)| *c == '|' && (*i == 0 || !row[..*i].ends_with('\\')));
+    bars.count().saturating_sub(1)
+}
+
+#[test]
+fn every_row_of_a_table_has_as_many_cells_as_its_head() {
+    for laid in [laid(12), hostile()] {
+        let text = render(&laid.campaign());
+        let mut head = None;
+        for line in text.lines() {
+            if !line.starts_with("| ") {
+                head = None;
+                continue;
+            }
+            assert_eq!(cells(line), *head.get_or_insert(cells(line)), "{line}");
+        }
+    }
+}
+
+#[test]
+fn markup_in_names_is_escaped_and_a_diff_cannot_leave_its_fence() {
+    let text = render(&hostile().campaign());
+    assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    // Outside the fence, where everything is code, no tag but our own fold.
+    let (mut fence, mut outside) = (None, String::new());
+    for line in text.lines() {
+        let ticks = line.chars().take_while(|c| *c == '`').count();
+        match fence {
+            Some(length) if ticks >= length && line.len() == ticks => fence = None,
+            Some(_) => {}
+            None if ticks >= 3 => fence = Some(ticks),
+            None => outside.push_str(&format!("{line}\n")),
+        }
+    }
+    assert_eq!(fence, None, "every fence is closed");
+    for tag in outside.split('<').skip(1) {
+        let ours = ["details>", "summary>", "/summary>", "/details>"].iter().any(|own| tag.starts_with(own));
+        let code = tag.starts_with("b>'"); // inside the code span of the command
+        assert!(ours || code, "<{tag}");
+    }
+    assert!(!outside.contains("**bold**"));
+}
+
+#[test]
+fn no_control_character_is_written() {
+    let text = render(&hostile().campaign());
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+}
+
+#[test]
+fn a_variant_that_could_not_start_is_listed_with_its_reason() {
+    let text = render(&laid(12).campaign());
+    let reason = UNABLE_REASON.replace('`', "\\`").replace('_', "\\_");
+    assert!(text.contains(&format!("**{UNABLE}** was not measured: {reason}")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with(&format!("| {UNABLE} | missing |"))));
+    let hostile = render(&hostile().campaign());
+    assert!(hostile.contains("no x32 \\\\x1b"), "{HOSTILE_REASON:?} is shown, harmless");
+}

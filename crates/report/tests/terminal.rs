@@ -1,0 +1,114 @@
+//! The terminal's table: the answer first, every variant kept, nothing raw.
+
+mod campaign;
+
+use campaign::{hostile, laid, DIFFERENT_REASON};
+use widthwise_report::terminal::{render, Options, Palette};
+
+fn wide(width: usize) -> Options {
+    Options {
+        width,
+        report: Some(".widthwise/2026-11-21-sqlite3/report.html".to_owned()),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn the_table_reads_as_the_golden_says() {
+    let laid = laid(42);
+    let text = render(&laid.campaign(), &wide(132));
+    let golden = include_str!("golden/terminal.txt");
+    // The sentences of the answer are another crate's, and tested there; the table and what surrounds it are ours.
+    let table = |text: &str| text.split("\n\n").take(2).collect::<Vec<_>>().join("\n\n");
+    assert_eq!(table(&text), golden.trim_end_matches('\n'), "the whole was:\n{text}");
+}
+
+#[test]
+fn a_narrow_terminal_gets_fewer_columns_and_is_told_which_are_left_off() {
+    let laid = laid(12);
+    let text = render(&laid.campaign(), &wide(80));
+    let head = text.lines().find(|line| line.contains("variant ")).unwrap_or_default();
+    assert!(head.contains("CPU time") && !head.contains("page faults"), "{head}");
+    assert!(text.contains("also measured:") && text.contains("page faults"), "{text}");
+    for line in text.lines() {
+        assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "too wide: {line}");
+    }
+}
+
+#[test]
+fn every_metric_is_shown_on_request_in_as_many_tables_as_that_takes() {
+    let laid = laid(12);
+    let text = render(&laid.campaign(), &Options { all_metrics: true, ..wide(80) });
+    for metric in &laid.experiment.metrics {
+        let heads = text.lines().filter(|line| line.trim_start().starts_with("variant "));
+        assert!(
+            heads.into_iter().any(|head| head.contains(metric.title)),
+            "{} is not a column",
+            metric.title
+        );
+    }
+    assert!(!text.contains("also measured"));
+}
+
+#[test]
+fn a_plain_palette_writes_no_control_character_and_a_coloured_one_does() {
+    let laid = laid(12);
+    let control = |text: &str| text.chars().any(|c| c.is_control() && c != '\n');
+    assert!(!control(&render(&laid.campaign(), &wide(100))));
+    let coloured = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
+    assert!(coloured.contains("\u{1b}["));
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let laid = laid(12);
+    let coloured = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
+    let mut plain = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain.push_str(rest);
+    assert_eq!(plain, render(&laid.campaign(), &wide(100)));
+}
+
+#[test]
+fn no_control_character_of_a_name_a_reason_a_warning_or_a_diff_reaches_the_terminal() {
+    let laid = hostile();
+    for width in [40, 80, 200] {
+        let text = render(&laid.campaign(), &Options { all_metrics: true, ..wide(width) });
+        let raw: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
+        assert!(raw.is_empty(), "{raw:?}");
+        assert!(!text.contains('\u{202e}'));
+        assert!(text.contains("\\x1b"), "what was made harmless is still to be seen");
+    }
+}
+
+#[test]
+fn only_our_own_escape_sequences_are_left_when_colours_are_on() {
+    let laid = hostile();
+    let text = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
+    let ours = ["[0m", "[1m", "[2m", "[33m", "[35m", "[36m"];
+    for after in text.split('\u{1b}').skip(1) {
+        assert!(ours.iter().any(|sequence| after.starts_with(sequence)), "not ours: {:?}", after.get(..6));
+    }
+}
+
+#[test]
+fn a_variant_that_answers_differently_shows_its_reason_and_the_first_lines_of_its_diff() {
+    let laid = laid(12);
+    let text = render(&laid.campaign(), &wide(100));
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(DIFFERENT_REASON), "{text}");
+    assert!(text.contains("-  avg 40127.338211") && text.contains("… 3 more lines"));
+}
+
+#[test]
+fn noise_is_told_with_the_rounds_that_carry_it() {
+    let laid = laid(42);
+    let text = render(&laid.campaign(), &wide(100));
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("Noise: steal 0.4 %, other tasks used CPU 1 for"), "{text}");
+    assert!(flat.contains("(rounds 16–20 carry it)"), "{text}");
+}

@@ -1,0 +1,47 @@
+//! What the runs of one variant were like, by themselves.
+
+use widthwise_experiment::Metric;
+
+use crate::location::trimmed_mean;
+use crate::pairs::Campaign;
+use crate::Typical;
+
+/// The share left out on either side of a typical value.
+const TRIM: f64 = 0.2;
+
+/// The typical value of a metric over a variant's timed runs that ended well, if any was read.
+pub(crate) fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Option<Typical> {
+    let mut values: Vec<f64> = campaign.readings(variant, metric).map(|(_, reading)| reading.value).collect();
+    values.sort_by(f64::total_cmp);
+    Some(Typical {
+        variant: variant.to_owned(),
+        metric,
+        min: *values.first()?,
+        max: *values.last()?,
+        value: trimmed_mean(&values, TRIM),
+        median: quartile(&values, 0.5),
+        low_quartile: quartile(&values, 0.25),
+        high_quartile: quartile(&values, 0.75),
+        runs: values.len() as u32,
+    })
+}
+
+/// A quantile as spreadsheets and R's default have it (Hyndman & Fan 1996, definition 7).
+fn quartile(sorted: &[f64], level: f64) -> f64 {
+    let place = level * (sorted.len() as f64 - 1.0);
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_are_those_of_a_spreadsheet() {
+        assert_eq!(quartile(&[1.0, 2.0, 3.0, 4.0], 0.25), 1.75);
+        assert_eq!(quartile(&[1.0, 2.0, 3.0, 4.0], 0.5), 2.5);
+        assert_eq!(quartile(&[7.0], 0.75), 7.0);
+    }
+}

@@ -1,0 +1,420 @@
+//! `compare`: the main job.
+
+mod arguments;
+mod preparation;
+mod recorder;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
+use widthwise_experiment::model::{Cpus, Estimator, Experiment};
+use widthwise_experiment::{spec, spec_text, Facts, Request};
+use widthwise_machine::compiler;
+use widthwise_machine::noise::{busy_cpus, NoiseReader};
+use widthwise_machine::record::{self, MachineRecord};
+use widthwise_machine::topology::Topology;
+use widthwise_measure::core_lock::{self, CoreLock};
+use widthwise_measure::rounds::{self, End, Participant, Plan, RoundsError};
+use widthwise_measure::run::{Accounting, Limits, Runner};
+use widthwise_report::{html, json, terminal};
+
+use crate::compare::arguments::Arguments;
+use crate::compare::preparation::{Prepared, Unable};
+use crate::compare::recorder::Recorder;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::presentation::{self, short, Presentation};
+use crate::progress::Progress;
+
+/// More than this on standard output is no answer but a flood.
+const OUTPUT_LIMIT: u64 = 1 << 30;
+/// A CPU that was in use for more of the time than this is not free.
+const BUSY: f64 = 0.2;
+
+/// The verb.
+#[derive(Debug, Args)]
+pub struct Compare {
+    #[command(flatten)]
+    arguments: Arguments,
+
+    /// Where campaigns are kept
+    #[arg(long, value_name = "FOLDER", default_value = ".widthwise", help_heading = "Campaign")]
+    archive: PathBuf,
+    /// Go on with a campaign that was interrupted; a stopping rule may be given anew
+    #[arg(long, value_name = "CAMPAIGN", help_heading = "Campaign")]
+    resume: Option<PathBuf>,
+    /// Read peak memory by stopping each process at its exit: exact to the page, needs no rights, perturbs
+    #[arg(long, help_heading = "Campaign")]
+    exit_stop: bool,
+    /// Builds made at once
+    #[arg(long, value_name = "N", help_heading = "Campaign")]
+    jobs: Option<usize>,
+    /// Print the report as JSON
+    #[arg(long, help_heading = "Report")]
+    json: bool,
+    /// Show every metric on the terminal
+    #[arg(long, help_heading = "Report")]
+    all_metrics: bool,
+}
+
+/// What a session of a campaign begins with.
+struct Session {
+    request: Request,
+    experiment: Experiment,
+    archive: Option<Archive>,
+}
+
+impl Compare {
+    /// Builds, measures, reports.
+    pub fn run(&self) -> Result<(), Failure> {
+        let mut progress = Progress::new();
+        let compilers = compiler::discover();
+        let session = match &self.resume {
+            Some(folder) => self.resumed(folder)?,
+            None => self.begun(&preparation::names(&compilers))?,
+        };
+        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let root = match &session.archive {
+            Some(archive) => archive.folder().parent().map_or_else(|| here.clone(), Path::to_owned),
+            None => here.join(&self.archive),
+        };
+        preparation::check_inputs(&session.request, &session.experiment, &here)?;
+        std::fs::create_dir_all(&root).map_err(|error| {
+            Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
+        })?;
+        let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
+        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let prepared = preparation::prepare(&session.experiment, &compilers, &root, &here, jobs, &progress)?;
+        let archive =
+            self.archive(session.archive, &session.request, &session.experiment, &prepared, &root, &here)?;
+        let folder = archive.folder().to_owned();
+        let ended = self.measure(archive, &session.experiment, &prepared, &root, &mut progress);
+        progress.end();
+        self.report(&folder)?;
+        ended
+    }
+
+    /// A new campaign's request, checked.
+    fn begun(&self, compilers: &[String]) -> Result<Session, Failure> {
+        if self.arguments.program.is_none() && !self.arguments.names_binaries() {
+            return Err(Failure::request(
+                "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
+                 `widthwise compare --help` has examples",
+            ));
+        }
+        let mut request = self.arguments.request()?;
+        let seed = random_seed();
+        let facts = Facts { compilers: compilers.to_vec(), default_seed: seed, folder: PathBuf::new() };
+        let experiment = request.resolve(&facts).map_err(Failure::request)?;
+        // Kept, so that the same numbers come out of the archive for ever, and the same orders of a repetition.
+        request.measure.seed.get_or_insert_with(|| {
+            widthwise_experiment::Stated::new(experiment.seed, widthwise_experiment::Said::Flag("--seed"))
+        });
+        keep_compilers(&mut request, &experiment);
+        Ok(Session { request, experiment, archive: None })
+    }
+
+    /// A campaign that goes on: its own request, with the stopping rule of the command line.
+    fn resumed(&self, folder: &Path) -> Result<Session, Failure> {
+        if self.arguments.says_more_than_stopping() {
+            return Err(Failure::request(
+                "--resume goes on with the campaign as it was begun: only --rounds, --until and --budget may be given anew",
+            ));
+        }
+        let mut archive = Archive::resume(folder).map_err(Failure::request)?;
+        let head = archive.head().clone();
+        let mut request =
+            spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
+        let mut stopping = Request::default();
+        self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
+        if stopping != Request::default() {
+            request.measure.rounds = stopping.measure.rounds;
+            request.measure.until = stopping.measure.until;
+            request.measure.budget = stopping.measure.budget;
+            archive.set_spec(&spec_text(&request)).map_err(Failure::machine)?;
+        }
+        let experiment = presentation::experiment(&spec_text(&request), head.seed)?;
+        Ok(Session { request, experiment, archive: Some(archive) })
+    }
+
+    /// The archive: made, or checked for being the same campaign still.
+    fn archive(
+        &self,
+        resumed: Option<Archive>,
+        request: &Request,
+        experiment: &Experiment,
+        prepared: &Prepared,
+        root: &Path,
+        here: &Path,
+    ) -> Result<Archive, Failure> {
+        let identity = preparation::identity(experiment, prepared, here);
+        let machine = MachineRecord::gather();
+        if let Some(archive) = resumed {
+            let mut changes = archive.changed(&identity);
+            if let Ok(old) = serde_json::from_value::<MachineRecord>(archive.head().machine.clone()) {
+                changes.extend(record::changes(&old, &machine));
+            }
+            return if changes.is_empty() {
+                Ok(archive)
+            } else {
+                Err(Failure::request(format!(
+                    "{} cannot be resumed, since not everything is as it was:\n         {}\n       a new campaign \
+                     measures what is here now",
+                    short(archive.folder()),
+                    changes.join("\n         ")
+                )))
+            };
+        }
+        let mut variants: Vec<StoredVariant> = experiment
+            .variants
+            .iter()
+            .map(|variant| {
+                let role = if variant.name == experiment.baseline { "baseline" } else { "variant" };
+                StoredVariant::new(&variant.name, role)
+            })
+            .collect();
+        variants.push(StoredVariant::new(&experiment.twin(), "again"));
+        let head = Head {
+            created: now(),
+            widthwise: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args().collect(),
+            program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
+            spec: spec_text(request),
+            seed: experiment.seed,
+            machine: serde_json::to_value(&machine).map_err(Failure::machine)?,
+            identity,
+            variants,
+        };
+        let mut archive = Archive::create(root, &experiment.program.name, &head).map_err(Failure::machine)?;
+        self.keep_builds(&mut archive, prepared).map_err(Failure::machine)?;
+        Ok(archive)
+    }
+
+    /// Keeps how each variant was built, and why one was not.
+    fn keep_builds(&self, archive: &mut Archive, prepared: &Prepared) -> Result<(), ArchiveError> {
+        for ready in &prepared.variants {
+            if let (Some(build), Some(log)) = (&ready.build, &ready.log) {
+                let kept = archive.folder().join("build").join(&ready.slug).join("log");
+                let copied = kept.parent().map(std::fs::create_dir_all).is_some_and(|made| made.is_ok())
+                    && std::fs::copy(log, &kept).is_ok();
+                let mut build = build.clone();
+                build.log = short(if copied { &kept } else { log });
+                archive.set_build(&build)?;
+            }
+            if let Err(Unable { reason, fault }) = &ready.start {
+                archive.set_standing(&ready.name, if *fault { "failed" } else { "unable" }, reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        mut archive: Archive,
+        experiment: &Experiment,
+        prepared: &Prepared,
+        root: &Path,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let standings = archive.load().map_err(Failure::machine)?.standings;
+        let out =
+            |name: &str| standings.get(name).is_some_and(|(state, _)| state == "failed" || state == "unable");
+        let participants = match participants(experiment, prepared, &out) {
+            Ok(participants) => participants,
+            Err(unable) => {
+                let reason = format!("the baseline {}: {}", experiment.baseline, unable.reason);
+                archive
+                    .set_stopped("the baseline cannot be measured", Duration::ZERO)
+                    .map_err(Failure::machine)?;
+                return Err(Failure::program(reason));
+            }
+        };
+        interrupt::listen().map_err(Failure::machine)?;
+        let accounting = if self.exit_stop { Accounting::ExitStop } else { Accounting::Free };
+        let scratch = archive.folder().join("scratch");
+        let mut runner = Runner::new(&scratch, &experiment.metrics, accounting).map_err(Failure::machine)?;
+        let lock = core(experiment, progress);
+        if let Some(lock) = &lock {
+            core_lock::step_aside(lock.cpu);
+        }
+        for text in remarks(experiment, &runner, lock.as_ref(), accounting) {
+            archive.warn(&text).map_err(Failure::machine)?;
+        }
+        let plan = Plan {
+            participants,
+            seed: experiment.seed,
+            first_round: archive.next_round(),
+            warmup: experiment.warmup,
+            cpus: match (&experiment.launch.cpus, &lock) {
+                (Cpus::List(cpus), _) => cpus.clone(),
+                (_, Some(lock)) => vec![lock.cpu],
+                _ => Vec::new(),
+            },
+            limits: Limits {
+                timeout: experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
+                output_bytes: OUTPUT_LIMIT,
+            },
+            check: experiment.check.clone(),
+            folder: archive.folder().to_owned(),
+            epoch: epoch(&archive.head().created),
+        };
+        let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
+        let ended = rounds::measure(&plan, &mut runner, &mut recorder);
+        let session = recorder.session();
+        let why = recorder.why.clone();
+        let mut archive = recorder.archive;
+        drop(runner);
+        let _ = std::fs::remove_dir_all(&scratch);
+        let _ = std::fs::remove_dir_all(preparation::work(root));
+        let (why, result) = match ended {
+            Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
+            Ok(End::Interrupted) => ("interrupted".to_owned(), Ok(())),
+            Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
+            Err(RoundsError::Witness(error)) => return Err(Failure::machine(error)),
+            Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
+        };
+        archive.set_stopped(&why, session).map_err(Failure::machine)?;
+        result
+    }
+
+    /// The report: the terminal's, or JSON, and an HTML file in the campaign's folder.
+    fn report(&self, folder: &Path) -> Result<(), Failure> {
+        let archive = Archive::read(folder).map_err(Failure::machine)?;
+        let presentation = Presentation::new(&archive)?;
+        let campaign = presentation.campaign();
+        let page = folder.join("report.html");
+        std::fs::write(&page, html::render(&campaign))
+            .map_err(|error| Failure::machine(format!("{}: {error}", page.display())))?;
+        if self.json {
+            anstream::println!("{}", json::render(&campaign).map_err(Failure::machine)?);
+        } else {
+            let options = terminal::Options {
+                width: presentation::width(),
+                all_metrics: self.all_metrics,
+                palette: terminal::Palette::coloured(),
+                report: Some(short(&page)),
+            };
+            // anstream leaves the colours out where there is no terminal, and where NO_COLOR is set.
+            anstream::print!("{}", terminal::render(&campaign, &options));
+        }
+        if presentation.has_failed() {
+            return Err(Failure::told());
+        }
+        Ok(())
+    }
+}
+
+/// Everyone who takes part: the baseline first, then the variants that can be started, and the baseline again.
+/// `out` are those who failed before a campaign was resumed.
+fn participants(
+    experiment: &Experiment,
+    prepared: &Prepared,
+    out: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Participant>, Unable> {
+    let mut all = Vec::new();
+    let mut twin = None;
+    for ready in &prepared.variants {
+        let is_baseline = ready.name == experiment.baseline;
+        match &ready.start {
+            Ok(_) if out(&ready.name) && !is_baseline => {}
+            Ok(start) => {
+                let participant =
+                    Participant { name: ready.name.clone(), slug: ready.slug.clone(), start: start.clone() };
+                if is_baseline {
+                    let name = experiment.twin();
+                    twin = Some(Participant { slug: slug(&name), name, start: start.clone() });
+                    all.insert(0, participant);
+                } else {
+                    all.push(participant);
+                }
+            }
+            Err(unable) if is_baseline => return Err(unable.clone()),
+            Err(_) => {}
+        }
+    }
+    all.extend(twin);
+    Ok(all)
+}
+
+/// The core to measure on, where one is to be chosen.
+fn core(experiment: &Experiment, progress: &Progress) -> Option<CoreLock> {
+    if experiment.launch.cpus != Cpus::Auto {
+        return None;
+    }
+    let busy = NoiseReader::open([])
+        .map(|mut reader| {
+            let before = reader.read();
+            std::thread::sleep(Duration::from_millis(50));
+            busy_cpus(&before, &reader.read(), BUSY)
+        })
+        .unwrap_or_default();
+    core_lock::take(&Topology::here(), &busy, &mut |text| progress.say(text))
+}
+
+/// What a reader must know of how this campaign was measured.
+fn remarks(
+    experiment: &Experiment,
+    runner: &Runner,
+    lock: Option<&CoreLock>,
+    accounting: Accounting,
+) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if accounting == Accounting::ExitStop {
+        remarks.push(
+            "each process was traced to its exit (--exit-stop): times are not those of a free run".into(),
+        );
+    } else if let Some(reason) = &runner.without_taskstats {
+        remarks.push(format!(
+            "peak address space, sums over processes and their number were not read: taskstats: {reason} (it takes \
+             CAP_NET_ADMIN; `--exit-stop` needs no rights)"
+        ));
+    }
+    for (metric, reason) in runner.missing_counters() {
+        remarks.push(format!("{} could not be counted: {reason}", metric.noun));
+    }
+    if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
+        remarks.push("runs were not pinned: no core could be chosen and locked".into());
+    }
+    if experiment.judging.estimator == Estimator::TenRunTrim {
+        remarks.push(
+            "ten-run-trim leaves out the two slowest and the two fastest of ten runs, as rauschmayr-2013 did"
+                .into(),
+        );
+    }
+    remarks
+}
+
+/// A campaign names its compilers: "all" means those that were here, and stays that.
+fn keep_compilers(request: &mut Request, experiment: &Experiment) {
+    use widthwise_experiment::{Axis, Said, Stated};
+    if !request.axes.contains_key(&Axis::Compiler) {
+        return;
+    }
+    let mut names: Vec<Stated<String>> = Vec::new();
+    for name in experiment.variants.iter().filter_map(|variant| variant.compiler.clone()) {
+        if !names.iter().any(|known| known.value == name) {
+            names.push(Stated::new(name, Said::Flag("--compiler")));
+        }
+    }
+    request.axes.insert(Axis::Compiler, names);
+}
+
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library's own randomness is enough to tell campaigns apart. Spec files hold 63-bit numbers; fewer
+    // digits are easier to type again.
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
+}
+
+fn now() -> String {
+    let format = &time::format_description::well_known::Rfc3339;
+    let now = time::OffsetDateTime::now_local().unwrap_or_else(|_| time::OffsetDateTime::now_utc());
+    now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default()
+}
+
+fn epoch(created: &str) -> std::time::SystemTime {
+    time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
+        .map_or_else(|_| std::time::SystemTime::now(), Into::into)
+}

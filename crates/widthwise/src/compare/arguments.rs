@@ -1,0 +1,338 @@
+//! The command line of `compare`: everything a spec file can say, and the same model behind it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use widthwise_experiment::model::{Cpus, Directory, Estimator};
+use widthwise_experiment::request::{Check, Request};
+use widthwise_experiment::{
+    duration, percentage, spec, Axis, Mistake, ProgramSource, RequestError, Said, Stated,
+};
+
+use crate::failure::Failure;
+
+/// Build every variant, run them interleaved, and say what each costs.
+///
+///   widthwise compare tree.cpp -- 100000
+///   widthwise compare ./lua-5.4 --build 'make -C src posix CC="$CC" MYCFLAGS="$CFLAGS"' --run '{build}/src/lua bench.lua'
+///   widthwise compare debian:sqlite3 --build '…' --run '{build}/speedtest1 --size 20 :memory:'
+///   widthwise compare --binary x86-64=./a64 --binary i386=./a32 --run '{binary} input'
+///   widthwise compare experiments/sqlite/widthwise.toml --until 1% --budget 5m
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Arguments {
+    /// A C or C++ file, a folder, debian:PACKAGE[=VERSION], or a spec file (widthwise.toml)
+    pub program: Option<String>,
+    /// Arguments of the program
+    #[arg(last = true)]
+    pub arguments: Vec<String>,
+
+    /// Build command, run by `sh -e` in a copy of the source; CC, CXX, CFLAGS … are in its environment
+    #[arg(long, value_name = "SH", help_heading = "Program")]
+    build: Option<String>,
+    /// Run command, started without a shell; {build}, {binary}, {source} and {work} are filled in
+    #[arg(long, value_name = "COMMAND", help_heading = "Program")]
+    run: Option<String>,
+    /// A finished binary instead of source and build, once for each variant
+    #[arg(long, value_name = "NAME=FILE", help_heading = "Program")]
+    binary: Vec<String>,
+    /// The program's name in reports
+    #[arg(long, help_heading = "Program")]
+    name: Option<String>,
+
+    /// ABIs: x86-64,x32,i386
+    #[arg(long, value_name = "ABI,…", help_heading = "Axes")]
+    abi: Option<String>,
+    /// Compilers: gcc-12,clang-14, or all
+    #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
+    compiler: Option<String>,
+    /// Compiler options, or a named set (lto, fast-math, native, pgo); once for each value
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, help_heading = "Axes")]
+    flags: Vec<String>,
+    /// Allocators: glibc,jemalloc,mimalloc,tcmalloc
+    #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
+    allocator: Option<String>,
+    /// Transparent huge pages: system,always,madvise,never
+    #[arg(long, value_name = "MODE,…", help_heading = "Axes")]
+    thp: Option<String>,
+    /// Named sets of environment variables; `default` is none
+    #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
+    env: Option<String>,
+    /// Points left out of the matrix, such as abi=x32,compiler=clang-14
+    #[arg(long, value_name = "AXIS=VALUE,…", help_heading = "Axes")]
+    exclude: Vec<String>,
+    /// The variant the others are compared with (default: the first)
+    #[arg(long, value_name = "VARIANT", help_heading = "Axes")]
+    baseline: Option<String>,
+    /// Any line of a spec file, such as 'env.tuned.MALLOC_ARENA_MAX = "1"'
+    #[arg(long, value_name = "TOML", help_heading = "Axes")]
+    set: Vec<String>,
+
+    /// Standard input of the program
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    stdin: Option<PathBuf>,
+    /// Working directory: here, fresh (a new one for each run), or a path
+    #[arg(long, value_name = "WHERE", help_heading = "Run")]
+    directory: Option<String>,
+    /// A file the program reads
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    input: Vec<PathBuf>,
+    /// An environment variable for every variant
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Run")]
+    variable: Vec<String>,
+    /// Shell command before each run, not timed
+    #[arg(long, value_name = "SH", help_heading = "Run")]
+    setup: Option<String>,
+    /// Shell command after each run, not timed
+    #[arg(long, value_name = "SH", help_heading = "Run")]
+    teardown: Option<String>,
+    /// A run that lasts longer is killed (default: 10m)
+    #[arg(long, value_name = "TIME", help_heading = "Run")]
+    timeout: Option<String>,
+    /// The exit status that counts as success (default: 0)
+    #[arg(long, value_name = "STATUS", help_heading = "Run")]
+    exit_status: Option<i32>,
+    /// CPUs a run may use: auto (one idle core), any, or a list such as 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Run")]
+    cpus: Option<String>,
+    /// Switch address space layout randomisation off for the program
+    #[arg(long, help_heading = "Run")]
+    fixed_addresses: bool,
+
+    /// Metrics: names, default, or all
+    #[arg(long, value_name = "NAME,…", help_heading = "Measure")]
+    metric: Option<String>,
+    /// Stop after so many timed rounds
+    #[arg(long, value_name = "N", help_heading = "Measure")]
+    pub rounds: Option<u32>,
+    /// Stop when CPU time and peak memory are known to ± this
+    #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
+    pub until: Option<String>,
+    /// Stop after so long
+    #[arg(long, value_name = "TIME", help_heading = "Measure")]
+    pub budget: Option<String>,
+    /// Rounds before the timed ones (default: 1)
+    #[arg(long, value_name = "N", help_heading = "Measure")]
+    warmup: Option<u32>,
+    /// Confidence of the intervals (default: 95%)
+    #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
+    confidence: Option<String>,
+    /// What is averaged: paired, or ten-run-trim (rauschmayr-2013)
+    #[arg(long, value_name = "NAME", help_heading = "Measure")]
+    estimator: Option<String>,
+    /// Seed of the random orders, paddings and resampling
+    #[arg(long, value_name = "N", help_heading = "Measure")]
+    seed: Option<u64>,
+
+    /// What is compared between variants: stdout, or off
+    #[arg(long, value_name = "WHAT", help_heading = "Output check")]
+    check: Option<String>,
+    /// A file the program writes, compared instead of its standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output check")]
+    check_file: Vec<PathBuf>,
+    /// Shell command that each answer is piped through before it is compared
+    #[arg(long, value_name = "SH", help_heading = "Output check")]
+    filter: Option<String>,
+    /// Give verdicts on variants that answer differently too; the report says so
+    #[arg(long, help_heading = "Output check")]
+    allow_different_output: bool,
+}
+
+impl Arguments {
+    /// The request: the spec file's, with the command line over it, its paths made absolute.
+    pub fn request(&self) -> Result<Request, Failure> {
+        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let (from_file, spec_folder) = match &self.program {
+            Some(program) if program.ends_with(".toml") => read_spec(Path::new(program), &here)?,
+            _ => (Request::default(), here.clone()),
+        };
+        let said = self.said().map_err(Failure::request)?;
+        Ok(from_file.overlay(said).anchored(&spec_folder, &here))
+    }
+
+    /// What the flags alone say.
+    fn said(&self) -> Result<Request, RequestError> {
+        let mut request = if self.set.is_empty() {
+            Request::default()
+        } else {
+            spec::parse(&self.set.join("\n"), "--set")?
+        };
+        match &self.program {
+            Some(program) if !program.ends_with(".toml") => {
+                let said = Said::Flag("program");
+                let source = ProgramSource::parse(program).map_err(|mistake| said.wrong(mistake))?;
+                request.program.source = Some(Stated::new(source, said));
+            }
+            _ => {}
+        }
+        let text =
+            |value: &Option<String>, flag| value.clone().map(|value| Stated::new(value, Said::Flag(flag)));
+        set(&mut request.program.name, text(&self.name, "--name"));
+        set(&mut request.program.build, text(&self.build, "--build"));
+        set(&mut request.program.run, text(&self.run, "--run"));
+        if !self.arguments.is_empty() {
+            request.program.arguments = Some(Stated::new(self.arguments.clone(), Said::Flag("--")));
+        }
+        for binary in &self.binary {
+            request.say_binary(binary, Said::Flag("--binary"))?;
+        }
+        for (axis, values, flag) in [
+            (Axis::Abi, &self.abi, "--abi"),
+            (Axis::Compiler, &self.compiler, "--compiler"),
+            (Axis::Allocator, &self.allocator, "--allocator"),
+            (Axis::Thp, &self.thp, "--thp"),
+            (Axis::Env, &self.env, "--env"),
+        ] {
+            for value in values.iter().flat_map(|values| values.split(',')) {
+                request.say_axis_value(axis, value, Said::Flag(flag))?;
+            }
+        }
+        for value in &self.flags {
+            request.say_axis_value(Axis::Flags, value, Said::Flag("--flags"))?;
+        }
+        for point in &self.exclude {
+            request.say_exclude(point, Said::Flag("--exclude"))?;
+        }
+        self.say_run(&mut request)?;
+        self.say_measure(&mut request)?;
+        self.say_output(&mut request)?;
+        Ok(request)
+    }
+
+    fn say_run(&self, request: &mut Request) -> Result<(), RequestError> {
+        let text =
+            |value: &Option<String>, flag| value.clone().map(|value| Stated::new(value, Said::Flag(flag)));
+        let run = &mut request.run;
+        set(&mut run.stdin, self.stdin.clone().map(|path| Stated::new(path, Said::Flag("--stdin"))));
+        set(
+            &mut run.directory,
+            self.directory.as_deref().map(|word| Stated::new(directory(word), Said::Flag("--directory"))),
+        );
+        run.inputs.extend(self.input.iter().map(|path| Stated::new(path.clone(), Said::Flag("--input"))));
+        set(&mut run.setup, text(&self.setup, "--setup"));
+        set(&mut run.teardown, text(&self.teardown, "--teardown"));
+        set(&mut run.timeout, read(&self.timeout, "--timeout", duration::parse)?);
+        set(&mut run.exit_status, self.exit_status.map(|n| Stated::new(n, Said::Flag("--exit-status"))));
+        set(&mut run.cpus, read(&self.cpus, "--cpus", Cpus::parse)?);
+        set(
+            &mut run.fixed_addresses,
+            self.fixed_addresses.then(|| Stated::new(true, Said::Flag("--fixed-addresses"))),
+        );
+        for variable in &self.variable {
+            request.say_variable(variable, Said::Flag("--variable"))?;
+        }
+        Ok(())
+    }
+
+    fn say_measure(&self, request: &mut Request) -> Result<(), RequestError> {
+        let measure = &mut request.measure;
+        for word in self.metric.iter().flat_map(|words| words.split(',')) {
+            measure.say_metric(word, Said::Flag("--metric"))?;
+        }
+        self.say_stopping(request)?;
+        let measure = &mut request.measure;
+        set(&mut measure.warmup, self.warmup.map(|n| Stated::new(n, Said::Flag("--warmup"))));
+        set(&mut measure.confidence, read(&self.confidence, "--confidence", percentage::parse)?);
+        set(&mut measure.seed, self.seed.map(|n| Stated::new(n, Said::Flag("--seed"))));
+        set(
+            &mut measure.baseline,
+            self.baseline.clone().map(|name| Stated::new(name, Said::Flag("--baseline"))),
+        );
+        set(&mut measure.estimator, read(&self.estimator, "--estimator", estimator_named)?);
+        Ok(())
+    }
+
+    /// The stopping rule alone: what a campaign that is resumed may be given anew.
+    pub fn say_stopping(&self, request: &mut Request) -> Result<(), RequestError> {
+        let measure = &mut request.measure;
+        set(&mut measure.rounds, self.rounds.map(|n| Stated::new(n, Said::Flag("--rounds"))));
+        set(&mut measure.until, read(&self.until, "--until", percentage::parse)?);
+        set(&mut measure.budget, read(&self.budget, "--budget", duration::parse)?);
+        Ok(())
+    }
+
+    fn say_output(&self, request: &mut Request) -> Result<(), RequestError> {
+        let output = &mut request.output;
+        set(&mut output.check, read(&self.check, "--check", check_named)?);
+        output
+            .files
+            .extend(self.check_file.iter().map(|path| Stated::new(path.clone(), Said::Flag("--check-file"))));
+        set(&mut output.filter, self.filter.clone().map(|text| Stated::new(text, Said::Flag("--filter"))));
+        set(
+            &mut output.allow_different,
+            self.allow_different_output.then(|| Stated::new(true, Said::Flag("--allow-different-output"))),
+        );
+        Ok(())
+    }
+
+    /// Whether finished binaries were named.
+    pub fn names_binaries(&self) -> bool {
+        !self.binary.is_empty()
+    }
+
+    /// Whether anything was said but the stopping rule.
+    pub fn says_more_than_stopping(&self) -> bool {
+        let mut stopping = Request::default();
+        match (self.said(), self.say_stopping(&mut stopping)) {
+            (Ok(said), Ok(())) => said != stopping || self.program.is_some(),
+            _ => true,
+        }
+    }
+}
+
+/// A spec file, and the folder its relative paths begin in.
+fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::request(format!("{}: {error}", path.display())))?;
+    let request = spec::parse(&text, &path.display().to_string()).map_err(Failure::request)?;
+    let folder = path.parent().map_or_else(|| here.to_owned(), |parent| here.join(parent));
+    Ok((request, folder))
+}
+
+fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {
+    if value.is_some() {
+        *place = value;
+    }
+}
+
+fn read<T>(
+    text: &Option<String>,
+    flag: &'static str,
+    parse: fn(&str) -> Result<T, Mistake>,
+) -> Result<Option<Stated<T>>, RequestError> {
+    let said = Said::Flag(flag);
+    text.as_deref()
+        .map(|text| {
+            parse(text).map(|value| Stated::new(value, said.clone())).map_err(|mistake| said.wrong(mistake))
+        })
+        .transpose()
+}
+
+fn directory(word: &str) -> Directory {
+    match word {
+        "here" => Directory::Here,
+        "fresh" => Directory::Fresh,
+        path => Directory::Path(path.into()),
+    }
+}
+
+fn estimator_named(name: &str) -> Result<Estimator, Mistake> {
+    one_of("estimator", name, &Estimator::ALL, Estimator::name)
+}
+
+fn check_named(name: &str) -> Result<Check, Mistake> {
+    one_of("kind of check", name, &Check::ALL, Check::name)
+}
+
+fn one_of<T: Copy>(
+    what: &'static str,
+    name: &str,
+    all: &[T],
+    name_of: fn(T) -> &'static str,
+) -> Result<T, Mistake> {
+    all.iter().copied().find(|one| name_of(*one) == name).ok_or_else(|| Mistake::Unknown {
+        what,
+        name: name.to_owned(),
+        known: all.iter().map(|one| name_of(*one).to_owned()).collect(),
+    })
+}

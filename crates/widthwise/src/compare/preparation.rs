@@ -1,0 +1,309 @@
+//! Before the first round: the source is brought here, every variant is built and made ready to start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use widthwise_archive::{slug, BuildNote};
+use widthwise_experiment::model::{Experiment, Variant};
+use widthwise_experiment::Request;
+use widthwise_machine::abi::{self, AbiRow};
+use widthwise_machine::ability;
+use widthwise_machine::compiler::{self, Compiler};
+use widthwise_measure::builds::{self, BuildError, Built, Order};
+use widthwise_measure::program::{self, Places, Unready};
+use widthwise_measure::run::Start;
+use widthwise_measure::source::{self, Source};
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// Every variant, as far as it can be got ready here.
+pub struct Prepared {
+    /// The source; none for finished binaries.
+    pub source: Option<Source>,
+    /// The variants, in order.
+    pub variants: Vec<Ready>,
+    /// The compilers that were used.
+    pub compilers: Vec<Compiler>,
+}
+
+/// One variant.
+pub struct Ready {
+    /// Its name.
+    pub name: String,
+    /// A safe name for its files.
+    pub slug: String,
+    /// How to start it, or why that cannot be done.
+    pub start: Result<Start, Unable>,
+    /// How it was built.
+    pub build: Option<BuildNote>,
+    /// The build log, to be kept with the campaign.
+    pub log: Option<PathBuf>,
+}
+
+/// Why a variant cannot be measured.
+#[derive(Debug, Clone)]
+pub struct Unable {
+    /// In words.
+    pub reason: String,
+    /// The program or its build failed, and not this machine.
+    pub fault: bool,
+}
+
+/// Brings the source, builds, makes ready. `root` is the folder of campaigns, in which builds are cached too; `here`
+/// is what relative paths are relative to.
+pub fn prepare(
+    experiment: &Experiment,
+    compilers: &[Compiler],
+    root: &Path,
+    here: &Path,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Prepared, Failure> {
+    let source = source::prepare(&experiment.program.origin, root, &mut |text| progress.say(text))
+        .map_err(Failure::request)?;
+    let builds = match &source {
+        Some(source) => build_all(experiment, source, compilers, root, here, jobs, progress)?,
+        None => experiment.variants.iter().map(|_| None).collect(),
+    };
+    let mut used = BTreeMap::new();
+    let mut variants = Vec::new();
+    for (variant, built) in experiment.variants.iter().zip(builds) {
+        let compiler = source.as_ref().and_then(|_| chosen(variant, compilers).ok());
+        if let Some(compiler) = compiler {
+            used.insert(compiler.name.clone(), compiler.clone());
+        }
+        variants.push(ready(experiment, variant, source.as_ref(), compiler, built, root, here));
+    }
+    Ok(Prepared { source, variants, compilers: used.into_values().collect() })
+}
+
+/// The folder of a run that wants a fresh one: the same for every variant and every campaign here, so that its name
+/// has the same length in all of them.
+pub fn work(root: &Path) -> PathBuf {
+    root.join("work")
+}
+
+fn ready(
+    experiment: &Experiment,
+    variant: &Variant,
+    source: Option<&Source>,
+    compiler: Option<&Compiler>,
+    built: Option<Result<Built, Unable>>,
+    root: &Path,
+    here: &Path,
+) -> Ready {
+    let work = work(root);
+    let (built, failed) = match built {
+        Some(Ok(built)) => (Some(built), None),
+        Some(Err(unable)) => (None, Some(unable)),
+        None => (None, None),
+    };
+    let places = Places {
+        build: built.as_ref().map(|built| built.tree.as_path()),
+        source: source.map(|source| source.path.as_path()),
+        here,
+        work: &work,
+    };
+    let start = match failed {
+        Some(unable) => Err(unable),
+        None => program::ready(experiment, variant, &places)
+            .and_then(|start| is_what_it_should_be(variant, &start).map(|()| start).map_err(Unready::from))
+            .map_err(|Unready { reason, lack }| Unable { reason, fault: !lack && built.is_some() }),
+    };
+    let build = built.as_ref().map(|built| BuildNote {
+        variant: variant.name.clone(),
+        compiler: compiler.map_or(String::new(), |compiler| compiler.banner.clone()),
+        cflags: built.flags.clone(),
+        binary_bytes: start
+            .as_ref()
+            .ok()
+            .and_then(|start| std::fs::metadata(&start.file).ok())
+            .map(|data| data.len()),
+        digest: start.as_ref().ok().and_then(|start| source::digest(&start.file).ok()),
+        log: String::new(),
+        seconds: built.seconds,
+        cached: built.cached,
+    });
+    Ready {
+        name: variant.name.clone(),
+        slug: slug(&variant.name),
+        start,
+        build,
+        log: built.map(|built| built.log),
+    }
+}
+
+/// A build that ignores CC makes an x86-64 program under every name: nothing would be compared.
+fn is_what_it_should_be(variant: &Variant, start: &Start) -> Result<(), String> {
+    let (Some(wanted), Ok(found)) = (variant.abi, program::abi_of(&start.file)) else {
+        // No ELF file: a script, or an interpreter's input.
+        return Ok(());
+    };
+    if found.name == wanted.name {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is built for {}, not {}: does the build use $CC and $CXX? (a run command may name only programs of the \
+         variant's own)",
+        start.file.display(),
+        found.name,
+        wanted.name
+    ))
+}
+
+/// The compiler of a variant.
+fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compiler, String> {
+    match &variant.compiler {
+        Some(name) => compiler::find(compilers, name).map_err(|error| error.to_string()),
+        None => compiler::default(compilers)
+            .ok_or_else(|| "there is no C compiler here; apt-get install gcc g++".to_owned()),
+    }
+}
+
+/// Builds every variant, several at a time; in the order of the variants.
+fn build_all(
+    experiment: &Experiment,
+    source: &Source,
+    compilers: &[Compiler],
+    root: &Path,
+    here: &Path,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<Option<Result<Built, Unable>>>, Failure> {
+    let count = experiment.variants.len();
+    let results: Mutex<Vec<Option<Result<Built, Unable>>>> = Mutex::new((0..count).map(|_| None).collect());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, count.max(1)) {
+            scope.spawn(|| loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(variant) = experiment.variants.get(index) else { return };
+                let result = build_one(experiment, variant, source, compilers, root, here, jobs);
+                if let Ok(built) = &result {
+                    if !built.cached {
+                        progress.say(&format!("  built {} in {:.1} s", variant.name, built.seconds));
+                    }
+                }
+                if let Ok(mut results) = results.lock() {
+                    results[index] = Some(result);
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().map_err(|_| Failure::machine("a build's thread panicked"))?;
+    blame(experiment, compilers, &mut results);
+    Ok(results)
+}
+
+fn build_one(
+    experiment: &Experiment,
+    variant: &Variant,
+    source: &Source,
+    compilers: &[Compiler],
+    root: &Path,
+    here: &Path,
+    jobs: usize,
+) -> Result<Built, Unable> {
+    let compiler = chosen(variant, compilers).map_err(|reason| Unable { reason, fault: false })?;
+    let abi: &'static AbiRow = variant.abi.and_then(|row| abi::find(row.name)).unwrap_or(&abi::ABIS[0]);
+    let order = Order {
+        variant,
+        abi,
+        compiler,
+        source,
+        training: variant.flags.profile_guided.then(|| training(experiment, variant, source, root, here)),
+        slug: slug(&variant.name),
+        jobs,
+    };
+    builds::build(&order, root).map_err(|error| {
+        let log = match &error {
+            BuildError::Failed { log, .. } => {
+                format!("\n       full log: {}", crate::presentation::short(log))
+            }
+            _ => String::new(),
+        };
+        Unable { reason: format!("{error}{log}"), fault: true }
+    })
+}
+
+/// The training command of a profile-guided build: the variant's own, or else its run command.
+fn training(experiment: &Experiment, variant: &Variant, source: &Source, root: &Path, here: &Path) -> String {
+    let text = variant.flags.train.as_ref().unwrap_or(&experiment.program.run);
+    let work = work(root);
+    // The build folder is where the command is run.
+    let places = Places { build: Some(Path::new(".")), source: Some(&source.path), here, work: &work };
+    program::command(experiment, variant, text, &places)
+}
+
+/// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what mends
+/// it is said.
+fn blame(experiment: &Experiment, compilers: &[Compiler], results: &mut [Option<Result<Built, Unable>>]) {
+    let failed = |result: &Option<Result<Built, Unable>>| matches!(result, Some(Err(unable)) if unable.fault);
+    if !results.iter().any(failed) {
+        return;
+    }
+    let used: Vec<Compiler> = compilers
+        .iter()
+        .filter(|compiler| {
+            experiment.variants.iter().any(|v| chosen(v, compilers).is_ok_and(|c| c.name == compiler.name))
+        })
+        .cloned()
+        .collect();
+    let abilities = ability::probe(&used);
+    for (variant, result) in experiment.variants.iter().zip(results.iter_mut()) {
+        let (Some(Err(unable)), Some(abi), Ok(compiler)) = (result, variant.abi, chosen(variant, compilers))
+        else {
+            continue;
+        };
+        let lack = abilities
+            .iter()
+            .filter(|ability| ability.abi == abi.name && ability.compiler == compiler.name)
+            .find_map(|ability| ability.builds.as_ref().err());
+        if let Some(lack) = lack.filter(|_| unable.fault) {
+            let mend = lack.mend.as_ref().map(|mend| format!("; {mend}")).unwrap_or_default();
+            *unable = Unable { reason: format!("cannot be built here: {lack}{mend}"), fault: false };
+        }
+    }
+}
+
+/// What must not change while a campaign is measured: names, and what identifies each.
+pub fn identity(experiment: &Experiment, prepared: &Prepared, here: &Path) -> BTreeMap<String, String> {
+    let mut identity = BTreeMap::new();
+    if let Some(source) = &prepared.source {
+        identity.insert("source".to_owned(), source.digest.clone());
+    }
+    for compiler in &prepared.compilers {
+        identity.insert(format!("compiler {}", compiler.name), compiler.banner.clone());
+    }
+    for ready in &prepared.variants {
+        if let Ok(start) = &ready.start {
+            let digest = source::digest(&start.file).unwrap_or_default();
+            identity.insert(format!("program of {}", ready.name), digest);
+        }
+    }
+    for input in experiment.launch.inputs.iter().chain(&experiment.launch.stdin) {
+        let digest = source::digest(&here.join(input)).unwrap_or_else(|error| error.to_string());
+        identity.insert(format!("input {}", input.display()), digest);
+    }
+    identity
+}
+
+/// The names of the compilers, as a request is resolved with.
+pub fn names(compilers: &[Compiler]) -> Vec<String> {
+    compilers.iter().map(|compiler| compiler.name.clone()).collect()
+}
+
+/// Inputs that are not there are an error of the request, told before anything is built.
+pub fn check_inputs(request: &Request, experiment: &Experiment, here: &Path) -> Result<(), Failure> {
+    let stated = request.run.inputs.iter().chain(&request.run.stdin);
+    for (input, stated) in experiment.launch.inputs.iter().chain(&experiment.launch.stdin).zip(stated) {
+        let path = here.join(input);
+        if let Err(error) = std::fs::metadata(&path) {
+            return Err(Failure::request(format!("{}: {}: {error}", stated.said, path.display())));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Watches the rounds: keeps every run in the archive, shows the progress, and says when it is enough.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU8;
+use std::time::{Duration, Instant};
+
+use widthwise_archive::{Archive, ArchiveError, ProcessNote};
+use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
+use widthwise_experiment::Experiment;
+use widthwise_measure::rounds::{Next, Participant, Witness};
+use widthwise_measure::run::Ran;
+use widthwise_verdict::stopping::{Decision, Look, Stopper};
+use widthwise_verdict::{widest_half_width, Evidence, Standing};
+
+use crate::interrupt;
+use crate::presentation::standing;
+use crate::progress::Progress;
+
+/// Keeps what a campaign finds.
+pub struct Recorder<'a> {
+    /// Where it is kept.
+    pub archive: Archive,
+    experiment: &'a Experiment,
+    progress: &'a mut Progress,
+    rounds: Vec<Round>,
+    runs: Vec<Run>,
+    standings: BTreeMap<String, Standing>,
+    stopper: Stopper,
+    next_look: u32,
+    began: Instant,
+    /// Time that earlier sessions of this campaign took.
+    before: Duration,
+    widest: Option<f64>,
+    participants: u32,
+    in_round: u32,
+    /// Why the rounds ended, once they have.
+    pub why: Option<String>,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a campaign, new or resumed.
+    pub fn new(
+        archive: Archive,
+        experiment: &'a Experiment,
+        progress: &'a mut Progress,
+    ) -> Result<Recorder<'a>, ArchiveError> {
+        let stored = archive.load()?;
+        let standings = stored
+            .standings
+            .iter()
+            .map(|(name, (state, reason))| (name.clone(), standing(experiment, state, reason)))
+            .collect();
+        let stopper = Stopper::new(&experiment.stopping);
+        let done = timed(&stored.rounds);
+        let next_look = stopper.next_look().max(done);
+        progress.begin();
+        Ok(Recorder {
+            archive,
+            experiment,
+            progress,
+            rounds: stored.rounds,
+            runs: stored.runs,
+            standings,
+            stopper,
+            next_look,
+            began: Instant::now(),
+            before: stored.elapsed,
+            widest: None,
+            participants: 0,
+            in_round: 0,
+            why: None,
+        })
+    }
+
+    /// How long the rounds have taken, in this session and before.
+    pub fn elapsed(&self) -> Duration {
+        self.before + self.began.elapsed()
+    }
+
+    /// How long they took in this session.
+    pub fn session(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn look(&mut self) -> Next {
+        let evidence = Evidence {
+            experiment: self.experiment,
+            rounds: &self.rounds,
+            runs: &self.runs,
+            standings: &self.standings,
+        };
+        self.widest = widest_half_width(&evidence);
+        let look = Look { rounds: timed(&self.rounds), elapsed: self.elapsed(), widest: self.widest };
+        match self.stopper.decide(look) {
+            Decision::Continue { next_look } => {
+                self.next_look = next_look;
+                Next::Round
+            }
+            Decision::Stop(why) => {
+                self.why = Some(why.to_string());
+                Next::Stop
+            }
+        }
+    }
+
+    /// How much is done, by whichever end is nearest.
+    fn share(&self) -> f64 {
+        let stopping = &self.experiment.stopping;
+        let rounds =
+            timed(&self.rounds) as f64 + f64::from(self.in_round) / f64::from(self.participants.max(1));
+        let by_rounds = stopping.rounds.map(|most| rounds / f64::from(most.max(1)));
+        let by_budget =
+            stopping.budget.map(|most| self.elapsed().as_secs_f64() / most.as_secs_f64().max(1e-9));
+        // An interval narrows with the square root of the rounds.
+        let by_width = match (stopping.until, self.widest) {
+            (Some(goal), Some(widest)) if widest > 0.0 => Some((goal / widest).powi(2)),
+            _ => None,
+        };
+        [by_rounds, by_budget, by_width].into_iter().flatten().fold(0.0, f64::max).min(1.0)
+    }
+
+    fn show(&mut self) {
+        let share = self.share();
+        let elapsed = self.elapsed().as_secs_f64();
+        let left =
+            (share > 0.02).then(|| Duration::from_secs_f64((elapsed * (1.0 / share - 1.0)).clamp(0.0, 1e6)));
+        let state = match (timed(&self.rounds), self.widest) {
+            (0, _) => "warming up".to_owned(),
+            (n, Some(widest)) => format!("round {n}, every interval within ±{:.1} %", widest * 100.0),
+            (n, None) => format!("round {n}"),
+        };
+        self.progress.at(share, left, &state);
+    }
+}
+
+fn timed(rounds: &[Round]) -> u32 {
+    rounds.iter().filter(|round| round.kind == RoundKind::Timed).count() as u32
+}
+
+impl Witness for Recorder<'_> {
+    type Error = ArchiveError;
+
+    fn round_begins(
+        &mut self,
+        number: u32,
+        kind: RoundKind,
+        planned: u32,
+        cpu: Option<u32>,
+    ) -> Result<(), ArchiveError> {
+        self.participants = planned;
+        self.in_round = 0;
+        self.archive.begin_round(number, kind, planned, cpu)
+    }
+
+    fn run_begins(&mut self, _participant: &Participant) {
+        self.show();
+    }
+
+    fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), ArchiveError> {
+        self.archive.add_run(run, &notes(&run.variant, ran))?;
+        for remark in &ran.remarks {
+            self.archive.warn(&format!("{} {remark}", run.variant))?;
+        }
+        self.runs.push(run.clone());
+        self.in_round += 1;
+        Ok(())
+    }
+
+    fn round_ended(&mut self, round: &Round) -> Result<Next, ArchiveError> {
+        self.archive.end_round(round)?;
+        self.rounds.push(round.clone());
+        self.in_round = 0;
+        let rounds = timed(&self.rounds);
+        let over = self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
+        if round.kind == RoundKind::Timed && (rounds >= self.next_look || over) {
+            return Ok(self.look());
+        }
+        Ok(Next::Round)
+    }
+
+    fn gives_up(
+        &mut self,
+        participant: &Participant,
+        ending: &Ending,
+        reason: &str,
+    ) -> Result<(), ArchiveError> {
+        // What cannot be started here is this machine's lack; all else is the program's failure.
+        let state = if matches!(ending, Ending::NotStarted { .. }) { "unable" } else { "failed" };
+        self.standings.insert(participant.name.clone(), standing(self.experiment, state, reason));
+        self.progress.say(&format!("  {}: {reason}", participant.name));
+        self.archive.set_standing(&participant.name, state, reason)
+    }
+
+    fn differs(
+        &mut self,
+        participant: &Participant,
+        reason: &str,
+        difference: &str,
+    ) -> Result<(), ArchiveError> {
+        self.standings.insert(participant.name.clone(), standing(self.experiment, "different", reason));
+        self.progress.say(&format!("  {}: {reason}", participant.name));
+        self.archive.set_standing(&participant.name, "different", reason)?;
+        self.archive.set_difference(&participant.name, difference)
+    }
+
+    fn interrupted(&self) -> &AtomicU8 {
+        interrupt::times()
+    }
+}
+
+/// The processes of a run, by command name. A program that is one process needs no list.
+fn notes(variant: &str, ran: &Ran) -> Vec<ProcessNote> {
+    if ran.processes.len() < 2 {
+        return Vec::new();
+    }
+    let mut by_name: BTreeMap<&str, ProcessNote> = BTreeMap::new();
+    for process in &ran.processes {
+        let note = by_name.entry(&process.comm).or_insert_with(|| ProcessNote {
+            variant: variant.to_owned(),
+            comm: process.comm.clone(),
+            count: 0,
+            peak_resident_bytes: 0.0,
+            cpu_ns: 0.0,
+            source: "taskstats".to_owned(),
+        });
+        note.count += 1;
+        note.peak_resident_bytes = note.peak_resident_bytes.max(process.peak_resident as f64);
+        note.cpu_ns += process.cpu_ns as f64;
+    }
+    by_name.into_values().collect()
+}

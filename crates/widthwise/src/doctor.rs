@@ -1,0 +1,50 @@
+//! `widthwise doctor`: what can be built, run and counted here, and what mends the rest.
+
+use std::io::{ErrorKind, Write};
+
+use anstyle::{AnsiColor, Style};
+use widthwise_machine::doctor;
+use widthwise_machine::doctor_text::{lines, Mark, Widths};
+
+/// What can be built, run and counted here; what is missing, and the command that mends it; how noisy the machine is
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// Print the diagnosis as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Doctor {
+    /// Examines the machine and prints what was found.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let diagnosis = doctor::examine();
+        let text =
+            if self.json { serde_json::to_string_pretty(&diagnosis)? + "\n" } else { table(&diagnosis) };
+        // Removes the colours where there is no terminal, and where NO_COLOR says so.
+        match anstream::stdout().write_all(text.as_bytes()) {
+            // Whoever reads has read enough: `widthwise doctor | head`.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => Ok(written?),
+        }
+    }
+}
+
+fn table(diagnosis: &doctor::Diagnosis) -> String {
+    let lines = lines(diagnosis);
+    let widths = Widths::of(&lines);
+    let mut text = String::new();
+    for line in &lines {
+        let style = style(line.mark);
+        let (word, state) = (widths.word(line), widths.state(line));
+        text += &format!("  {word}{style}{state}{style:#}{}\n", line.detail);
+    }
+    text
+}
+
+fn style(mark: Mark) -> Style {
+    match mark {
+        Mark::Good => AnsiColor::Green.on_default(),
+        Mark::Lacking => AnsiColor::Yellow.on_default(),
+        Mark::Info => Style::new(),
+    }
+}

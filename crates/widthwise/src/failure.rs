@@ -1,0 +1,43 @@
+//! What goes wrong, and the exit status it has: 1 the measured program, a build or this machine; 2 the request.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// An error on its way out.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    /// Empty if everything has been said already.
+    message: String,
+}
+
+impl Failure {
+    /// The request was wrong: a flag, the spec file, a folder that is no campaign.
+    pub fn request(error: impl Display) -> Failure {
+        Failure { status: 2, message: error.to_string() }
+    }
+
+    /// The measured program or a build failed.
+    pub fn program(error: impl Display) -> Failure {
+        Failure { status: 1, message: error.to_string() }
+    }
+
+    /// This machine failed us: a full disk, a launcher that was killed.
+    pub fn machine(error: impl Display) -> Failure {
+        Failure { status: 1, message: error.to_string() }
+    }
+
+    /// A variant failed, and the report has said so.
+    pub fn told() -> Failure {
+        Failure { status: 1, message: String::new() }
+    }
+
+    /// Prints it once, and gives the exit status.
+    pub fn tell(self) -> ExitCode {
+        if !self.message.is_empty() {
+            let style = anstyle::AnsiColor::Red.on_default().bold();
+            anstream::eprintln!("{style}error:{style:#} {}", self.message);
+        }
+        ExitCode::from(self.status)
+    }
+}

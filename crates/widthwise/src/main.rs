@@ -1,0 +1,42 @@
+//! What do pointer width, compiler, kernel and placement cost this program?
+
+mod compare;
+mod doctor;
+mod failure;
+mod interrupt;
+mod presentation;
+mod progress;
+mod report;
+
+use clap::{Parser, Subcommand};
+
+/// What do pointer width, compiler, kernel and placement cost this program?
+#[derive(Debug, Parser)]
+#[command(name = "widthwise", version, max_term_width = 110, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Build every variant, run them interleaved, and say what each costs
+    Compare(Box<compare::Compare>),
+    /// Say what can be built, run and counted here, and what mends the rest
+    Doctor(doctor::Doctor),
+    /// Render a campaign again: terminal, HTML, Markdown, JSON, CSV
+    Report(report::Report),
+}
+
+fn main() -> std::process::ExitCode {
+    let line = CommandLine::parse();
+    let done = match line.verb {
+        Verb::Compare(compare) => compare.run(),
+        Verb::Doctor(doctor) => doctor.run().map_err(failure::Failure::machine),
+        Verb::Report(report) => report.run(),
+    };
+    match done {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(failure) => failure.tell(),
+    }
+}

@@ -1,0 +1,169 @@
+//! From the archive to a report: samples are judged, and everything a reader wants to know is laid beside them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use widthwise_archive::{Archive, Stored};
+use widthwise_experiment::model::Experiment;
+use widthwise_experiment::{spec, Facts};
+use widthwise_machine::record::MachineRecord;
+use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
+use widthwise_verdict::{judge, Evidence, Judgement, Standing};
+
+use crate::failure::Failure;
+
+/// A campaign read from its archive, and judged.
+pub struct Presentation {
+    experiment: Experiment,
+    stored: Stored,
+    standings: BTreeMap<String, Standing>,
+    judgement: Judgement,
+    folder: String,
+    head: widthwise_archive::Head,
+    machine_lines: Vec<(String, String)>,
+}
+
+impl Presentation {
+    /// Reads and judges.
+    pub fn new(archive: &Archive) -> Result<Presentation, Failure> {
+        let head = archive.head().clone();
+        let experiment = experiment(&head.spec, head.seed)?;
+        let stored = archive.load().map_err(Failure::request)?;
+        let standings: BTreeMap<String, Standing> = stored
+            .standings
+            .iter()
+            .map(|(name, (state, reason))| (name.clone(), standing(&experiment, state, reason)))
+            .collect();
+        let judgement = judge(&Evidence {
+            experiment: &experiment,
+            rounds: &stored.rounds,
+            runs: &stored.runs,
+            standings: &standings,
+        });
+        let machine_lines = serde_json::from_value::<MachineRecord>(head.machine.clone())
+            .map(|record| record.lines())
+            .unwrap_or_default();
+        Ok(Presentation {
+            experiment,
+            stored,
+            standings,
+            judgement,
+            folder: short(archive.folder()),
+            head,
+            machine_lines,
+        })
+    }
+
+    /// As the report wants it.
+    pub fn campaign(&self) -> Campaign<'_> {
+        Campaign {
+            experiment: &self.experiment,
+            version: self.head.program_version.clone(),
+            folder: self.folder.clone(),
+            created: self.head.created.clone(),
+            spec: &self.head.spec,
+            command: self.head.command.clone(),
+            widthwise: &self.head.widthwise,
+            machine: &self.head.machine,
+            machine_lines: self.machine_lines.clone(),
+            rounds: &self.stored.rounds,
+            runs: &self.stored.runs,
+            standings: &self.standings,
+            judgement: &self.judgement,
+            builds: self.builds(),
+            stopped: self.stored.stopped.clone().unwrap_or_else(|| "it has not ended".into()),
+            elapsed: self.stored.elapsed,
+            warnings: self.stored.warnings.clone(),
+            processes: self.processes(),
+            differences: self.stored.differences.clone(),
+        }
+    }
+
+    fn builds(&self) -> Vec<BuildNote> {
+        let note = |build: &widthwise_archive::BuildNote| BuildNote {
+            variant: build.variant.clone(),
+            compiler: build.compiler.clone(),
+            cflags: build.cflags.clone(),
+            binary_bytes: build.binary_bytes,
+            digest: build.digest.clone().unwrap_or_default(),
+            log: build.log.clone(),
+            seconds: (!build.cached).then_some(build.seconds),
+        };
+        self.stored.builds.iter().map(note).collect()
+    }
+
+    fn processes(&self) -> Vec<ProcessNote> {
+        let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+        for process in &self.stored.processes {
+            *totals.entry(&process.variant).or_default() += process.cpu_ns;
+        }
+        self.stored
+            .processes
+            .iter()
+            .map(|process| ProcessNote {
+                variant: process.variant.clone(),
+                comm: process.comm.clone(),
+                count: process.count,
+                peak_resident: process.peak_resident_bytes as u64,
+                cpu_share: match totals.get(process.variant.as_str()) {
+                    Some(total) if *total > 0.0 => process.cpu_ns / total,
+                    _ => 0.0,
+                },
+            })
+            .collect()
+    }
+
+    /// Whether the program or a build of it failed, or answered differently: exit status 1.
+    pub fn has_failed(&self) -> bool {
+        self.stored.standings.values().any(|(state, _)| {
+            state == "failed" || (state == "different" && !self.experiment.check.allow_different)
+        })
+    }
+}
+
+/// The experiment that a campaign was made of, from the spec it keeps.
+pub fn experiment(spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
+    let request = spec::parse(spec_text, "widthwise.toml of the campaign").map_err(Failure::request)?;
+    // The compilers were here when it was measured; whether they still are matters only to `--resume`.
+    let compilers = request
+        .axes
+        .get(&widthwise_experiment::Axis::Compiler)
+        .into_iter()
+        .flatten()
+        .chain(
+            request
+                .variants
+                .iter()
+                .filter_map(|variant| variant.value.point.get(&widthwise_experiment::Axis::Compiler)),
+        )
+        .map(|stated| stated.value.clone())
+        .collect();
+    let facts = Facts { compilers, default_seed: seed, folder: Default::default() };
+    request.resolve(&facts).map_err(Failure::request)
+}
+
+/// The archive's word for how a variant stands, as verdicts want it.
+pub fn standing(experiment: &Experiment, state: &str, reason: &str) -> Standing {
+    match state {
+        "different" if experiment.check.allow_different => Standing::DifferentAllowed(reason.to_owned()),
+        "different" => Standing::Different(reason.to_owned()),
+        "measured" => Standing::Measured,
+        _ => Standing::Unable(reason.to_owned()),
+    }
+}
+
+/// A path as the user would type it.
+pub fn short(path: &Path) -> String {
+    std::env::current_dir()
+        .ok()
+        .and_then(|here| path.strip_prefix(here).ok())
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+/// Columns of the terminal, or a page's where there is none.
+pub fn width() -> usize {
+    terminal_size::terminal_size().map_or(110, |(width, _)| usize::from(width.0))
+}

@@ -1,0 +1,96 @@
+//! `report`: renders a campaign again.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use widthwise_archive::Archive;
+use widthwise_report::{csv, html, json, markdown, terminal};
+
+use crate::failure::Failure;
+use crate::presentation::{self, Presentation};
+
+/// Render a campaign again: on the terminal, or as files (`-` is standard output).
+///
+///   widthwise report .widthwise/latest
+///   widthwise report .widthwise/2026-11-21-sqlite3 --html out.html --csv out.csv --json -
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Report {
+    /// The campaign's folder
+    #[arg(default_value = ".widthwise/latest")]
+    campaign: PathBuf,
+    /// One self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Markdown
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    markdown: Option<PathBuf>,
+    /// JSON (its schema: docs/json.md)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// CSV: one line for each reading
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    csv: Option<PathBuf>,
+    /// Show every metric on the terminal
+    #[arg(long)]
+    all_metrics: bool,
+}
+
+impl Report {
+    /// Reads, judges, renders.
+    pub fn run(&self) -> Result<(), Failure> {
+        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
+        let presentation = Presentation::new(&archive)?;
+        let campaign = presentation.campaign();
+        let mut written = false;
+        if let Some(path) = &self.html {
+            put(path, html::render(&campaign).as_bytes())?;
+            written = true;
+        }
+        if let Some(path) = &self.markdown {
+            put(path, markdown::render(&campaign).as_bytes())?;
+            written = true;
+        }
+        if let Some(path) = &self.json {
+            let text = json::render(&campaign).map_err(Failure::machine)?;
+            put(path, format!("{text}\n").as_bytes())?;
+            written = true;
+        }
+        if let Some(path) = &self.csv {
+            let mut text = Vec::new();
+            csv::write(&campaign, &mut text).map_err(Failure::machine)?;
+            put(path, &text)?;
+            written = true;
+        }
+        if !written {
+            let options = terminal::Options {
+                width: presentation::width(),
+                all_metrics: self.all_metrics,
+                palette: terminal::Palette::coloured(),
+                report: None,
+            };
+            anstream::print!("{}", terminal::render(&campaign, &options));
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file whole or not at all; `-` is standard output.
+fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::request(format!("{}: {error}", path.display()));
+    if path.as_os_str() == "-" {
+        return match std::io::stdout().write_all(bytes) {
+            // `| head` has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(failed),
+        };
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
+        let _ = std::fs::remove_file(&partial);
+        failed(error)
+    })
+}

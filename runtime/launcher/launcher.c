@@ -1,0 +1,512 @@
+/*
+ * The launcher: starts one run of a program at a time, with nothing of ours in it.
+ *
+ * It is a process of its own, freestanding and a few pages large, for three reasons:
+ *
+ *  1. Linux folds the peak resident size of the old image into the new one's ru_maxrss at execve
+ *     (fs/exec.c, exec_mmap: setmax_mm_hiwater_rss). Started from a large process, a small program would be
+ *     reported as large as its parent. This parent is smaller than any program.
+ *  2. It is the child subreaper (prctl(2)), so that a daemonised grandchild comes back to it, is waited for,
+ *     accounted for, and killed when the run is over.
+ *  3. It outlives a killed `widthwise`: at the end of file on its socket it kills what still runs, puts the
+ *     system's THP setting back, and leaves.
+ *
+ * Protocol, over the stream socket that is file descriptor 3 (native byte order, 64-bit words): one
+ * `struct request` followed by its strings; then, when the run and all it left behind are gone, one
+ * `struct reply`. A byte `K` sent meanwhile ends the run early. crates/measure/src/launcher.rs speaks the other side.
+ */
+#include <stdint.h>
+
+#include "kernel.h"
+
+enum { SOCKET = 3 };
+
+/* Bits of request.flags. */
+enum { FIXED_ADDRESSES = 1, THP_NEVER = 2, EXIT_STOP = 4 };
+
+/* What could not be done: reply.failed_step. Numbers are shared with launcher.rs. */
+enum step {
+    STEP_NONE,
+    STEP_CLONE,
+    STEP_AFFINITY,
+    STEP_DIRECTORY,
+    STEP_STDIN,
+    STEP_STDOUT,
+    STEP_STDERR,
+    STEP_PERSONALITY,
+    STEP_THP,
+    STEP_EXEC,
+    STEP_REQUEST,
+    STEP_TRACE,
+};
+
+struct request {
+    uint64_t size; /* of the whole request, strings included */
+    uint64_t flags;
+    uint64_t thp;       /* 0: leave; 1: always; 2: madvise, written to the system's setting */
+    int64_t cgroup;     /* 1: start the program in the cgroup given by argv[1] of the launcher */
+    uint64_t arguments; /* number of strings after the first five: argv */
+    uint64_t variables; /* number of strings after those: envp */
+    uint64_t cpus[CPU_WORDS]; /* all zero: leave the affinity alone */
+    /* strings, each with its NUL: file, directory, stdin, stdout, stderr, argv…, envp… */
+};
+
+struct reply {
+    uint64_t failed_step;
+    uint64_t error;
+    uint64_t pid;
+    uint64_t status; /* as wait4 gives it */
+    uint64_t began_ns, ended_ns; /* CLOCK_MONOTONIC: just before execve, just after the end was seen */
+    uint64_t user_us, system_us;
+    uint64_t minor_faults, major_faults;
+    uint64_t voluntary_switches, involuntary_switches;
+    uint64_t peak_resident_kib; /* the largest ru_maxrss among the processes reaped */
+    uint64_t reaped;            /* processes that were waited for here: the program and orphans */
+    uint64_t left_over;         /* of these: still running when the program had ended, and killed */
+    uint64_t cut_off;           /* the run was ended early, by `K` */
+    uint64_t escaped;           /* processes that could not be killed in five seconds */
+    uint64_t exit_peak_resident_kib, exit_peak_virtual_kib; /* EXIT_STOP: of the largest process */
+    uint64_t exit_peak_resident_sum_kib, exit_processes;
+};
+
+static char buffer[4 << 20] __attribute__((aligned(16)));
+static char *pointers[1 << 16];
+static char child_stack[64 << 10] __attribute__((aligned(16)));
+
+/* Shared with the child, which runs in this memory until its execve. */
+static volatile struct {
+    uint64_t step, error, began_ns;
+    int released; /* 0 while the launcher still has to attach to it (EXIT_STOP) */
+} child;
+
+static int cgroup_fd = -1, cgroup_kill_fd = -1;
+static const char *thp_original;
+
+static void send_all(const void *data, uint64_t size) {
+    const char *at = data;
+    while (size > 0) {
+        long n = sys_write(SOCKET, at, size);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            sys_exit_group(1);
+        at += n;
+        size -= (uint64_t)n;
+    }
+}
+
+/* Returns 0 at the end of file. */
+static int receive_all(void *data, uint64_t size) {
+    char *at = data;
+    while (size > 0) {
+        long n = sys_read(SOCKET, at, size);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return 0;
+        at += n;
+        size -= (uint64_t)n;
+    }
+    return 1;
+}
+
+static const char THP_FILE[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+static long thp_write(const char *word) {
+    long fd = sys_open(THP_FILE, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    long n = sys_write((int)fd, word, length(word));
+    sys_close((int)fd);
+    return n < 0 ? n : 0;
+}
+
+/* The word in brackets: `always [madvise] never`. */
+static const char *thp_read(void) {
+    static char text[64];
+    long fd = sys_open(THP_FILE, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    long n = sys_read((int)fd, text, sizeof text - 1);
+    sys_close((int)fd);
+    for (long i = 0; i < n; i++)
+        if (text[i] == '[')
+            for (long j = i + 1; j < n; j++)
+                if (text[j] == ']') {
+                    text[j] = 0;
+                    return text + i + 1;
+                }
+    return 0;
+}
+
+static void thp_restore(void) {
+    if (thp_original) {
+        thp_write(thp_original);
+        thp_original = 0;
+    }
+}
+
+struct plan {
+    const struct request *request;
+    const char *file, *directory, *in, *out, *err;
+    char **argv, **envp;
+};
+
+static void fail(enum step step, long error) {
+    child.step = step;
+    child.error = (uint64_t)-error;
+    sys_exit_group(127);
+}
+
+static void redirect(const char *path, int flags, int fd, enum step step) {
+    long opened = sys_open(path, flags, 0666);
+    if (opened < 0)
+        fail(step, opened);
+    /* The launcher's own 0, 1 and 2 are open, so `opened` is never `fd`. dup2 clears close-on-exec. */
+    long n = sys_dup2((int)opened, fd);
+    if (n < 0)
+        fail(step, n);
+}
+
+/* Runs in the launcher's memory, on its own stack, until execve; the launcher is suspended meanwhile
+ * (CLONE_VFORK), or waits for its end (EXIT_STOP). */
+static int start(void *argument) {
+    const struct plan *plan = argument;
+    const struct request *request = plan->request;
+    long n;
+
+    sys_setsid(); /* its own process group: killed as one, and out of reach of the terminal's Ctrl-C */
+    if ((n = sys_chdir(plan->directory)) < 0)
+        fail(STEP_DIRECTORY, n);
+    redirect(plan->in, O_RDONLY | O_CLOEXEC, 0, STEP_STDIN);
+    redirect(plan->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 1, STEP_STDOUT);
+    redirect(plan->err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 2, STEP_STDERR);
+    if ((request->flags & FIXED_ADDRESSES) && (n = sys_personality(ADDR_NO_RANDOMIZE)) < 0)
+        fail(STEP_PERSONALITY, n);
+    if ((request->flags & THP_NEVER) && (n = sys_prctl(PR_SET_THP_DISABLE, 1)) < 0)
+        fail(STEP_THP, n);
+    while (!child.released)
+        sys_sched_yield();
+    sys_no_core_files();
+    sys_unblock_all_signals();
+    child.began_ns = now_ns();
+    n = sys_execve(plan->file, plan->argv, plan->envp);
+    fail(STEP_EXEC, n);
+    return 127;
+}
+
+static void account(struct reply *reply, const struct rusage *usage) {
+    reply->user_us += (uint64_t)usage->user.seconds * 1000000 + (uint64_t)usage->user.microseconds;
+    reply->system_us += (uint64_t)usage->system.seconds * 1000000 + (uint64_t)usage->system.microseconds;
+    reply->minor_faults += (uint64_t)usage->minor_faults;
+    reply->major_faults += (uint64_t)usage->major_faults;
+    reply->voluntary_switches += (uint64_t)usage->voluntary_switches;
+    reply->involuntary_switches += (uint64_t)usage->involuntary_switches;
+    if ((uint64_t)usage->peak_resident_kib > reply->peak_resident_kib)
+        reply->peak_resident_kib = (uint64_t)usage->peak_resident_kib;
+    reply->reaped++;
+}
+
+/* The decimal after `key` in the text of /proc/PID/status, in KiB. */
+static uint64_t status_field(const char *text, const char *key) {
+    for (const char *line = text; *line; line++) {
+        if (line == text || line[-1] == '\n') {
+            const char *a = line, *b = key;
+            while (*b && *a == *b)
+                a++, b++;
+            if (!*b) {
+                uint64_t value = 0;
+                for (; *a && *a != '\n'; a++)
+                    if (*a >= '0' && *a <= '9')
+                        value = value * 10 + (uint64_t)(*a - '0');
+                return value;
+            }
+        }
+    }
+    return 0;
+}
+
+/* A traced process stands at its exit with its memory still mapped: /proc/PID/status gives VmHWM and VmPeak
+ * exactly, where the accounting at exit reads per-CPU counters that lag by up to 31 pages each. */
+static void read_peaks(struct reply *reply, long pid) {
+    static char path[64], text[8192];
+    char *at = append(path, "/proc/");
+    at = append_number(at, (uint64_t)pid);
+    append(at, "/status");
+    long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    long n = sys_read((int)fd, text, sizeof text - 1);
+    sys_close((int)fd);
+    if (n <= 0)
+        return;
+    text[n] = 0;
+    uint64_t resident = status_field(text, "VmHWM:"), virtual_ = status_field(text, "VmPeak:");
+    if (resident == 0 && virtual_ == 0)
+        return; /* another thread of the process was the last to hold the memory */
+    if (resident > reply->exit_peak_resident_kib)
+        reply->exit_peak_resident_kib = resident;
+    if (virtual_ > reply->exit_peak_virtual_kib)
+        reply->exit_peak_virtual_kib = virtual_;
+    /* Threads share the memory: only the thread group's leader stands for the process. */
+    if (status_field(text, "Tgid:") == (uint64_t)pid) {
+        reply->exit_peak_resident_sum_kib += resident;
+        reply->exit_processes++;
+    }
+}
+
+enum { TRACE_OPTIONS = PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+                       PTRACE_O_EXITKILL };
+
+/* One stop of a traced process: let it go on as if nobody had looked. */
+static void pass_stop(struct reply *reply, long pid, int status) {
+    int signal = (status >> 8) & 0xff, event = status >> 16;
+    if (event == PTRACE_EVENT_EXIT) {
+        read_peaks(reply, pid);
+        signal = 0;
+    } else if (event == PTRACE_EVENT_STOP) {
+        /* A group stop, or a new child's first stop. */
+        if (signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) {
+            sys_ptrace(PTRACE_LISTEN, pid, 0, 0);
+            return;
+        }
+        signal = 0;
+    } else if (event != 0) {
+        signal = 0;
+    }
+    sys_ptrace(PTRACE_CONT, pid, 0, signal);
+}
+
+/* Kills every process of the run: those of its group at once (a fork cannot slip through, kernel/signal.c
+ * and copy_process), the cgroup's where we have one, and every orphan that came to us. */
+static void kill_all(long root) {
+    if (cgroup_kill_fd >= 0)
+        sys_write(cgroup_kill_fd, "1", 1);
+    if (root > 0) {
+        sys_kill(-root, SIGKILL);
+        sys_kill(root, SIGKILL);
+    }
+    static char text[4096];
+    long fd = sys_open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    long n;
+    uint64_t pid = 0;
+    while ((n = sys_read((int)fd, text, sizeof text)) > 0)
+        for (long i = 0; i < n; i++)
+            if (text[i] >= '0' && text[i] <= '9') {
+                pid = pid * 10 + (uint64_t)(text[i] - '0');
+            } else if (pid > 0) {
+                sys_kill(-(long)pid, SIGKILL); /* fails unless it leads a group: then one call ends them all */
+                sys_kill((long)pid, SIGKILL);
+                pid = 0;
+            }
+    sys_close((int)fd);
+}
+
+/* Waits until the program has ended and nothing it started is left. */
+static void watch(struct reply *reply, long root, int traced) {
+    enum { GRACE_MS = 100, PATIENCE_MS = 5000 };
+    int root_ended = 0, killing = 0, orphaned = 0;
+    uint64_t deadline = 0;
+    for (;;) {
+        /* Taken before the reaping, so that the accounting of one process is not in another's time. */
+        uint64_t woken = now_ns();
+        for (;;) {
+            int status;
+            struct rusage usage;
+            long pid = sys_wait4(-1, &status, WNOHANG | WALL, &usage);
+            if (pid == -EINTR)
+                continue;
+            if (pid == -ECHILD) {
+                if (orphaned) {
+                    thp_restore();
+                    sys_exit_group(1);
+                }
+                return;
+            }
+            if (pid <= 0)
+                break;
+            if ((status & 0xff) == 0x7f) { /* stopped: only ever reported of traced processes */
+                if (traced)
+                    pass_stop(reply, pid, status);
+                continue;
+            }
+            account(reply, &usage);
+            if (pid == root) {
+                root_ended = 1;
+                reply->status = (uint64_t)(unsigned)status;
+                reply->ended_ns = woken;
+                deadline = woken + (uint64_t)GRACE_MS * 1000000;
+            } else if (killing && root_ended) {
+                reply->left_over++;
+            }
+        }
+
+        long wait_ms = -1;
+        if (killing) {
+            if (now_ns() > deadline) {
+                reply->escaped = 1;
+                return;
+            }
+            kill_all(root_ended ? 0 : root);
+            wait_ms = 5;
+        } else if (root_ended) {
+            /* What the program leaves behind has a moment to end by itself, as the end of a pipeline does. */
+            if (now_ns() > deadline) {
+                killing = 1;
+                deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
+                continue;
+            }
+            wait_ms = 5;
+        }
+
+        struct pollfd poll = {SOCKET, POLLIN, 0};
+        if (sys_ppoll_with_sigchld(orphaned ? 0 : &poll, wait_ms) > 0) {
+            char word;
+            long n = sys_read(SOCKET, &word, 1);
+            if (n == 1 && word == 'K')
+                reply->cut_off = 1;
+            else if (n != -EINTR)
+                orphaned = 1; /* widthwise is gone: nobody will read the reply */
+            killing = 1;
+            deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
+        }
+    }
+}
+
+/* Fills in the plan's strings; 0 if the request is not what it says it is. */
+static int unpack(struct plan *plan, const struct request *request) {
+    char *at = buffer + sizeof *request, *end = buffer + request->size;
+    uint64_t strings = 5 + request->arguments + request->variables;
+    if (strings + 2 > sizeof pointers / sizeof *pointers || request->arguments == 0)
+        return 0;
+    const char **named[] = {&plan->file, &plan->directory, &plan->in, &plan->out, &plan->err};
+    uint64_t next = 0;
+    plan->argv = pointers;
+    for (uint64_t i = 0; i < strings; i++) {
+        char *string = at;
+        while (at < end && *at)
+            at++;
+        if (at >= end)
+            return 0;
+        at++;
+        if (i < 5) {
+            *named[i] = string;
+            continue;
+        }
+        pointers[next++] = string;
+        if (i + 1 == 5 + request->arguments) {
+            pointers[next++] = 0;
+            plan->envp = pointers + next;
+        }
+    }
+    pointers[next] = 0;
+    return 1;
+}
+
+static void run(const struct request *request) {
+    struct reply reply;
+    clear(&reply, sizeof reply);
+    struct plan plan;
+    plan.request = request;
+    int traced = (request->flags & EXIT_STOP) != 0;
+    child.step = STEP_NONE;
+    child.error = 0;
+    child.released = !traced;
+
+    if (!unpack(&plan, request)) {
+        reply.failed_step = STEP_REQUEST;
+        reply.error = EINVAL;
+        send_all(&reply, sizeof reply);
+        return;
+    }
+    int pinned = 0;
+    for (int i = 0; i < CPU_WORDS; i++)
+        pinned |= request->cpus[i] != 0;
+    long n;
+    if (pinned && (n = sys_sched_setaffinity(0, sizeof request->cpus, request->cpus)) < 0) {
+        reply.failed_step = STEP_AFFINITY;
+        reply.error = (uint64_t)-n;
+        send_all(&reply, sizeof reply);
+        return;
+    }
+    if (request->thp) {
+        thp_original = thp_read();
+        if ((n = thp_write(request->thp == 1 ? "always" : "madvise")) < 0) {
+            thp_original = 0;
+            reply.failed_step = STEP_THP;
+            reply.error = (uint64_t)-n;
+            send_all(&reply, sizeof reply);
+            return;
+        }
+    }
+
+    /* The child sets it on the memory that it shares with the launcher: left there, every later run would
+     * have it too. */
+    int huge_pages = (request->flags & THP_NEVER) && sys_prctl(PR_GET_THP_DISABLE, 0) == 0;
+
+    struct clone_arguments arguments;
+    clear(&arguments, sizeof arguments);
+    arguments.flags = CLONE_VM | (traced ? 0 : CLONE_VFORK);
+    arguments.exit_signal = SIGCHLD;
+    arguments.stack = (uint64_t)child_stack;
+    arguments.stack_size = sizeof child_stack;
+    if (request->cgroup && cgroup_fd >= 0) {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = (uint64_t)cgroup_fd;
+    }
+    long pid = sys_clone3(&arguments, start, &plan);
+    if (pid == -ENOSYS || pid == -EPERM) { /* a kernel before 5.3, or a container that filters clone3 */
+        arguments.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
+        pid = sys_clone(&arguments, start, &plan);
+    }
+    if (pid < 0) {
+        reply.failed_step = STEP_CLONE;
+        reply.error = (uint64_t)-pid;
+    } else {
+        if (traced) {
+            n = sys_ptrace(PTRACE_SEIZE, pid, 0, TRACE_OPTIONS);
+            if (n < 0) {
+                sys_kill(pid, SIGKILL);
+                child.step = STEP_TRACE;
+                child.error = (uint64_t)-n;
+            }
+            child.released = 1;
+        }
+        watch(&reply, pid, traced);
+        reply.pid = (uint64_t)pid;
+        reply.failed_step = child.step;
+        reply.error = child.error;
+        reply.began_ns = child.began_ns;
+    }
+    if (huge_pages)
+        sys_prctl(PR_SET_THP_DISABLE, 0);
+    thp_restore();
+    send_all(&reply, sizeof reply);
+}
+
+/* argv: launcher [CGROUP] — a cgroup v2 folder in which programs are started, where there is one. */
+int main_(int argc, char **argv) {
+    sys_setsid();
+    sys_prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sys_close_on_exec(SOCKET);
+    sys_prepare_sigchld();
+    if (argc > 1) {
+        static char path[4096];
+        if (length(argv[1]) + 16 < sizeof path) {
+            cgroup_fd = (int)sys_open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+            append(append(path, argv[1]), "/cgroup.kill");
+            cgroup_kill_fd = (int)sys_open(path, O_WRONLY | O_CLOEXEC, 0);
+        }
+    }
+    struct request *request = (struct request *)buffer;
+    while (receive_all(buffer, sizeof *request)) {
+        if (request->size < sizeof *request || request->size > sizeof buffer)
+            return 1;
+        if (!receive_all(buffer + sizeof *request, request->size - sizeof *request))
+            return 0;
+        run(request);
+    }
+    return 0;
+}

@@ -1,0 +1,265 @@
+//! A place to try the command line in: a folder of its own, removed afterwards.
+
+// Every file of tests is a program of its own, and none uses all of this.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Who has no rights: `nobody` of every Debian.
+pub const NOBODY: u32 = 65534;
+
+/// A folder, and the built binary.
+pub struct Laboratory {
+    folder: tempfile::TempDir,
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Said {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Laboratory {
+    pub fn new() -> Laboratory {
+        Laboratory { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// One of the programs whose cost is known, copied here.
+    pub fn program(&self, name: &str) {
+        std::fs::copy(here("programs").join(name), self.path(name)).unwrap();
+    }
+
+    /// One of the projects with a build system of their own, copied here.
+    pub fn project(&self, name: &str) {
+        self.copy(&here("projects").join(name), name);
+    }
+
+    /// A file or folder of the repository, copied here.
+    pub fn copy(&self, from: &Path, to: &str) {
+        let status = Command::new("cp").arg("-a").arg(from).arg(self.path(to)).status().unwrap();
+        assert!(status.success(), "{} was not copied", from.display());
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// `gcc`, with these arguments.
+    pub fn gcc(&self, arguments: &[&str]) {
+        let said = said(Command::new("gcc").args(arguments).current_dir(self.folder.path()));
+        assert_eq!(said.status, Some(0), "{said:?}");
+    }
+
+    /// The command, not yet started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_widthwise"));
+        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("NO_COLOR");
+        command
+    }
+
+    pub fn widthwise(&self, arguments: &[&str]) -> Said {
+        said(&mut self.command(arguments))
+    }
+
+    /// `compare` on whatever CPU is free: campaigns that lock a core for themselves would wait for each other where
+    /// tests run side by side. Only tests of the pinning do without this.
+    pub fn compare(&self, arguments: &[&str]) -> Said {
+        said(&mut self.comparing(arguments))
+    }
+
+    /// As [`compare`](Self::compare), not yet started.
+    pub fn comparing(&self, arguments: &[&str]) -> Command {
+        self.command(&[&["compare", "--cpus", "any"], arguments].concat())
+    }
+
+    /// As [`compare`](Self::compare), with `--json`.
+    pub fn compare_json(&self, arguments: &[&str]) -> Value {
+        self.json(&[&["compare", "--cpus", "any"], arguments].concat())
+    }
+
+    /// `widthwise` with `--json`, which must succeed or fail with a report.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = vec![arguments[0], "--json"];
+        all.extend(&arguments[1..]);
+        self.widthwise(&all).json()
+    }
+
+    /// The folder of the last campaign.
+    pub fn campaign(&self) -> PathBuf {
+        std::fs::canonicalize(self.path(".widthwise/latest")).unwrap()
+    }
+
+    /// The archive of the last campaign.
+    pub fn archive(&self) -> rusqlite::Connection {
+        open(&self.campaign())
+    }
+
+    /// What a variant answered first in the last campaign.
+    pub fn answer(&self, variant: &str) -> String {
+        let slug: String = self
+            .archive()
+            .query_row("SELECT slug FROM variant WHERE name = ?1", [variant], |row| row.get(0))
+            .unwrap_or_else(|error| panic!("{variant}: {error}"));
+        std::fs::read_to_string(self.campaign().join("output").join(slug)).unwrap()
+    }
+
+    /// What the build of a variant printed, as the last campaign has kept it.
+    pub fn build_log(&self, variant: &str) -> String {
+        let log: String = self
+            .archive()
+            .query_row(
+                "SELECT log FROM build JOIN variant ON variant.id = build.variant WHERE name = ?1",
+                [variant],
+                |row| row.get(0),
+            )
+            .unwrap_or_else(|error| panic!("{variant}: {error}"));
+        let path = self.path(&log);
+        assert!(path.starts_with(self.campaign()) || log.starts_with(".widthwise/2"), "{log} is not kept");
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    /// The processes that have this folder in their command line.
+    pub fn processes(&self) -> String {
+        let name = self.folder.path().file_name().unwrap().to_str().unwrap();
+        said(Command::new("pgrep").args(["-a", "-f", name])).stdout
+    }
+
+    /// Gives everything here to nobody, and says how to start `widthwise` as nobody: with a binary of their own,
+    /// since the one that was built may lie where nobody may look. Whoever is not root already has no rights.
+    pub fn without_rights(&self, arguments: &[&str]) -> Command {
+        if !is_root() {
+            return self.command(arguments);
+        }
+        let binary = self.path("widthwise-of-nobody");
+        std::fs::copy(env!("CARGO_BIN_EXE_widthwise"), &binary).unwrap();
+        let folder = self.folder.path();
+        let status = Command::new("chown").args(["-R", "65534:65534"]).arg(folder).status().unwrap();
+        assert!(status.success());
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(binary)
+            .args(arguments)
+            .current_dir(folder)
+            .env("HOME", folder)
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// A folder beside this one.
+pub fn here(name: &str) -> PathBuf {
+    repository().join("tests").join(name)
+}
+
+/// The repository's folder.
+pub fn repository() -> PathBuf {
+    std::fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The archive in a campaign's folder, to be read.
+pub fn open(campaign: &Path) -> rusqlite::Connection {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    rusqlite::Connection::open_with_flags(campaign.join("campaign.sqlite"), flags).unwrap()
+}
+
+/// A number that the archive is asked for.
+pub fn count(archive: &rusqlite::Connection, question: &str) -> i64 {
+    archive.query_row(question, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{question}: {error}"))
+}
+
+pub fn said(command: &mut Command) -> Said {
+    Said::of(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+}
+
+impl Said {
+    pub fn of(output: std::process::Output) -> Said {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let said =
+            Said { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
+        // Whatever is asked of it, it may refuse, but not fall over.
+        assert!(!said.stderr.contains("panicked"), "{said:?}");
+        said
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// One clear error, which holds these words, with that exit status, and nothing else on standard output.
+    pub fn refuses(&self, status: i32, words: &[&str]) {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        let errors = self.stderr.lines().filter(|line| line.starts_with("error:")).count();
+        assert_eq!(errors, 1, "not one error: {self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is not in {:?}", self.stderr);
+        }
+    }
+}
+
+/// A table's text without its line ends and columns.
+pub fn unfolded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what} did not come to pass within a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Sends a signal to a child.
+pub fn signal(child: &Child, number: i32) {
+    // SAFETY: the child has not been waited for, so that its number is still its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, number) }, 0);
+}
+
+/// The verdict on that variant in that metric.
+pub fn verdict<'a>(report: &'a Value, variant: &str, metric: &str) -> &'a Value {
+    report["verdicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|verdict| verdict["variant"] == variant && verdict["metric"] == metric)
+        .unwrap_or_else(|| panic!("no verdict on {variant} {metric}: {}", report["verdicts"]))
+}
+
+/// The entry of that variant.
+pub fn variant<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["variants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|variant| variant["name"] == name)
+        .unwrap_or_else(|| panic!("no variant {name}: {:?}", names(report)))
+}
+
+/// The names of all variants, the baseline's second name last.
+pub fn names(report: &Value) -> Vec<&str> {
+    report["variants"].as_array().unwrap().iter().map(|variant| variant["name"].as_str().unwrap()).collect()
+}
