@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/launcher");
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+        .join("../../runtime/launcher");
     for file in ["launcher.c", "kernel.h"] {
         println!("cargo::rerun-if-changed={}", folder.join(file).display());
     }

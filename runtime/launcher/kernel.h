@@ -93,6 +93,8 @@ static inline long sys_write(int fd, const void *data, uint64_t size) {
 static inline long sys_open(const char *path, int flags, int mode) {
     return SYSCALL(__NR_open, path, flags, mode, 0);
 }
+static inline long sys_mkdir(const char *path, int mode) { return SYSCALL(__NR_mkdir, path, mode, 0, 0); }
+static inline long sys_rmdir(const char *path) { return SYSCALL(__NR_rmdir, path, 0, 0, 0); }
 static inline long sys_close(int fd) { return SYSCALL(__NR_close, fd, 0, 0, 0); }
 static inline long sys_dup2(int from, int to) { return SYSCALL(__NR_dup2, from, to, 0, 0); }
 static inline long sys_chdir(const char *path) { return SYSCALL(__NR_chdir, path, 0, 0, 0); }

@@ -44,7 +44,6 @@ struct request {
     uint64_t size; /* of the whole request, strings included */
     uint64_t flags;
     uint64_t thp;       /* 0: leave; 1: always; 2: madvise, written to the system's setting */
-    int64_t cgroup;     /* 1: start the program in the cgroup given by argv[1] of the launcher */
     uint64_t arguments; /* number of strings after the first five: argv */
     uint64_t variables; /* number of strings after those: envp */
     uint64_t cpus[CPU_WORDS]; /* all zero: leave the affinity alone */
@@ -79,8 +78,42 @@ static volatile struct {
     int released; /* 0 while the launcher still has to attach to it (EXIT_STOP) */
 } child;
 
-static int cgroup_fd = -1, cgroup_kill_fd = -1;
+/* The group in which programs are started, and whether everything in it has been killed at one stroke. */
+static const char *group_parent;
+static char group_path[4096 + 64];
+static int group_fd = -1, group_kill_fd = -1, group_killed;
 static const char *thp_original;
+
+/* Makes a group for the runs to come, below the campaign's. A new one after each kill: the kernel (6.12 to 6.18 at
+ * least) kills every later child that is cloned into a group with CLONE_INTO_CGROUP once the group has been killed,
+ * since it compares the group's kill count with that of the parent's own group (cgroup_css_set_fork). */
+static void make_group(void) {
+    static uint64_t number;
+    if (!group_parent)
+        return;
+    if (group_fd >= 0) {
+        sys_close(group_fd);
+        sys_close(group_kill_fd);
+        sys_rmdir(group_path);
+        group_fd = group_kill_fd = -1;
+    }
+    append_number(append(append(group_path, group_parent), "/runs"), number++);
+    if (sys_mkdir(group_path, 0755) < 0)
+        return;
+    group_fd = (int)sys_open(group_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    static char path[sizeof group_path + 16];
+    append(append(path, group_path), "/cgroup.kill");
+    group_kill_fd = (int)sys_open(path, O_WRONLY | O_CLOEXEC, 0);
+}
+
+/* The end: whoever made the campaign's group may be gone already, so it is removed from here. */
+__attribute__((noreturn)) static void leave(int status) {
+    if (group_fd >= 0) {
+        sys_rmdir(group_path);
+        sys_rmdir(group_parent);
+    }
+    sys_exit_group(status);
+}
 
 static void send_all(const void *data, uint64_t size) {
     const char *at = data;
@@ -136,7 +169,7 @@ static const char *thp_read(void) {
                     text[j] = 0;
                     return text + i + 1;
                 }
-    return 0;
+    leave(0);
 }
 
 static void thp_restore(void) {
@@ -223,7 +256,7 @@ static uint64_t status_field(const char *text, const char *key) {
             }
         }
     }
-    return 0;
+    leave(0);
 }
 
 /* A traced process stands at its exit with its memory still mapped: /proc/PID/status gives VmHWM and VmPeak
@@ -280,8 +313,10 @@ static void pass_stop(struct reply *reply, long pid, int status) {
 /* Kills every process of the run: those of its group at once (a fork cannot slip through, kernel/signal.c
  * and copy_process), the cgroup's where we have one, and every orphan that came to us. */
 static void kill_all(long root) {
-    if (cgroup_kill_fd >= 0)
-        sys_write(cgroup_kill_fd, "1", 1);
+    if (group_kill_fd >= 0) {
+        sys_write(group_kill_fd, "1", 1);
+        group_killed = 1;
+    }
     if (root > 0) {
         sys_kill(-root, SIGKILL);
         sys_kill(root, SIGKILL);
@@ -321,7 +356,7 @@ static void watch(struct reply *reply, long root, int traced) {
             if (pid == -ECHILD) {
                 if (orphaned) {
                     thp_restore();
-                    sys_exit_group(1);
+                    leave(1);
                 }
                 return;
             }
@@ -452,9 +487,13 @@ static void run(const struct request *request) {
     arguments.exit_signal = SIGCHLD;
     arguments.stack = (uint64_t)child_stack;
     arguments.stack_size = sizeof child_stack;
-    if (request->cgroup && cgroup_fd >= 0) {
+    if (group_killed) {
+        group_killed = 0;
+        make_group();
+    }
+    if (group_fd >= 0) {
         arguments.flags |= CLONE_INTO_CGROUP;
-        arguments.cgroup = (uint64_t)cgroup_fd;
+        arguments.cgroup = (uint64_t)group_fd;
     }
     long pid = sys_clone3(&arguments, start, &plan);
     if (pid == -ENOSYS || pid == -EPERM) { /* a kernel before 5.3, or a container that filters clone3 */
@@ -492,21 +531,17 @@ int main_(int argc, char **argv) {
     sys_prctl(PR_SET_CHILD_SUBREAPER, 1);
     sys_close_on_exec(SOCKET);
     sys_prepare_sigchld();
-    if (argc > 1) {
-        static char path[4096];
-        if (length(argv[1]) + 16 < sizeof path) {
-            cgroup_fd = (int)sys_open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-            append(append(path, argv[1]), "/cgroup.kill");
-            cgroup_kill_fd = (int)sys_open(path, O_WRONLY | O_CLOEXEC, 0);
-        }
+    if (argc > 1 && length(argv[1]) < 4096) {
+        group_parent = argv[1];
+        make_group();
     }
     struct request *request = (struct request *)buffer;
     while (receive_all(buffer, sizeof *request)) {
         if (request->size < sizeof *request || request->size > sizeof buffer)
             return 1;
         if (!receive_all(buffer + sizeof *request, request->size - sizeof *request))
-            return 0;
+            break;
         run(request);
     }
-    return 0;
+    leave(0);
 }

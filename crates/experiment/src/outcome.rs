@@ -14,6 +14,8 @@ pub enum Source {
     Rusage,
     /// The kernel's taskstats at each process's exit.
     Taskstats,
+    /// `cpu.stat` of the control group that the program ran in.
+    Cgroup,
     /// `/proc/PID/status`, read while the process was stopped at its exit.
     ExitStop,
     /// `perf_event_open(2)`, counted by the processor.
@@ -31,6 +33,7 @@ impl Source {
             Source::Clock => "clock",
             Source::Rusage => "rusage",
             Source::Taskstats => "taskstats",
+            Source::Cgroup => "cgroup",
             Source::ExitStop => "exit-stop",
             Source::Hardware => "hardware",
             Source::Software => "software",
@@ -41,7 +44,7 @@ impl Source {
     /// The source of that name, if there is one.
     pub fn find(name: &str) -> Option<Source> {
         use Source::*;
-        [Clock, Rusage, Taskstats, ExitStop, Hardware, Software, Simulated]
+        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Simulated]
             .into_iter()
             .find(|source| source.name() == name)
     }

@@ -318,11 +318,19 @@ fn how(status: std::process::ExitStatus) -> String {
 
 /// The line of a build's log that says most: the first error of a compiler or linker, or else the last line.
 fn telling_line(log: &str) -> String {
-    const MARKS: [&str; 6] =
-        ["fatal error:", "error:", "undefined reference", "cannot find", "No such file", "not found"];
+    // In the order in which they tell: what a configure script did not find may be no error at all.
+    const MARKS: [&[&str]; 3] = [
+        &["fatal error:"],
+        &["error:", "undefined reference", "cannot find"],
+        &["No such file", "not found"],
+    ];
+    // gcc(1) has nothing to add to what the linker has said before.
+    let says_something = |line: &&str| !line.contains("ld returned");
     MARKS
         .iter()
-        .find_map(|mark| log.lines().find(|line| line.contains(mark)))
+        .find_map(|marks| {
+            log.lines().filter(says_something).find(|line| marks.iter().any(|mark| line.contains(mark)))
+        })
         .or_else(|| log.lines().rfind(|line| !line.trim().is_empty()))
         .unwrap_or("it printed nothing")
         .trim()
@@ -337,6 +345,8 @@ mod tests {
     fn the_telling_line_is_the_first_fatal_error() {
         let log = "cc -c a.c\na.c:3:1: warning: x\na.c:9:10: fatal error: foo.h: No such file or directory\nmake: *** [x] Error 1\n";
         assert_eq!(telling_line(log), "a.c:9:10: fatal error: foo.h: No such file or directory");
+        let log = "ld: a.o: in function `main':\na.c:1: undefined reference to `f'\ncollect2: error: ld returned 1 exit status\n";
+        assert_eq!(telling_line(log), "a.c:1: undefined reference to `f'");
         assert_eq!(telling_line("one\ntwo\n\n"), "two");
         assert_eq!(telling_line(""), "it printed nothing");
     }

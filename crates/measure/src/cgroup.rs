@@ -1,8 +1,11 @@
 //! A control group for a campaign's programs, where one may be made: it ends a tree of processes at one stroke, and
 //! keeps one that forks for ever from taking the machine along. Without one, process groups and a watch do their best.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Tasks that a run may have at once. Far above any sane program, far below what hurts a machine.
 pub const MOST_TASKS: u32 = 8192;
@@ -12,12 +15,24 @@ pub const MOST_TASKS: u32 = 8192;
 pub struct Cgroup {
     unified: Option<PathBuf>,
     pids: Option<PathBuf>,
+    /// `cpu.stat`, kept open: it is read twice for each run.
+    usage: Option<File>,
+}
+
+/// CPU time of every task that was ever in the group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// In user mode.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
 }
 
 impl Cgroup {
     /// Makes what this machine and this user's rights allow; never fails.
     pub fn make() -> Cgroup {
-        let name = format!("widthwise-{}", std::process::id());
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("widthwise-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let unified = place(&mounts, &own, "cgroup2", "").map(|folder| folder.join(&name));
@@ -31,7 +46,16 @@ impl Cgroup {
             .map(|folder| folder.join(&name))
             .filter(|folder| fs::create_dir(folder).is_ok())
             .filter(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
-        Cgroup { unified, pids }
+        let usage = unified.as_ref().and_then(|folder| File::open(folder.join("cpu.stat")).ok());
+        Cgroup { unified, pids, usage }
+    }
+
+    /// CPU time that the programs have used so far: also that of children for whom nobody waited, which `rusage`
+    /// forgets.
+    pub fn usage(&self) -> Option<Usage> {
+        let mut text = [0u8; 1024];
+        let length = self.usage.as_ref()?.read_at(&mut text, 0).ok()?;
+        usage(std::str::from_utf8(&text[..length]).ok()?)
     }
 
     /// The cgroup v2 folder in which programs are started.
@@ -70,6 +94,15 @@ impl Drop for Cgroup {
             }
         }
     }
+}
+
+/// `user_usec N`, `system_usec N` (linux `Documentation/admin-guide/cgroup-v2.rst`, cpu.stat).
+fn usage(text: &str) -> Option<Usage> {
+    let field = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        Some(Duration::from_micros(value.trim().parse().ok()?))
+    };
+    Some(Usage { user: field("user_usec")?, system: field("system_usec")? })
 }
 
 /// Our own folder in the hierarchy of that type (and controller): where a child folder may be made.

@@ -291,13 +291,13 @@ fn encode(request: &Request) -> Result<Vec<u8>, LauncherError> {
             *word |= 1 << (cpu % 64);
         }
     }
-    let size = (6 + CPU_WORDS) * 8 + strings.len();
+    let size = (5 + CPU_WORDS) * 8 + strings.len();
     let count = request.arguments.len() + request.environment.len();
     if size > MOST_BYTES || count + 8 > MOST_STRINGS {
         return Err(LauncherError::TooLarge(size));
     }
     let mut bytes = Vec::with_capacity(size);
-    let head = [size as u64, flags, thp, 1, request.arguments.len() as u64, request.environment.len() as u64];
+    let head = [size as u64, flags, thp, request.arguments.len() as u64, request.environment.len() as u64];
     for word in head.iter().chain(&cpus) {
         bytes.extend_from_slice(&word.to_ne_bytes());
     }

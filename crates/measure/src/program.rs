@@ -85,7 +85,8 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let file = find(name, places.here)?;
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill(text, &values));
     Ok(Start {
-        environment: environment(experiment, variant, &file).map_err(|reason| Unready { reason, lack: true })?,
+        environment: environment(experiment, variant, &file)
+            .map_err(|reason| Unready { reason, lack: true })?,
         fresh: (launch.directory == Directory::Fresh)
             .then(|| launch.inputs.iter().map(|input| places.here.join(input)).collect()),
         stdin: launch.stdin.as_ref().map_or_else(|| "/dev/null".into(), |path| places.here.join(path)),

@@ -14,7 +14,7 @@ use widthwise_experiment::Metric;
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, kernel};
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{Cgroup, Usage};
 use crate::counters::Counters;
 use crate::launcher::{Launcher, LauncherError, Reply, Request, Step};
 use crate::taskstats::{self, Listener, Process};
@@ -22,6 +22,9 @@ use crate::taskstats::{self, Listener, Process};
 /// How often a run is looked after: its time limit, the size of its output, Ctrl-C. The watcher sleeps in between, on
 /// another CPU where there is one.
 const TICK: Duration = Duration::from_millis(100);
+
+/// An output file up to this size is left for the program's own open(2) to truncate.
+const SOON_TRUNCATED: u64 = 1 << 16;
 
 /// A variant made ready to start: nothing is left to be filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -223,7 +226,13 @@ impl Runner {
             listener.drain(&mut exits);
             exits.clear();
         }
+        if written(&request.stdout) > SOON_TRUNCATED {
+            // Giving back a large file takes a while; and what the last run wrote must not be taken for this one's.
+            std::fs::File::create(&request.stdout)
+                .map_err(|error| RunError::Scratch { path: request.stdout.clone(), error })?;
+        }
         let refused_before = self.cgroup.refused_forks();
+        let used_before = self.cgroup.usage();
         self.counters.begin();
         let deadline = Instant::now() + limits.timeout;
         self.launcher.request(&request)?;
@@ -251,7 +260,8 @@ impl Runner {
                 self.launcher.cut_off()?;
             }
         }
-        let reply = self.launcher.reply(&request)?;
+        let mut reply = self.launcher.reply(&request)?;
+        let used = used_before.zip(self.cgroup.usage());
         let counted = self.counters.end();
         if let Some(listener) = &mut self.listener {
             lost |= listener.drain(&mut exits);
@@ -263,6 +273,14 @@ impl Runner {
             .then(|| taskstats::tree(&exits, reply.pid, self.launcher.pid()))
             .filter(|tree| !tree.is_empty());
         let mut remarks = Vec::new();
+        let forgotten = used.is_some_and(|(before, after)| add_forgotten(&mut reply, before, after));
+        if forgotten {
+            remarks.push(
+                "has children for whom nobody waits: their CPU time is counted (by the cgroup), their faults and \
+                 switches are not"
+                    .into(),
+            );
+        }
         if lost {
             remarks.push(
                 "so many processes ended at once that the kernel dropped some of its accounts: peaks are those \
@@ -295,6 +313,11 @@ impl Runner {
             _ => ending(&reply, start.exit_status, &request),
         };
         let mut sample = sample(&reply, tree.as_deref());
+        if forgotten {
+            for name in ["cpu", "user", "system"] {
+                sample.entry(name).and_modify(|reading| reading.source = Source::Cgroup);
+            }
+        }
         sample.extend(counted.into_iter().map(|(metric, reading)| (metric.name, reading)));
         if reply.failed.is_some() {
             sample.clear();
@@ -403,6 +426,20 @@ fn no_start(file: &Path, error: &std::io::Error) -> String {
         Some(mend) => format!("{lack}; {mend}"),
         None => lack.to_string(),
     }
+}
+
+/// `rusage` forgets children for whom nobody waits (SIGCHLD ignored); their control group does not. The group also has
+/// the launcher's clone until its `execve`, a fraction of a millisecond, so that only a clear excess counts.
+fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
+    const CLEAR: Duration = Duration::from_millis(2);
+    let user = after.user.saturating_sub(before.user);
+    let system = after.system.saturating_sub(before.system);
+    let waited = reply.user + reply.system;
+    if user + system <= waited + CLEAR + waited / 50 {
+        return false;
+    }
+    (reply.user, reply.system) = (user, system);
+    true
 }
 
 /// Puts together what the launcher and taskstats saw.

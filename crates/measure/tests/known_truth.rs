@@ -162,6 +162,20 @@ fn children_are_accounted_for_whether_or_not_anybody_waits_for_them() {
 }
 
 #[test]
+fn children_for_whom_nobody_waits_are_not_forgotten() {
+    if !is_root() {
+        return;
+    }
+    let ran = Bench::new().run("children", &["3", "10", "40", "ignore"]);
+    assert_eq!(ran.ending, Ending::Done);
+    let cpu = ran.sample["cpu"];
+    assert!((118e6..200e6).contains(&cpu.value), "{cpu:?} of 120 ms");
+    assert_eq!(cpu.source, Source::Cgroup);
+    assert!(ran.remarks.iter().any(|text| text.contains("nobody waits")), "{:?}", ran.remarks);
+    assert_eq!(value(&ran, "processes"), 4.0);
+}
+
+#[test]
 fn what_a_program_leaves_running_is_killed_and_told() {
     let mut bench = Bench::new();
     let ran = bench.run("children", &["2", "1", "1", "linger"]);
@@ -189,7 +203,8 @@ fn every_bad_ending_has_its_own_name() {
     assert_eq!(bench.run("misbehave", &["close"]).ending, Ending::Done);
     assert!(matches!(bench.run("misbehave", &["flood"]).ending, Ending::Flood { .. }));
     bench.limits.timeout = Duration::from_millis(300);
-    assert!(matches!(bench.run("misbehave", &["hang"]).ending, Ending::Timeout { .. }));
+    let hung = bench.run("misbehave", &["hang"]).ending;
+    assert!(matches!(hung, Ending::Timeout { .. }), "{hung:?}");
 }
 
 #[test]
