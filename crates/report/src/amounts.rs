@@ -1,4 +1,4 @@
-//! Amounts that are not metrics, as a person would write them: how long, what share, which rounds.
+//! Amounts that are not metrics, as a person would write them: how long, how many, which rounds.
 
 use std::time::Duration;
 
@@ -22,21 +22,6 @@ fn joined(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String 
     } else {
         format!("{large} {large_unit} {small} {small_unit}")
     }
-}
-
-/// A fraction in per cent, with two digits that say something: `0.7 %`, `0.03 %`, `12 %`. What is too small for
-/// them is never shown as nothing.
-pub fn percent(fraction: f64) -> String {
-    let value = fraction * 100.0;
-    if value != 0.0 && value.abs() < 0.005 {
-        return "<0.01 %".to_owned();
-    }
-    let digits = match value.abs() {
-        size if size >= 9.95 => 0,
-        size if size >= 0.0995 || size == 0.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} %").replace('-', "−")
 }
 
 /// `1 round`, `42 rounds`.
@@ -97,16 +82,6 @@ mod tests {
         assert_eq!(shown(59.7), "1 min");
         assert_eq!(shown(190.0), "3 min 10 s");
         assert_eq!(shown(7500.0), "2 h 5 min");
-    }
-
-    #[test]
-    fn shares_keep_two_telling_digits() {
-        assert_eq!(percent(0.0072), "0.7 %");
-        assert_eq!(percent(0.0003), "0.03 %");
-        assert_eq!(percent(0.123), "12 %");
-        assert_eq!(percent(-0.021), "−2.1 %");
-        assert_eq!(percent(0.0), "0.0 %");
-        assert_eq!(percent(0.000_01), "<0.01 %");
     }
 
     #[test]

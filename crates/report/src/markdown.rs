@@ -67,8 +67,9 @@ pub fn render(campaign: &Campaign) -> String {
         line("</details>");
     }
     line("");
-    line(&escaped(&statements::control(campaign)));
-    line(&escaped(&statements::stopping(campaign)));
+    for sentence in statements::control(campaign).into_iter().chain([statements::stopping(campaign)]) {
+        line(&escaped(&sentence));
+    }
     line(&format!(
         "Widthwise {}, {}, {}.",
         escaped(campaign.widthwise),

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::{words, Standing, Word};
+use widthwise_verdict::words::{self, share};
+use widthwise_verdict::{Judgement, Standing, Word};
 
-use crate::amounts::{counted, duration, listed, percent, rounds};
+use crate::amounts::{counted, duration, listed, rounds};
 use crate::campaign::{Campaign, ProcessNote};
 use crate::visible;
 
@@ -56,11 +56,31 @@ pub fn answer(campaign: &Campaign) -> Vec<String> {
     if campaign.timed_rounds() == 0 {
         return vec!["No timed round was completed: there is nothing to judge.".to_owned()];
     }
-    let sentences = words::summary(campaign.judgement, campaign.experiment);
+    // What is known comes first, then what is not.
+    let judged = |name: &str| {
+        let mut own = campaign.judgement.verdicts.iter().filter(|verdict| verdict.variant == name);
+        own.any(|verdict| !matches!(verdict.word, Word::Withheld | Word::Missing))
+    };
+    let (known, unknown): (Vec<&str>, Vec<&str>) = campaign
+        .experiment
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .partition(|name| judged(name));
+    let sentences = [known, unknown].map(|names| about(campaign, &names)).concat();
     if sentences.is_empty() {
         return vec!["There is nothing to compare.".to_owned()];
     }
     sentences.iter().map(|sentence| visible::line(sentence)).collect()
+}
+
+/// What the judge says of those variants. The floor and the promise, which end a summary, have places of their own in
+/// a report: without the twin and the count of comparisons they are not told.
+fn about(campaign: &Campaign, names: &[&str]) -> Vec<String> {
+    let verdicts =
+        campaign.judgement.verdicts.iter().filter(|verdict| names.contains(&verdict.variant.as_str()));
+    let part = Judgement { verdicts: verdicts.cloned().collect(), typical: Vec::new(), comparisons: 0 };
+    words::summary(&part, campaign.experiment)
 }
 
 /// Whether the variants gave the same answer as the baseline.
@@ -116,8 +136,8 @@ pub fn noisy_means() -> String {
     format!(
         "steal or other tasks on the measured core for {} of the round, a throttling event, or tasks waiting \
          for a CPU anywhere for {} of it",
-        percent(NOISY_SHARE),
-        percent(NOISY_PRESSURE)
+        share(NOISY_SHARE),
+        share(NOISY_PRESSURE)
     )
 }
 
@@ -127,16 +147,16 @@ pub fn noise(campaign: &Campaign) -> Option<String> {
     if timed.is_empty() {
         return None;
     }
-    let mean = |share: fn(&Noise) -> f64| {
-        timed.iter().map(|round| share(&round.noise)).sum::<f64>() / timed.len() as f64
+    let mean = |part: fn(&Noise) -> f64| {
+        timed.iter().map(|round| part(&round.noise)).sum::<f64>() / timed.len() as f64
     };
-    let mut parts = vec![format!("steal {}", percent(mean(|noise| noise.steal)))];
+    let mut parts = vec![format!("steal {}", share(mean(|noise| noise.steal)))];
     parts.extend(others(campaign, &timed));
     let pressed: Vec<f64> = timed.iter().filter_map(|round| round.noise.pressure).collect();
     if !pressed.is_empty() {
         let pressure = pressed.iter().sum::<f64>() / pressed.len() as f64;
         if pressure >= NOISY_SHARE {
-            parts.push(format!("tasks waited for a CPU for {} of the time", percent(pressure)));
+            parts.push(format!("tasks waited for a CPU for {} of the time", share(pressure)));
         }
     }
     let hot: Vec<u32> = timed.iter().filter(|r| r.noise.throttled > 0).map(|r| r.number).collect();
@@ -184,27 +204,15 @@ fn round_seconds(campaign: &Campaign, number: u32) -> f64 {
 pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
     let known: Vec<String> = metrics
         .iter()
-        .filter_map(|metric| Some(format!("{} {}", percent(campaign.floor(metric)?), metric.title)))
+        .filter_map(|metric| Some(format!("{} {}", share(campaign.floor(metric)?), metric.title)))
         .collect();
     (!known.is_empty()).then(|| known.join(", "))
 }
 
-/// How false alarms are controlled, in one line.
-pub fn control(campaign: &Campaign) -> String {
-    let judging = &campaign.experiment.judging;
-    match judging.estimator {
-        Estimator::Paired => {
-            let comparisons = counted(campaign.judgement.comparisons, "comparison");
-            format!(
-                "False alarms: {comparisons} judged as one family (Holm), so that at most {} of campaigns call any \
-                 difference that is not there; one inside the detection floor is never called.",
-                percent(1.0 - judging.confidence).replace(".0 %", " %")
-            )
-        }
-        Estimator::TenRunTrim => "False alarms: not controlled. The ten-run estimator (two slowest and two \
-                                  fastest left out) was asked for, which has no test of its own."
-            .to_owned(),
-    }
+/// How false alarms are controlled; nothing where nothing was compared.
+pub fn control(campaign: &Campaign) -> Option<String> {
+    let promise = words::promise(campaign.judgement, campaign.experiment)?;
+    Some(format!("{promise} A difference inside the detection floor is never called one."))
 }
 
 /// Verdicts that are not there, and why; those that share word, metrics and reason are told together.
@@ -292,7 +300,9 @@ pub fn warnings(campaign: &Campaign) -> Vec<String> {
 fn bad_endings(campaign: &Campaign) -> Vec<String> {
     let mut by_ending: BTreeMap<(&str, String), Vec<u32>> = BTreeMap::new();
     for run in campaign.runs {
-        if run.ending != Ending::Done {
+        // Why a variant takes no part is said in its row, and need not be said again.
+        let said = campaign.unable(&run.variant).is_some() && matches!(run.ending, Ending::NotStarted { .. });
+        if run.ending != Ending::Done && !said {
             by_ending.entry((&run.variant, ending(&run.ending))).or_default().push(run.round);
         }
     }
@@ -322,7 +332,7 @@ pub fn processes(campaign: &Campaign) -> Vec<String> {
             Some(visible::line(&format!(
                 "{variant}: {count} processes; the largest is {}, with {peak} at peak and {} of the CPU time.",
                 largest.comm,
-                percent(largest.cpu_share)
+                share(largest.cpu_share)
             )))
         })
         .collect()

@@ -93,7 +93,7 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     for line in statements::warnings(campaign) {
         page.paragraph(&format!("warning: {line}"), warning);
     }
-    page.paragraph(&statements::control(campaign), faint);
+    page.paragraph(&statements::control(campaign).unwrap_or_default(), faint);
     if let Some(report) = &options.report {
         page.gap();
         page.text.push_str(&format!("  report {}\n", visible::line(report)));

@@ -33,7 +33,9 @@ fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
     for (run, ending) in ended.runs.iter_mut().zip(endings) {
         run.ending = ending;
     }
-    for laid in [laid(12), laid(0), laid(1), hostile(), ended] {
+    let mut judged = laid(12);
+    judged.judge_in_earnest();
+    for laid in [laid(12), laid(0), laid(1), hostile(), ended, judged] {
         let instance: Value = serde_json::from_str(&render(&laid.campaign())?)?;
         assert_eq!(complaints(&schema, &instance)?, Vec::<String>::new());
     }

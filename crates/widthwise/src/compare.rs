@@ -92,8 +92,9 @@ impl Compare {
         let folder = archive.folder().to_owned();
         let ended = self.measure(archive, &session.experiment, &prepared, &root, &mut progress);
         progress.end();
-        self.report(&folder)?;
-        ended
+        let reported = self.report(&folder);
+        // Why the rounds ended says more than that a variant failed, or that the report found no room either.
+        ended.and(reported)
     }
 
     /// A new campaign's request, checked.

@@ -1,8 +1,12 @@
 //! `widthwise doctor`: what can be built, run and counted here, and what mends the rest.
 
+mod noise;
+
 use std::io::{ErrorKind, Write};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use widthwise_experiment::duration;
 use widthwise_machine::doctor;
 use widthwise_machine::doctor_text::{lines, Mark, Widths};
 
@@ -12,12 +16,29 @@ pub struct Doctor {
     /// Print the diagnosis as JSON
     #[arg(long)]
     json: bool,
+    /// Measure for so long how noisy this machine is: the smallest difference in CPU time it can tell from none
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "20s", value_parser = time)]
+    noise: Option<Duration>,
+    /// The program of the noise test
+    #[arg(long, hide = true)]
+    spin: bool,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration::parse(text).map_err(|mistake| mistake.to_string())
 }
 
 impl Doctor {
     /// Examines the machine and prints what was found.
     pub fn run(&self) -> anyhow::Result<()> {
-        let diagnosis = doctor::examine();
+        if self.spin {
+            noise::spin();
+            return Ok(());
+        }
+        let mut diagnosis = doctor::examine();
+        if let Some(time) = self.noise {
+            diagnosis.noise_floor = noise::floor(time)?;
+        }
         let text =
             if self.json { serde_json::to_string_pretty(&diagnosis)? + "\n" } else { table(&diagnosis) };
         // Removes the colours where there is no terminal, and where NO_COLOR says so.

@@ -2,10 +2,10 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
-use widthwise_verdict::{words, Word};
+use widthwise_verdict::words::{self, share};
+use widthwise_verdict::Word;
 
 use super::page::{amount, name};
-use crate::amounts::percent;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{statements, visible};
@@ -128,7 +128,7 @@ fn verdict(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
                 (unbroken(&visible::line(&words::interval(verdict))))
             }
             @if is_twin {
-                @if let Some(floor) = campaign.floor(metric) { small { "floor " (unbroken(&percent(floor))) } }
+                @if let Some(floor) = campaign.floor(metric) { small { "floor " (unbroken(&share(floor))) } }
             } @else if judged {
                 small { (typical(campaign, variant, metric)) }
             }
@@ -142,12 +142,12 @@ fn notes(campaign: &Campaign, columns: &Columns) -> Markup {
         div class="notes" {
             p {
                 "Each difference is to the baseline, " (visible::line(&campaign.experiment.baseline)) ", with its "
-                (unbroken(&percent(campaign.experiment.judging.confidence).replace(".0 %", " %")))
+                (unbroken(&share(campaign.experiment.judging.confidence)))
                 " interval; beneath it, what is typical of the variant. “Again” is the baseline measured a second "
                 "time under another name: what it seems to differ by is the detection floor."
             }
             @for gap in gaps { p { (unbroken(&gap.line(campaign))) } }
-            p { (unbroken(&statements::control(campaign))) }
+            @if let Some(sentence) = statements::control(campaign) { p { (unbroken(&sentence)) } }
             p { (unbroken(&statements::stopping(campaign))) }
         }
     }

@@ -2,13 +2,13 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
-use widthwise_verdict::{words, Verdict, Word};
+use widthwise_verdict::words::{self, share};
+use widthwise_verdict::{Verdict, Word};
 
 use super::answer::{titles, unbroken};
 use super::axis::RatioScale;
 use super::page::name;
 use super::plot::{axis, drawing, grid, instead, row, Path};
-use crate::amounts::percent;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::visible;
@@ -55,7 +55,7 @@ fn figure(campaign: &Campaign, metric: Metric) -> Markup {
         figure class="forest" {
             figcaption {
                 strong { (metric.title) }
-                @if let Some(floor) = floor { span { "floor " (unbroken(&percent(floor))) } }
+                @if let Some(floor) = floor { span { "floor " (unbroken(&share(floor))) } }
                 @else { span { "no detection floor is known" } }
             }
             @for variant in &others {
@@ -82,9 +82,10 @@ fn interval(verdict: &Verdict) -> Option<(f64, f64, f64)> {
     if matches!(verdict.word, Word::Withheld | Word::Missing) {
         return None;
     }
-    let positive = |ratio: Option<f64>| ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
-    let ratio = positive(verdict.ratio)?;
-    Some((ratio, positive(verdict.low).unwrap_or(ratio), positive(verdict.high).unwrap_or(ratio)))
+    // A count can fall to zero, and its ratio with it: the axis, which is logarithmic, holds it at its edge.
+    let drawable = |ratio: Option<f64>| ratio.filter(|ratio| ratio.is_finite() && *ratio >= 0.0);
+    let ratio = drawable(verdict.ratio)?;
+    Some((ratio, drawable(verdict.low).unwrap_or(ratio), drawable(verdict.high).unwrap_or(ratio)))
 }
 
 fn variant_row(
@@ -113,8 +114,9 @@ fn variant_row(
     dot.dot(scale.place(ratio), middle);
     let word = verdict.word.name();
     let text = visible::line(&words::interval(verdict));
-    let estimate = (verdict.word == Word::Same).then(|| exact(ratio, low, high));
-    let says = format!("{}: {text}", visible::line(&verdict.variant));
+    let figures = words::numbers(verdict).filter(|_| verdict.word == Word::Same);
+    let reason = verdict.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let says = visible::line(&format!("{}: {text}{reason}", verdict.variant));
     let places: Vec<f64> = ticks.iter().map(|tick| tick.0).collect();
     row(
         name(campaign, &verdict.variant),
@@ -130,31 +132,9 @@ fn variant_row(
         ),
         html! {
             span class=(word) { (unbroken(&text)) }
-            @if let Some(estimate) = estimate { " " span class="quiet" { (estimate) } }
+            @if let Some(figures) = figures { " " span class="quiet" { (unbroken(&visible::line(&figures))) } }
         },
     )
-}
-
-/// Where the verdict is `same`, how narrow the interval about zero is.
-fn exact(ratio: f64, low: f64, high: f64) -> String {
-    let digits = match (high - low) * 100.0 {
-        width if width >= 2.0 => 0,
-        width if width >= 0.05 => 1,
-        _ => 2,
-    };
-    let signed = |ratio: f64| {
-        let shown = format!("{:.digits$}", (ratio - 1.0).abs() * 100.0);
-        let nothing = shown.bytes().all(|digit| matches!(digit, b'0' | b'.'));
-        let sign = if nothing {
-            ""
-        } else if ratio < 1.0 {
-            "−"
-        } else {
-            "+"
-        };
-        format!("{sign}{shown}")
-    };
-    format!("{} ({}\u{a0}…\u{a0}{})", signed(ratio), signed(low), signed(high))
 }
 
 fn absent(campaign: &Campaign, variant: &str, word: &str, reason: &str) -> Markup {

@@ -3,10 +3,10 @@
 use maud::{html, Markup};
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::units::Unit;
+use widthwise_verdict::words::share;
 
 use super::answer::unbroken;
 use super::page::{amount, name};
-use crate::amounts::percent;
 use crate::campaign::Campaign;
 use crate::{statements, visible};
 
@@ -111,7 +111,7 @@ fn processes(campaign: &Campaign) -> Markup {
                 td { code { (visible::line(&note.comm)) } }
                 td class="number" { (note.count) }
                 td class="number" { (amount(note.peak_resident as f64, Unit::Bytes)) }
-                td class="number" { (unbroken(&percent(note.cpu_share))) }
+                td class="number" { (unbroken(&share(note.cpu_share))) }
             } } }
         } }
     }
@@ -170,16 +170,17 @@ fn quoted(word: &str) -> String {
 
 fn words(campaign: &Campaign) -> Markup {
     let judging = &campaign.experiment.judging;
-    let confidence = unbroken(&percent(judging.confidence).replace(".0 %", " %"));
+    let confidence = unbroken(&share(judging.confidence));
     let method = match judging.estimator {
         Estimator::Paired => {
             "In every round each variant runs once, in a fresh random order, on the same core. A round gives one ratio \
-             to the baseline, in which what slowed the whole round cancels out; their robust mean is taken on a log \
-             scale, and a bootstrap (BCa) gives the interval."
+             to the baseline, in which what slowed the whole round cancels out. The estimate is the trimmed mean of \
+             their logarithms; a bootstrap (BCa) gives the interval. Counts that are 0 in some runs have no such \
+             ratio, and are compared by the difference of their means."
         }
         Estimator::TenRunTrim => {
             "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
-             averages is shown. This was asked for, to compare with work that did so."
+             averages is shown, and resampling the rounds gives the interval. This was asked for, to compare with work that did so."
         }
     };
     let terms: [(&str, String); 7] = [
@@ -227,7 +228,7 @@ fn words(campaign: &Campaign) -> Markup {
         section id="words" {
             h2 { "What the words mean" }
             p { (method) }
-            p { (unbroken(&statements::control(campaign))) }
+            @if let Some(sentence) = statements::control(campaign) { p { (unbroken(&sentence)) } }
             dl class="terms" {
                 @for (term, meaning) in terms { div { dt { (term) } dd { (meaning) } } }
             }

@@ -16,7 +16,7 @@ use widthwise_experiment::units::Unit;
 use widthwise_experiment::{abi, metric, Metric};
 use widthwise_report::series::quantile;
 use widthwise_report::{BuildNote, Campaign, ProcessNote};
-use widthwise_verdict::{Judgement, Standing, Typical, Verdict, Word};
+use widthwise_verdict::{Evidence, Judgement, Standing, Typical, Verdict, Word};
 
 pub const BASELINE: &str = "x86-64/-O2";
 pub const UNABLE: &str = "x32/-O2";
@@ -79,6 +79,16 @@ impl Laid {
             ],
             differences: self.differences.clone(),
         }
+    }
+
+    /// Judges as a campaign does, with the intervals of `verdict`: slow where there are many rounds.
+    pub fn judge_in_earnest(&mut self) {
+        self.judgement = widthwise_verdict::judge(&Evidence {
+            experiment: &self.experiment,
+            rounds: &self.rounds,
+            runs: &self.runs,
+            standings: &self.standings,
+        });
     }
 
     /// Judges again after samples were changed.

@@ -221,7 +221,7 @@ fn build_one(
     builds::build(&order, root).map_err(|error| {
         let log = match &error {
             BuildError::Failed { log, .. } => {
-                format!("\n       full log: {}", crate::presentation::short(log))
+                format!("; full log: {}", crate::presentation::short(log))
             }
             _ => String::new(),
         };

@@ -10,11 +10,19 @@ use widthwise_experiment::Experiment;
 use widthwise_measure::rounds::{Next, Participant, Witness};
 use widthwise_measure::run::Ran;
 use widthwise_verdict::stopping::{Decision, Look, Stopper};
-use widthwise_verdict::{widest_half_width, Evidence, Standing};
+use widthwise_verdict::{judge, widest_half_width, words, Evidence, Standing, Verdict};
 
 use crate::interrupt;
 use crate::presentation::standing;
 use crate::progress::Progress;
+
+/// What is known so far, for the progress line.
+struct Estimate {
+    text: String,
+    made: Instant,
+    /// How long it took to make: it is made again only after many times that.
+    cost: Duration,
+}
 
 /// Keeps what a campaign finds.
 pub struct Recorder<'a> {
@@ -33,6 +41,7 @@ pub struct Recorder<'a> {
     widest: Option<f64>,
     participants: u32,
     in_round: u32,
+    estimate: Estimate,
     /// Why the rounds ended, once they have.
     pub why: Option<String>,
 }
@@ -68,6 +77,7 @@ impl<'a> Recorder<'a> {
             widest: None,
             participants: 0,
             in_round: 0,
+            estimate: Estimate { text: String::new(), made: Instant::now(), cost: Duration::ZERO },
             why: None,
         })
     }
@@ -103,6 +113,39 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The current verdicts on the first deciding metric. Made now and then: it takes time that rounds could use.
+    fn estimate(&mut self) {
+        const PAUSE: Duration = Duration::from_secs(2);
+        if self.estimate.made.elapsed() < PAUSE.max(20 * self.estimate.cost) {
+            return;
+        }
+        let began = Instant::now();
+        let evidence = Evidence {
+            experiment: self.experiment,
+            rounds: &self.rounds,
+            runs: &self.runs,
+            standings: &self.standings,
+        };
+        let twin = self.experiment.twin();
+        let deciding = self.experiment.deciding();
+        let known = |verdict: &&Verdict| {
+            verdict.ratio.is_some()
+                && verdict.variant != twin
+                && deciding.first().is_some_and(|m| m.name == verdict.metric.name)
+        };
+        let all: Vec<String> = judge(&evidence)
+            .verdicts
+            .iter()
+            .filter(known)
+            .map(|verdict| format!("{} {}", verdict.variant, words::interval(verdict)))
+            .collect();
+        if let (Some(metric), false) = (deciding.first(), all.is_empty()) {
+            self.estimate.text = format!(" · {}: {}", metric.title, all.join(", "));
+        }
+        self.estimate.made = Instant::now();
+        self.estimate.cost = began.elapsed();
+    }
+
     /// How much is done, by whichever end is nearest.
     fn share(&self) -> f64 {
         let stopping = &self.experiment.stopping;
@@ -129,7 +172,7 @@ impl<'a> Recorder<'a> {
             (n, Some(widest)) => format!("round {n}, every interval within ±{:.1} %", widest * 100.0),
             (n, None) => format!("round {n}"),
         };
-        self.progress.at(share, left, &state);
+        self.progress.at(share, left, &format!("{state}{}", self.estimate.text));
     }
 }
 
@@ -170,6 +213,7 @@ impl Witness for Recorder<'_> {
         self.archive.end_round(round)?;
         self.rounds.push(round.clone());
         self.in_round = 0;
+        self.estimate();
         let rounds = timed(&self.rounds);
         let over = self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
         if round.kind == RoundKind::Timed && (rounds >= self.next_look || over) {

@@ -1,0 +1,134 @@
+//! How noisy this machine is: one small program measured under two names, as every campaign does with its baseline.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU8;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context;
+use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
+use widthwise_experiment::{Experiment, Facts, Request, Said};
+use widthwise_machine::doctor::NoiseFloor;
+use widthwise_machine::topology::Topology;
+use widthwise_measure::core_lock;
+use widthwise_measure::program::{self, Places};
+use widthwise_measure::rounds::{self, Next, Participant, Plan, Witness};
+use widthwise_measure::run::{Accounting, Limits, Ran, Runner};
+use widthwise_verdict::{judge, Evidence};
+
+use crate::interrupt;
+
+/// What is run: nothing but arithmetic, so that all that differs between two runs is the machine.
+const SUMS: u64 = 40_000_000;
+
+/// The program of the test: `widthwise doctor --spin`, for about a twentieth of a second.
+pub fn spin() {
+    let mut state = 1u64;
+    for _ in 0..SUMS {
+        state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    }
+}
+
+/// Measures for so long, and gives the detection floor of CPU time.
+pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
+    let own = std::env::current_exe().context("our own program")?;
+    let experiment = experiment(own)?;
+    let scratch = std::env::temp_dir().join(format!("widthwise-doctor-{}", std::process::id()));
+    let mut runner = Runner::new(&scratch, &experiment.metrics, Accounting::Free)?;
+    let lock =
+        core_lock::take(&Topology::here(), &Default::default(), &mut |text| anstream::eprintln!("{text}"));
+    if let Some(lock) = &lock {
+        core_lock::step_aside(lock.cpu);
+    }
+    let variant = experiment.variants.first().context("a variant")?;
+    let places = Places { build: None, source: None, here: &scratch, work: &scratch };
+    let start = program::ready(&experiment, variant, &places)
+        .map_err(|unready| anyhow::Error::msg(unready.reason))?;
+    let participant =
+        |name: String, slug: &str| Participant { name, slug: slug.into(), start: start.clone() };
+    let plan = Plan {
+        participants: vec![
+            participant(experiment.baseline.clone(), "once"),
+            participant(experiment.twin(), "again"),
+        ],
+        seed: experiment.seed,
+        first_round: 0,
+        warmup: 1,
+        cpus: lock.iter().map(|lock| lock.cpu).collect(),
+        limits: Limits { timeout: Duration::from_secs(60), output_bytes: 1 << 20 },
+        check: experiment.check.clone(),
+        folder: scratch.clone(),
+        epoch: SystemTime::now(),
+    };
+    let began = Instant::now();
+    let mut listener = Listener { until: began + time, rounds: Vec::new(), runs: Vec::new() };
+    let measured = rounds::measure(&plan, &mut runner, &mut listener);
+    drop(runner);
+    let _ = std::fs::remove_dir_all(&scratch);
+    measured?;
+    let judgement = judge(&Evidence {
+        experiment: &experiment,
+        rounds: &listener.rounds,
+        runs: &listener.runs,
+        standings: &BTreeMap::new(),
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(judgement
+        .verdicts
+        .iter()
+        .find_map(|verdict| verdict.floor.map(|share| (verdict.metric.name, share)))
+        .map(|(metric, share)| NoiseFloor { metric: metric.to_owned(), share, seconds }))
+}
+
+fn experiment(own: PathBuf) -> anyhow::Result<Experiment> {
+    let said = || Said::Flag("--noise");
+    let mut request = Request::default();
+    request.say_binary(&format!("spin={}", own.display()), said())?;
+    request.program.run =
+        Some(widthwise_experiment::Stated::new("{binary} doctor --spin".to_owned(), said()));
+    request.measure.say_metric("cpu", said())?;
+    request.output.check =
+        Some(widthwise_experiment::Stated::new(widthwise_experiment::request::Check::Off, said()));
+    Ok(request.resolve(&Facts::default())?)
+}
+
+/// Keeps what is measured in memory, until the time is over.
+struct Listener {
+    until: Instant,
+    rounds: Vec<Round>,
+    runs: Vec<Run>,
+}
+
+impl Witness for Listener {
+    type Error = Infallible;
+
+    fn round_begins(&mut self, _: u32, _: RoundKind, _: u32, _: Option<u32>) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn run_begins(&mut self, _: &Participant) {}
+
+    fn run_ended(&mut self, run: &Run, _: &Ran) -> Result<(), Infallible> {
+        self.runs.push(run.clone());
+        Ok(())
+    }
+
+    fn round_ended(&mut self, round: &Round) -> Result<Next, Infallible> {
+        self.rounds.push(round.clone());
+        Ok(if Instant::now() < self.until { Next::Round } else { Next::Stop })
+    }
+
+    fn gives_up(&mut self, _: &Participant, _: &Ending, reason: &str) -> Result<(), Infallible> {
+        anstream::eprintln!("the noise test's own program: {reason}");
+        Ok(())
+    }
+
+    fn differs(&mut self, _: &Participant, _: &str, _: &str) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn interrupted(&self) -> &AtomicU8 {
+        interrupt::times()
+    }
+}
