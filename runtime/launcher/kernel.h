@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #if !defined(__x86_64__) || defined(__ILP32__)
-#error "the launcher is built for the host, x86-64; another host needs its system-call and clone assembly here"
+#error                                                                                                       \
+    "the launcher is built for the host, x86-64; another host needs its system-call and clone assembly here"
 #endif
 
 #define CPU_WORDS 16
@@ -83,10 +84,11 @@ static inline long syscall6(long number, long a, long b, long c, long d, long e,
     return result;
 }
 
-#define SYSCALL(number, a, b, c, d) \
-    syscall6((number), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define SYSCALL(number, a, b, c, d) syscall6((number), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
-static inline long sys_read(int fd, void *data, uint64_t size) { return SYSCALL(__NR_read, fd, data, size, 0); }
+static inline long sys_read(int fd, void *data, uint64_t size) {
+    return SYSCALL(__NR_read, fd, data, size, 0);
+}
 static inline long sys_write(int fd, const void *data, uint64_t size) {
     return SYSCALL(__NR_write, fd, data, size, 0);
 }
@@ -117,7 +119,9 @@ static inline long sys_wait4(long pid, int *status, int options, struct rusage *
 static inline long sys_sched_setaffinity(long pid, uint64_t size, const uint64_t *mask) {
     return SYSCALL(__NR_sched_setaffinity, pid, size, mask, 0);
 }
-static inline void sys_close_on_exec(int fd) { SYSCALL(__NR_fcntl, fd, 2 /* F_SETFD */, 1 /* FD_CLOEXEC */, 0); }
+static inline void sys_close_on_exec(int fd) {
+    SYSCALL(__NR_fcntl, fd, 2 /* F_SETFD */, 1 /* FD_CLOEXEC */, 0);
+}
 
 __attribute__((noreturn)) static inline void sys_exit_group(int status) {
     for (;;)
@@ -157,7 +161,8 @@ static inline void sys_prepare_sigchld(void) {
 static inline long sys_ppoll_with_sigchld(struct pollfd *poll, long milliseconds) {
     struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
     uint64_t none = 0;
-    return syscall6(__NR_ppoll, (long)poll, poll ? 1 : 0, milliseconds < 0 ? 0 : (long)&time, (long)&none, 8, 0);
+    return syscall6(__NR_ppoll, (long)poll, poll ? 1 : 0, milliseconds < 0 ? 0 : (long)&time, (long)&none, 8,
+                    0);
 }
 
 /* Starts `function(argument)` in a child with a stack of its own; returns the child's number. */
@@ -171,7 +176,7 @@ __asm__(".text\n"
         "sys_clone3:\n"
         "    mov %rdx, %r8\n"
         "    mov %rsi, %r9\n"
-        "    mov $88, %esi\n" /* sizeof(struct clone_arguments) */
+        "    mov $88, %esi\n"  /* sizeof(struct clone_arguments) */
         "    mov $435, %eax\n" /* __NR_clone3 */
         "    syscall\n"
         "    jmp 1f\n"
@@ -180,10 +185,10 @@ __asm__(".text\n"
         "    mov %rdx, %r8\n"
         "    mov %rsi, %r9\n"
         "    mov %rdi, %rax\n"
-        "    mov (%rax), %rdi\n"      /* flags */
-        "    or 32(%rax), %rdi\n"     /* exit_signal */
-        "    mov 40(%rax), %rsi\n"    /* stack */
-        "    add 48(%rax), %rsi\n"    /* its end */
+        "    mov (%rax), %rdi\n"   /* flags */
+        "    or 32(%rax), %rdi\n"  /* exit_signal */
+        "    mov 40(%rax), %rsi\n" /* stack */
+        "    add 48(%rax), %rsi\n" /* its end */
         "    xor %edx, %edx\n"
         "    xor %r10d, %r10d\n"
         "    mov $56, %eax\n" /* __NR_clone; the fifth argument, r8, is used only with CLONE_SETTLS */

@@ -13,7 +13,8 @@
  *
  * Protocol, over the stream socket that is file descriptor 3 (native byte order, 64-bit words): one
  * `struct request` followed by its strings; then, when the run and all it left behind are gone, one
- * `struct reply`. A byte `K` sent meanwhile ends the run early. crates/measure/src/launcher.rs speaks the other side.
+ * `struct reply`. A byte `K` sent meanwhile ends the run early. crates/measure/src/launcher.rs speaks the
+ * other side.
  */
 #include <stdint.h>
 
@@ -43,9 +44,9 @@ enum step {
 struct request {
     uint64_t size; /* of the whole request, strings included */
     uint64_t flags;
-    uint64_t thp;       /* 0: leave; 1: always; 2: madvise, written to the system's setting */
-    uint64_t arguments; /* number of strings after the first five: argv */
-    uint64_t variables; /* number of strings after those: envp */
+    uint64_t thp;             /* 0: leave; 1: always; 2: madvise, written to the system's setting */
+    uint64_t arguments;       /* number of strings after the first five: argv */
+    uint64_t variables;       /* number of strings after those: envp */
     uint64_t cpus[CPU_WORDS]; /* all zero: leave the affinity alone */
     /* strings, each with its NUL: file, directory, stdin, stdout, stderr, argv…, envp… */
 };
@@ -54,7 +55,7 @@ struct reply {
     uint64_t failed_step;
     uint64_t error;
     uint64_t pid;
-    uint64_t status; /* as wait4 gives it */
+    uint64_t status;             /* as wait4 gives it */
     uint64_t began_ns, ended_ns; /* CLOCK_MONOTONIC: just before execve, just after the end was seen */
     uint64_t user_us, system_us;
     uint64_t minor_faults, major_faults;
@@ -84,9 +85,10 @@ static char group_path[4096 + 64];
 static int group_fd = -1, group_kill_fd = -1, group_killed;
 static const char *thp_original;
 
-/* Makes a group for the runs to come, below the campaign's. A new one after each kill: the kernel (6.12 to 6.18 at
- * least) kills every later child that is cloned into a group with CLONE_INTO_CGROUP once the group has been killed,
- * since it compares the group's kill count with that of the parent's own group (cgroup_css_set_fork). */
+/* Makes a group for the runs to come, below the campaign's. A new one after each kill: the kernel (6.12
+ * to 6.18 at least) kills every later child that is cloned into a group with CLONE_INTO_CGROUP once the group
+ * has been killed, since it compares the group's kill count with that of the parent's own group
+ * (cgroup_css_set_fork). */
 static void make_group(void) {
     static uint64_t number;
     if (!group_parent)
@@ -288,8 +290,10 @@ static void read_peaks(struct reply *reply, long pid) {
     }
 }
 
-enum { TRACE_OPTIONS = PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-                       PTRACE_O_EXITKILL };
+enum {
+    TRACE_OPTIONS = PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+                    PTRACE_O_EXITKILL
+};
 
 /* One stop of a traced process: let it go on as if nobody had looked. */
 static void pass_stop(struct reply *reply, long pid, int status) {
@@ -332,7 +336,8 @@ static void kill_all(long root) {
             if (text[i] >= '0' && text[i] <= '9') {
                 pid = pid * 10 + (uint64_t)(text[i] - '0');
             } else if (pid > 0) {
-                sys_kill(-(long)pid, SIGKILL); /* fails unless it leads a group: then one call ends them all */
+                sys_kill(-(long)pid,
+                         SIGKILL); /* fails unless it leads a group: then one call ends them all */
                 sys_kill((long)pid, SIGKILL);
                 pid = 0;
             }

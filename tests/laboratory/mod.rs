@@ -226,9 +226,9 @@ pub fn unfolded(text: &str) -> String {
 
 /// Waits until something is so.
 pub fn until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + Duration::from_secs(180);
     while !is_so() {
-        assert!(Instant::now() < patience, "{what} did not come to pass within a minute");
+        assert!(Instant::now() < patience, "{what} did not come to pass in three minutes");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,4 +1,5 @@
-/* Known truth: sleeps N times (argument 1) for M milliseconds (argument 2): N voluntary switches, N*M ms of wall time. */
+/* Known truth: sleeps N times (argument 1) for M milliseconds (argument 2): N voluntary switches, N*M ms of
+ * wall time. */
 #include <stdlib.h>
 #include <time.h>
 

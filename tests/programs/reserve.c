@@ -4,5 +4,6 @@
 
 int main(int argc, char **argv) {
     unsigned long bytes = argc > 1 ? strtoul(argv[1], 0, 10) << 20 : 0;
-    return bytes > 0 && mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED;
+    return bytes > 0 &&
+           mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED;
 }

@@ -214,7 +214,11 @@ mod tests {
             (0.995, 5.0, 4.032_142_983_557_536),
             (0.975, 29.0, 2.045_229_642_132_703),
         ] {
-            assert!(close(student_quantile(p, freedom), t), "{p} {freedom}: {}", student_quantile(p, freedom));
+            assert!(
+                close(student_quantile(p, freedom), t),
+                "{p} {freedom}: {}",
+                student_quantile(p, freedom)
+            );
             assert!(close(student_two_sided(t, freedom), 2.0 * (1.0 - p)), "{p} {freedom}");
         }
         // One and two degrees of freedom have closed forms, far out in the tail too.

@@ -69,7 +69,11 @@ mod tests {
 
     #[test]
     fn a_heavier_comparison_is_adjusted_less() {
-        let members = [Member { p: 0.01, weight: 0.5 }, Member { p: 0.01, weight: 0.25 }, Member { p: 0.5, weight: 0.25 }];
+        let members = [
+            Member { p: 0.01, weight: 0.5 },
+            Member { p: 0.01, weight: 0.25 },
+            Member { p: 0.5, weight: 0.25 },
+        ];
         // 1 × 0.01 / 0.5, then 0.5 × 0.01 / 0.25, then 0.25 × 0.5 / 0.25.
         assert_close(&adjusted(&members), &[0.02, 0.02, 0.5]);
     }

@@ -35,7 +35,12 @@ impl<'a> Campaign<'a> {
             .collect();
         let mut runs: BTreeMap<&str, BTreeMap<u32, &Run>> = BTreeMap::new();
         for run in evidence.runs.iter().filter(|run| timed.contains(&run.round)) {
-            runs.entry(&run.variant).or_default().insert(run.round, run);
+            let kept = runs.entry(&run.variant).or_default().entry(run.round).or_insert(run);
+            // An archive holds one run of a variant in a round. Should foreign data hold two, the first one counts,
+            // in whatever order they are handed in.
+            if run.began_ns < kept.began_ns {
+                *kept = run;
+            }
         }
         Campaign { runs }
     }
@@ -97,7 +102,9 @@ fn failure(ending: &Ending) -> Option<String> {
         Ending::Timeout { limit_ns } => {
             format!("still running after {} s", (*limit_ns as f64 / 1e9 * 1e3).round() / 1e3)
         }
-        Ending::Flood { limit_bytes } => format!("wrote more than {limit_bytes} bytes to its standard output"),
+        Ending::Flood { limit_bytes } => {
+            format!("wrote more than {limit_bytes} bytes to its standard output")
+        }
         Ending::NotStarted { reason } => format!("could not be started: {reason}"),
         Ending::Around { reason } => reason.clone(),
     })

@@ -188,7 +188,11 @@ impl Compare {
             identity,
             variants,
         };
-        let mut archive = Archive::create(root, &experiment.program.name, &head).map_err(Failure::machine)?;
+        let mut archive =
+            Archive::create(root, &experiment.program.name, &head).map_err(|error| match error {
+                ArchiveError::ReadOnly { .. } => Failure::request(format!("{error} (`--archive`)")),
+                error => Failure::machine(error),
+            })?;
         self.keep_builds(&mut archive, prepared).map_err(Failure::machine)?;
         Ok(archive)
     }
@@ -268,7 +272,8 @@ impl Compare {
         let mut archive = recorder.archive;
         drop(runner);
         let _ = std::fs::remove_dir_all(&scratch);
-        let _ = std::fs::remove_dir_all(preparation::work(root));
+        preparation::clear_away(root);
+        let interrupted = matches!(ended, Ok(End::Interrupted));
         let (why, result) = match ended {
             Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
             Ok(End::Interrupted) => ("interrupted".to_owned(), Ok(())),
@@ -277,6 +282,10 @@ impl Compare {
             Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
         };
         archive.set_stopped(&why, session).map_err(Failure::machine)?;
+        if interrupted {
+            let folder = short(archive.folder());
+            progress.say(&format!("interrupted; `widthwise compare --resume {folder}` goes on"));
+        }
         result
     }
 

@@ -80,10 +80,22 @@ pub fn prepare(
     Ok(Prepared { source, variants, compilers: used.into_values().collect() })
 }
 
-/// The folder of a run that wants a fresh one: the same for every variant and every campaign here, so that its name
-/// has the same length in all of them.
+/// The folder of a run that wants a fresh one: our own, since other campaigns may be measured at the same time, and
+/// with a name of the same length in all of them (no process has a longer number than pid_max_limit, kernel/pid.c).
 pub fn work(root: &Path) -> PathBuf {
-    root.join("work")
+    root.join(format!("work-{:07}", std::process::id()))
+}
+
+/// Removes our own folder of runs, and those of processes that were killed.
+pub fn clear_away(root: &Path) {
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix("work-")?.parse::<u32>().ok());
+        let is_left = |pid: u32| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists();
+        if owner.is_some_and(is_left) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn ready(
@@ -214,7 +226,7 @@ fn build_one(
         abi,
         compiler,
         source,
-        training: variant.flags.profile_guided.then(|| training(experiment, variant, source, root, here)),
+        training: variant.flags.profile_guided.then(|| training(experiment, variant, source, here)),
         slug: slug(&variant.name),
         jobs,
     };
@@ -230,11 +242,11 @@ fn build_one(
 }
 
 /// The training command of a profile-guided build: the variant's own, or else its run command.
-fn training(experiment: &Experiment, variant: &Variant, source: &Source, root: &Path, here: &Path) -> String {
+fn training(experiment: &Experiment, variant: &Variant, source: &Source, here: &Path) -> String {
     let text = variant.flags.train.as_ref().unwrap_or(&experiment.program.run);
-    let work = work(root);
     // The build folder is where the command is run.
-    let places = Places { build: Some(Path::new(".")), source: Some(&source.path), here, work: &work };
+    let build = Path::new(".");
+    let places = Places { build: Some(build), source: Some(&source.path), here, work: build };
     program::command(experiment, variant, text, &places)
 }
 

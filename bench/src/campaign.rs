@@ -1,0 +1,91 @@
+//! One campaign of `widthwise compare`, and the verdicts in its report.
+
+use anyhow::{bail, Context};
+use serde_json::Value;
+
+use crate::welch::Ratio;
+use crate::workshop::{typed, words, Workshop};
+
+/// A campaign, as its JSON report tells it.
+#[derive(Debug)]
+pub struct Campaign(Value);
+
+/// What was said of one participant in one metric.
+#[derive(Debug)]
+pub struct Verdict<'a> {
+    /// The metric's name.
+    pub metric: &'a str,
+    /// `lower`, `higher`, `same`, `withheld` or `missing`.
+    pub word: &'a str,
+    /// The interval, where there is one.
+    pub interval: Option<Ratio>,
+}
+
+impl Verdict<'_> {
+    /// Whether a difference was called.
+    pub fn differs(&self) -> bool {
+        matches!(self.word, "lower" | "higher")
+    }
+}
+
+/// The command line of a campaign on finished binaries (`a=./loop`), so many rounds long; `more` goes in before the
+/// run command.
+pub fn arguments(binaries: &[&str], rounds: u32, more: &[&str], run: &str) -> Vec<String> {
+    let mut all = words(["compare"]);
+    for binary in binaries {
+        all.extend(words(["--binary", binary]));
+    }
+    all.extend(words(["--rounds", &rounds.to_string()]));
+    all.extend(more.iter().map(|word| word.to_string()));
+    all.extend(words(["--run", run]));
+    all
+}
+
+/// The command line as a reader would type it.
+pub fn command(arguments: &[String]) -> String {
+    typed("widthwise", arguments)
+}
+
+impl Campaign {
+    /// Runs it, and removes its archive.
+    pub fn run(workshop: &Workshop, arguments: &[String]) -> anyhow::Result<Campaign> {
+        let text = workshop.output(workshop.widthwise(arguments).arg("--json"))?;
+        let report = serde_json::from_str(&text).context("the report is not JSON")?;
+        std::fs::remove_dir_all(workshop.folder().join(".widthwise"))?;
+        Ok(Campaign(report))
+    }
+
+    /// Every verdict, the one on the baseline's twin among them.
+    pub fn verdicts(&self) -> anyhow::Result<Vec<Verdict<'_>>> {
+        self.list("verdicts")?.iter().map(verdict).collect()
+    }
+
+    /// The verdict on that variant in that metric.
+    pub fn verdict(&self, variant: &str, metric: &str) -> anyhow::Result<Verdict<'_>> {
+        let found =
+            self.list("verdicts")?.iter().find(|one| one["variant"] == variant && one["metric"] == metric);
+        verdict(found.with_context(|| format!("there is no verdict on {variant} in {metric}"))?)
+    }
+
+    /// The median of that variant in that metric, in the metric's unit.
+    pub fn median(&self, variant: &str, metric: &str) -> anyhow::Result<f64> {
+        let own = self.list("variants")?.iter().find(|one| one["name"] == variant);
+        own.and_then(|own| {
+            own["typical"].as_array()?.iter().find(|one| one["metric"] == metric)?["median"].as_f64()
+        })
+        .with_context(|| format!("there is no median of {variant} in {metric}"))
+    }
+
+    fn list(&self, name: &str) -> anyhow::Result<&Vec<Value>> {
+        match self.0[name].as_array() {
+            Some(list) if !list.is_empty() => Ok(list),
+            _ => bail!("the report has no {name}"),
+        }
+    }
+}
+
+fn verdict(value: &Value) -> anyhow::Result<Verdict<'_>> {
+    let text = |field| value[field].as_str().with_context(|| format!("a verdict has no {field}"));
+    let interval = value["low"].as_f64().zip(value["high"].as_f64()).map(|(low, high)| Ratio { low, high });
+    Ok(Verdict { metric: text("metric")?, word: text("verdict")?, interval })
+}

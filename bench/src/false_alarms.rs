@@ -1,0 +1,98 @@
+//! One program compared with itself, on a machine with a background load: how often a difference is called.
+
+use std::time::Duration;
+
+use crate::calibration;
+use crate::campaign::{self, Campaign};
+use crate::hyperfine;
+use crate::load::Load;
+use crate::section::{Section, Table};
+use crate::share::Share;
+use crate::welch;
+use crate::workshop::Workshop;
+
+/// As many false differences as a test at 95 % may find.
+const MOST: f64 = 0.05;
+/// A program this short lets 300 comparisons fit into a quarter of an hour.
+const LASTS: Duration = Duration::from_millis(20);
+
+/// How often each way of looking called a difference.
+#[derive(Debug, Default)]
+struct Alarms {
+    any: Share,
+    cpu: Share,
+    wall: Share,
+    peer: Share,
+}
+
+/// Compares the loop with itself, by Widthwise and by its peer in turn, under one load.
+pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
+    let (campaigns, rounds) = (workshop.count(300, 2), workshop.count(12, 6));
+    calibration::build(workshop, "loop", 1000)?;
+    let iterations = calibration::iterations(workshop, LASTS)?;
+    let run = format!("./loop {iterations}");
+    let ours =
+        campaign::arguments(&["a=./loop", "b=./loop"], rounds, &[], &format!("{{binary}} {iterations}"));
+    let theirs = hyperfine::arguments(rounds, &[&run, &run]);
+
+    let load = Load::start(workshop.seed);
+    let mut alarms = Alarms::default();
+    for number in 1..=campaigns {
+        compare(workshop, &ours, &theirs, &mut alarms)?;
+        if number % 10 == 0 || number == campaigns {
+            eprintln!("  {number}: any metric {}, cpu {}, hyperfine {}", alarms.any, alarms.cpu, alarms.peer);
+        }
+    }
+    drop(load);
+
+    let mut table =
+        Table::new(["who called a difference", "false differences", "share", "its 95 % interval"]);
+    let mut row = |who: &str, share: Share| {
+        let (low, high) = share.interval();
+        let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+        let interval = format!("{:.1} … {:.1} %", low * 100.0, high * 100.0);
+        table.row([who.to_owned(), share.to_string(), percent(share.fraction()), interval]);
+    };
+    row("widthwise, in any of its default metrics", alarms.any);
+    row("widthwise, in CPU time", alarms.cpu);
+    row("widthwise, in wall time", alarms.wall);
+    row("hyperfine, in wall time", alarms.peer);
+    Ok(Section {
+        bar: format!(
+            "{campaigns} comparisons of one program with itself, on a machine with a background load that comes and goes, yield at \
+             most 5 % false differences at 95 %: in all metrics together."
+        ),
+        method: format!(
+            "A loop of about {} ms, {rounds} runs of each side in each comparison; Widthwise and hyperfine took turns under the \
+             same load. {} A comparison counts against Widthwise if any verdict is `lower` or `higher`, on `b` or on the \
+             baseline's own twin. hyperfine makes no test of its own; for it a difference is called when Welch's t test on its \
+             exported times does so at 95 %, as its own `scripts/welch_ttest.py` does.",
+            LASTS.as_millis(),
+            Load::ABOUT,
+        ),
+        commands: vec![campaign::command(&ours), hyperfine::command(&theirs)],
+        table,
+        reached: alarms.any.fraction() <= MOST,
+        sentence: format!(
+            "Widthwise called {} false differences ({} in CPU time alone), hyperfine's times {}.",
+            alarms.any, alarms.cpu, alarms.peer
+        ),
+    })
+}
+
+fn compare(
+    workshop: &Workshop,
+    ours: &[String],
+    theirs: &[String],
+    alarms: &mut Alarms,
+) -> anyhow::Result<()> {
+    let campaign = Campaign::run(workshop, ours)?;
+    let verdicts = campaign.verdicts()?;
+    let differs_in = |metric| verdicts.iter().any(|verdict| verdict.metric == metric && verdict.differs());
+    alarms.any.add(verdicts.iter().any(|verdict| verdict.differs()));
+    alarms.cpu.add(differs_in("cpu"));
+    alarms.wall.add(differs_in("wall"));
+    let times = hyperfine::times(workshop, theirs)?;
+    alarms.peer.add(matches!(&times[..], [a, b] if welch::ratio(a, b).differs()));
+    Ok(())
+}

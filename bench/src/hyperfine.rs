@@ -1,0 +1,47 @@
+//! The peer: hyperfine from Debian's package.
+
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::workshop::{typed, words, Workshop};
+
+/// Its command line: so many runs of each command, without a shell, after one that does not count.
+pub fn arguments(runs: u32, commands: &[&str]) -> Vec<String> {
+    let mut all = words(["-N", "--warmup", "1", "--runs", &runs.to_string(), "--export-json", "times.json"]);
+    all.extend(commands.iter().map(|command| command.to_string()));
+    all
+}
+
+/// The command line as a reader would type it.
+pub fn command(arguments: &[String]) -> String {
+    typed("hyperfine", arguments)
+}
+
+/// The process itself.
+pub fn process(arguments: &[String]) -> Command {
+    let mut command = Command::new("hyperfine");
+    command.args(arguments);
+    command
+}
+
+/// Runs it; the wall times of every run in seconds, a list for each command.
+pub fn times(workshop: &Workshop, arguments: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
+    workshop.output(&mut process(arguments)).context("`apt-get install hyperfine` installs the peer")?;
+    let text = std::fs::read_to_string(workshop.folder().join("times.json"))?;
+    let report: Value = serde_json::from_str(&text)?;
+    let times = |result: &Value| -> Option<Vec<f64>> {
+        result["times"].as_array()?.iter().map(Value::as_f64).collect()
+    };
+    report["results"]
+        .as_array()
+        .and_then(|results| results.iter().map(times).collect())
+        .context("hyperfine's JSON has no times")
+}
+
+/// Its name and version.
+pub fn version() -> String {
+    let said = Command::new("hyperfine").arg("--version").output();
+    said.map_or("hyperfine, absent".into(), |said| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+}

@@ -1,0 +1,105 @@
+//! What Widthwise claims, each claim measured beside its peer in one run; written to `docs/benchmarks.md`.
+
+mod calibration;
+mod campaign;
+mod cost;
+mod coverage;
+mod document;
+mod false_alarms;
+mod hyperfine;
+mod load;
+mod peak;
+mod planted;
+mod section;
+mod share;
+mod surroundings;
+mod welch;
+mod workshop;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+
+use crate::document::Document;
+use crate::section::Section;
+use crate::surroundings::Surroundings;
+use crate::workshop::Workshop;
+
+/// Measures every claim beside its peer, and writes docs/benchmarks.md.
+#[derive(Debug, Parser)]
+#[command(name = "widthwise-bench", max_term_width = 110)]
+struct CommandLine {
+    /// The claims to measure; the others keep their text [default: all]
+    claims: Vec<Claim>,
+    /// So few runs that the numbers mean nothing: shows that everything works, on standard output
+    #[arg(long)]
+    quick: bool,
+    /// A `widthwise` that is built already [default: this repository's, built if need be]
+    #[arg(long, value_name = "FILE")]
+    widthwise: Option<PathBuf>,
+    /// Seed of the background load and of the campaigns
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// What is claimed, in the order of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Claim {
+    FalseAlarms,
+    Planted,
+    Coverage,
+    Cost,
+    Peak,
+}
+
+impl Claim {
+    fn title(self) -> &'static str {
+        match self {
+            Claim::FalseAlarms => "False alarms",
+            Claim::Planted => "Planted slowdowns",
+            Claim::Coverage => "Coverage of the intervals",
+            Claim::Cost => "Cost of a run",
+            Claim::Peak => "Peak memory",
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    fn measure(self, workshop: &Workshop) -> anyhow::Result<Section> {
+        match self {
+            Claim::FalseAlarms => false_alarms::measure(workshop),
+            Claim::Planted => planted::measure(workshop),
+            Claim::Coverage => coverage::measure(workshop),
+            Claim::Cost => cost::measure(workshop),
+            Claim::Peak => peak::measure(workshop),
+        }
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let line = CommandLine::parse();
+    let mut claims = if line.claims.is_empty() { Claim::value_variants().to_vec() } else { line.claims };
+    claims.sort();
+    claims.dedup();
+    let workshop = Workshop::open(line.widthwise, line.quick, line.seed)?;
+    let titles: Vec<_> = Claim::value_variants().iter().map(|claim| claim.title()).collect();
+    let path = workshop.repository().join("docs/benchmarks.md");
+    let mut document = if line.quick { Document::empty(&titles) } else { Document::read(&path, &titles)? };
+    for claim in claims {
+        eprintln!("{}", claim.title());
+        let surroundings = Surroundings::now();
+        let section = claim.measure(&workshop).with_context(|| claim.name())?;
+        document.put(claim.title(), &section.text(&claim.name(), &surroundings));
+        // After each: an hour's work is not lost with the last of it.
+        if !line.quick {
+            document.write(&path)?;
+        }
+    }
+    if line.quick {
+        print!("**Quick: these numbers mean nothing.**\n\n{}", document.text());
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! A program that touches exactly N MiB: what its peak memory is said to be.
+
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::campaign::{self, Campaign};
+use crate::section::{Section, Table};
+use crate::workshop::{typed, words, Workshop};
+
+const MIB: f64 = (1 << 20) as f64;
+/// What is touched, in MiB.
+const SIZES: [u32; 7] = [1, 3, 10, 30, 100, 300, 1000];
+/// The size of the parent that stands for other tools, in MiB.
+const PARENT: u32 = 400;
+/// How far the measured peak may be from what was touched, apart from the C library's own.
+const TOLERANCE: f64 = 0.01;
+
+/// Peaks of one run, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Peaks {
+    /// `widthwise compare`.
+    free: f64,
+    /// `widthwise compare --exit-stop`.
+    stopped: f64,
+    /// `getrusage(RUSAGE_CHILDREN)` of a small parent, and of a large one.
+    small_parent: f64,
+    large_parent: f64,
+}
+
+/// Measures the peak at each size by Widthwise, and by what its peers have.
+pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
+    let sizes: &[u32] = if workshop.quick { &SIZES[..2] } else { &SIZES };
+    // Static: a dynamic loader maps more or less of a library's pages, as random addresses will have it.
+    workshop.build("tests/programs/allocate.c", "allocate", &["-static"])?;
+    workshop.build("bench/programs/parent.c", "parent", &[])?;
+    let own = peaks(workshop, 0)?;
+    let mut table = Table::new([
+        "touched, MiB",
+        "widthwise, MiB",
+        "off by",
+        "with --exit-stop, MiB",
+        "off by",
+        "RUSAGE_CHILDREN of a small parent, MiB",
+        "of one of 400 MiB",
+    ]);
+    let mib = |bytes: f64| format!("{:.2}", bytes / MIB);
+    let mut worst: f64 = 0.0;
+    let mut reached = true;
+    table.row([
+        "0".into(),
+        mib(own.free),
+        String::new(),
+        mib(own.stopped),
+        String::new(),
+        mib(own.small_parent),
+        mib(own.large_parent),
+    ]);
+    for &size in sizes {
+        let peaks = peaks(workshop, size)?;
+        let touched = f64::from(size) * MIB;
+        let off = |peak: f64, own: f64| (peak - own - touched) / touched;
+        reached &= within(peaks.free, own.free, touched);
+        worst = if off(peaks.free, own.free).abs() > worst.abs() { off(peaks.free, own.free) } else { worst };
+        table.row([
+            size.to_string(),
+            mib(peaks.free),
+            format!("{:+.2} %", off(peaks.free, own.free) * 100.0),
+            mib(peaks.stopped),
+            format!("{:+.2} %", off(peaks.stopped, own.stopped) * 100.0),
+            mib(peaks.small_parent),
+            mib(peaks.large_parent),
+        ]);
+        eprintln!("  {size} MiB");
+    }
+    Ok(Section {
+        bar: "the peak memory of a program that touches exactly N MiB, N from 1 to 1000, is N within 1 % plus the C library's own \
+              (what is measured with N = 0), and is not floored by whatever started it."
+            .into(),
+        method: "The median of five rounds. `off by` is what is left when N and the peak with N = 0 are taken away, as a share of \
+                 N. hyperfine 1.15 reports no memory; tools that do (GNU time, pyperf, later hyperfines) read \
+                 getrusage(RUSAGE_CHILDREN), which on Linux is never less than the size of the process that forked: `parent` does \
+                 just that."
+            .into(),
+        commands: vec![
+            campaign::command(&arguments(workshop, 1000, &[])),
+            campaign::command(&arguments(workshop, 1000, &["--exit-stop"])),
+            typed("./parent", &parent(PARENT, 1000)),
+        ],
+        table,
+        reached,
+        sentence: format!(
+            "Widthwise's default reading is off by {:+.2} % of N at worst, and by nothing of its own size.",
+            worst * 100.0
+        ),
+    })
+}
+
+/// Whether the peak is what was touched within 1 %, and at most the C library's own more.
+fn within(peak: f64, own: f64, touched: f64) -> bool {
+    let tolerance = TOLERANCE * touched;
+    (touched - tolerance..=touched + own + tolerance).contains(&peak)
+}
+
+fn arguments(workshop: &Workshop, size: u32, more: &[&str]) -> Vec<String> {
+    let run = format!("{{binary}} {size}");
+    campaign::arguments(&["allocate=./allocate"], workshop.count(5, 2), more, &run)
+}
+
+fn parent(own: u32, size: u32) -> Vec<String> {
+    words([&own.to_string(), "./allocate", &size.to_string()])
+}
+
+fn peaks(workshop: &Workshop, size: u32) -> anyhow::Result<Peaks> {
+    let ours = |more: &[&str]| {
+        Campaign::run(workshop, &arguments(workshop, size, more))?.median("allocate", "peak_resident")
+    };
+    let theirs = |own: u32| -> anyhow::Result<f64> {
+        let mut command = Command::new(workshop.folder().join("parent"));
+        let said = workshop.output(command.args(parent(own, size)))?;
+        let last = said.lines().last().context("parent said nothing")?;
+        Ok(last.parse::<f64>().with_context(|| format!("parent said {last:?}"))? * 1024.0)
+    };
+    Ok(Peaks {
+        free: ours(&[])?,
+        stopped: ours(&["--exit-stop"])?,
+        small_parent: theirs(0)?,
+        large_parent: theirs(PARENT)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_may_be_a_hundredth_off_and_hold_the_c_library_besides() {
+        let (own, touched) = (1.5 * MIB, 100.0 * MIB);
+        assert!(within(100.0 * MIB, own, touched));
+        assert!(within(102.4 * MIB, own, touched));
+        assert!(!within(102.6 * MIB, own, touched));
+        assert!(!within(98.9 * MIB, own, touched));
+    }
+}

@@ -1,0 +1,39 @@
+//! The benchmarks themselves, with so few runs that they mean nothing: they must not rot.
+
+use std::path::Path;
+use std::process::Command;
+
+const TITLES: [&str; 5] =
+    ["False alarms", "Planted slowdowns", "Coverage of the intervals", "Cost of a run", "Peak memory"];
+
+#[test]
+fn every_claim_can_be_measured_and_a_quick_look_is_not_written_down() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");
+    let before = std::fs::read(&page).ok();
+    let bench = Path::new(env!("CARGO_BIN_EXE_widthwise-bench"));
+    let mut command = Command::new(bench);
+    command.arg("--quick");
+    // In a build of the whole workspace it lies beside this one; otherwise the bench has it built.
+    let widthwise = bench.with_file_name("widthwise");
+    if widthwise.exists() {
+        command.arg("--widthwise").arg(widthwise);
+    }
+    let said = command.output().unwrap();
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert!(text.starts_with("**Quick: these numbers mean nothing.**"), "{text}");
+    let sections: Vec<&str> = text.split("\n## ").skip(1).collect();
+    assert_eq!(sections.len(), TITLES.len(), "{text}");
+    for (section, title) in sections.iter().zip(TITLES) {
+        assert!(section.starts_with(title), "{title}: {section}");
+        for part in ["The bar: ", "Measured on ", "```sh\ncargo run --release ", "\n| --- | ---: |"] {
+            assert!(section.contains(part), "{title} has no {part:?}: {section}");
+        }
+        assert!(
+            section.contains("\n**Reached:** ") ^ section.contains("\n**Not reached:** "),
+            "{title}: {section}"
+        );
+        assert!(!section.contains("NaN") && !section.contains("inf"), "{title}: {section}");
+    }
+    assert_eq!(std::fs::read(&page).ok(), before, "a quick look was written to docs/benchmarks.md");
+}

@@ -1,0 +1,239 @@
+//! How often intervals hold the truth, how often words are wrong, and how often planted differences are found, on
+//! made-up campaigns: `cargo run --release -p widthwise-verdict --example coverage [replications]` prints the Markdown
+//! tables of `docs/verdicts.md`. The same number of replications gives the same tables on any machine.
+
+#[path = "../tests/campaign/mod.rs"]
+mod campaign;
+#[path = "../tests/noise/mod.rs"]
+mod noise;
+
+use std::time::Duration;
+
+use campaign::{pick, Laid};
+use noise::{readings, truth, Noise, KINDS};
+use widthwise_experiment::model::Stopping;
+use widthwise_verdict::stopping::{Decision, Look, Stopper};
+use widthwise_verdict::stream::Stream;
+use widthwise_verdict::{judge, widest_half_width, Word};
+
+const ROUNDS: [usize; 5] = [10, 20, 30, 50, 100];
+/// A campaign under `--until` is given up after so many rounds.
+const MOST: usize = 300;
+
+fn main() {
+    let replications = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
+    println!("Coverage of the 95 % interval, {replications} campaigns a cell:\n");
+    coverage(replications);
+    println!("\nA/A: three variants that are the baseline, eleven metrics, 30 rounds:\n");
+    false_alarms((replications / 5).max(1));
+    println!("\nPlanted differences in CPU time, among eleven metrics:\n");
+    planted((replications / 2).max(1));
+}
+
+/// Runs an experiment once for each replication, on every processor, and adds up what each returns.
+fn repeated<const N: usize>(replications: usize, once: impl Fn(u64) -> [f64; N] + Sync) -> [f64; N] {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut results: Vec<(u64, [f64; N])> = std::thread::scope(|scope| {
+        let once = &once;
+        let handles: Vec<_> = (0..workers)
+            .map(|worker| {
+                scope.spawn(move || {
+                    (worker..replications)
+                        .step_by(workers)
+                        .map(|replication| (replication as u64, once(replication as u64)))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()).collect()
+    });
+    // Sums of floating-point numbers depend on their order; the number of processors must not.
+    results.sort_by_key(|result| result.0);
+    results.iter().fold([0.0; N], |mut sums, (_, one)| {
+        sums.iter_mut().zip(one).for_each(|(sum, value)| *sum += value);
+        sums
+    })
+}
+
+/// A campaign of the baseline and one variant under this noise.
+fn pair(kind: Noise, rounds: usize, replication: u64) -> Laid {
+    let mut laid = Laid::new(&["variant"], &["cpu"], rounds as u32);
+    // Without readings of the twin there is no floor and no word, but the interval is the same.
+    let values = readings(kind, rounds, 2, &mut Stream::named(replication, &["coverage"]));
+    laid.read(campaign::BASELINE, "cpu", values[0].iter().copied());
+    laid.read("variant", "cpu", values[1].iter().copied());
+    laid.experiment.seed = replication;
+    laid
+}
+
+fn holds(laid: &Laid, rounds: usize, truth: f64) -> bool {
+    let judgement = judge(&laid.evidence_of(rounds));
+    let verdict = pick(&judgement, "variant", "cpu");
+    match (verdict.low, verdict.high) {
+        (Some(low), Some(high)) => low <= truth && truth <= high,
+        _ => false,
+    }
+}
+
+/// The half-width that some thirty rounds of this noise have, more or less, so that `--until` stops in mid-range.
+fn typical_half_width(kind: Noise) -> f64 {
+    let mut halves: Vec<f64> = (0..21)
+        .filter_map(|replication| widest_half_width(&pair(kind, 30, 1_000_000 + replication).evidence()))
+        .collect();
+    halves.sort_by(f64::total_cmp);
+    halves.get(halves.len() / 2).copied().unwrap_or(0.01)
+}
+
+fn coverage(replications: usize) {
+    let heads: Vec<String> = ROUNDS.iter().map(|rounds| format!("{rounds} rounds")).collect();
+    println!("| noise | {} | `--until` (rounds it took) |", heads.join(" | "));
+    println!("| --- |{}", " ---: |".repeat(ROUNDS.len() + 1));
+    for (kind, name) in KINDS {
+        let truth = truth(kind);
+        print!("| {name} |");
+        for rounds in ROUNDS {
+            let [held] = repeated(replications, |replication| {
+                [f64::from(u8::from(holds(&pair(kind, rounds, replication), rounds, truth)))]
+            });
+            print!(" {:.1} % |", 100.0 * held / replications as f64);
+        }
+        let target = typical_half_width(kind);
+        let [held, taken] = repeated(replications, |replication| {
+            let laid = pair(kind, MOST, replication);
+            let rounds = until(&laid, target);
+            [f64::from(u8::from(holds(&laid, rounds, truth))), rounds as f64]
+        });
+        let total = replications as f64;
+        println!(" {:.1} % ({:.0}) |", 100.0 * held / total, taken / total);
+    }
+}
+
+/// How many rounds a campaign takes whose intervals are wanted this narrow.
+fn until(laid: &Laid, target: f64) -> usize {
+    let rule = Stopping { rounds: Some(MOST as u32), until: Some(target), budget: None };
+    let mut stopper = Stopper::new(&rule);
+    loop {
+        let rounds = stopper.next_look();
+        let widest = widest_half_width(&laid.evidence_of(rounds as usize));
+        if let Decision::Stop(_) = stopper.decide(Look { rounds, elapsed: Duration::ZERO, widest }) {
+            return rounds as usize;
+        }
+    }
+}
+
+const METRICS: [&str; 11] = [
+    "cpu",
+    "wall",
+    "user",
+    "system",
+    "peak_resident",
+    "peak_virtual",
+    "page_faults",
+    "minor_faults",
+    "major_faults",
+    "voluntary_switches",
+    "involuntary_switches",
+];
+
+/// A campaign with everything a default campaign measures: three times that move together, a coarse system time, page
+/// counts, a constant, faults that never happen, and switches.
+fn full(kind: Noise, variants: &[&str], rounds: usize, slower: f64, replication: u64) -> Laid {
+    let mut laid = Laid::new(variants, &METRICS, rounds as u32);
+    laid.experiment.seed = replication;
+    let everyone: Vec<String> = [campaign::BASELINE]
+        .iter()
+        .chain(variants)
+        .map(|name| (*name).to_owned())
+        .chain([laid.twin()])
+        .collect();
+    let stream = &mut Stream::named(replication, &["full"]);
+    let time = readings(kind, rounds, everyone.len(), stream);
+    let wall = readings(Noise::OneSided, rounds, everyone.len(), stream);
+    let user = readings(Noise::Quiet, rounds, everyone.len(), stream);
+    let system = readings(Noise::HeavyTails, rounds, everyone.len(), stream);
+    let pages = readings(Noise::Pages, rounds, everyone.len(), stream);
+    let switches = readings(Noise::RareEvents, rounds, everyone.len(), stream);
+    let preempted = readings(Noise::LoadAnyRun, rounds, everyone.len(), stream);
+    for (who, name) in everyone.iter().enumerate() {
+        let factor = if who > 0 && who <= variants.len() { slower } else { 1.0 };
+        let times = |other: &[f64]| -> Vec<f64> {
+            time[who].iter().zip(other).map(|(a, b)| 1e8 * factor * a * b).collect()
+        };
+        laid.read(name, "cpu", time[who].iter().map(|value| 1e8 * factor * value));
+        laid.read(name, "wall", times(&wall[who]));
+        laid.read(name, "user", times(&user[who]));
+        laid.read(name, "system", system[who].iter().map(|value| 1e7 * value));
+        laid.read(name, "peak_resident", pages[who].iter().map(|value| 1.4e7 * value));
+        laid.read(name, "peak_virtual", std::iter::repeat_n(2.0e7, rounds));
+        laid.read(name, "page_faults", pages[who].iter().map(|value| 3400.0 * value));
+        laid.read(name, "minor_faults", pages[who].iter().map(|value| 3400.0 * value));
+        laid.read(name, "major_faults", std::iter::repeat_n(0.0, rounds));
+        laid.read(name, "voluntary_switches", switches[who].iter().map(|value| value.round()));
+        laid.read(name, "involuntary_switches", preempted[who].iter().map(|value| (20.0 * value).round()));
+    }
+    laid
+}
+
+fn false_alarms(replications: usize) {
+    println!("| noise of the times | campaigns | with any false word | false words of all comparisons | intervals without 1 |");
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    for (kind, name) in KINDS {
+        if !matches!(
+            kind,
+            Noise::Quiet | Noise::Drift | Noise::LoadInSpells | Noise::LoadInLongSpells | Noise::Outliers
+        ) {
+            continue;
+        }
+        let [any, words, outside, comparisons] = repeated(replications, |replication| {
+            let laid = full(kind, &["a", "b", "c"], 30, 1.0, replication);
+            let judgement = laid.judged();
+            let asked = || judgement.verdicts.iter().filter(|verdict| verdict.adjusted_p.is_some());
+            let wrong = asked().filter(|verdict| verdict.word != Word::Same).count();
+            let outside =
+                asked().filter(|verdict| !(verdict.low <= Some(1.0) && verdict.high >= Some(1.0))).count();
+            [f64::from(u8::from(wrong > 0)), wrong as f64, outside as f64, judgement.comparisons as f64]
+        });
+        println!(
+            "| {name} | {replications} | {:.1} % | {:.2} % | {:.1} % |",
+            100.0 * any / replications as f64,
+            100.0 * words / comparisons,
+            100.0 * outside / comparisons
+        );
+    }
+}
+
+fn planted(replications: usize) {
+    println!("| noise of the times | truth | rounds | median half-width | called `higher` | truth in the interval | both |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for (kind, slower, rounds) in [
+        (Noise::Quiet, 1.01, 30),
+        (Noise::MachineMemory, 1.01, 30),
+        (Noise::LoadInLongSpells, 1.03, 60),
+        (Noise::LoadInSpells, 1.03, 60),
+        (Noise::LoadAnyRun, 1.03, 60),
+    ] {
+        let name = KINDS.iter().find(|row| row.0 == kind).map_or("", |row| row.1);
+        let halves = std::sync::Mutex::new(Vec::new());
+        let [called, held, both] = repeated(replications, |replication| {
+            let judgement = full(kind, &["variant"], rounds, slower, replication).judged();
+            let verdict = pick(&judgement, "variant", "cpu");
+            let (low, high) = (verdict.low.unwrap_or(1.0), verdict.high.unwrap_or(1.0));
+            if let Ok(mut halves) = halves.lock() {
+                halves.push(0.5 * (high - low));
+            }
+            let (called, held) = (verdict.word == Word::Higher, low <= slower && slower <= high);
+            [called, held, called && held].map(|yes| f64::from(u8::from(yes)))
+        });
+        let mut halves = halves.into_inner().unwrap_or_default();
+        halves.sort_by(f64::total_cmp);
+        let share = |count: f64| 100.0 * count / replications as f64;
+        println!(
+            "| {name} | +{:.0} % | {rounds} | ±{:.2} % | {:.1} % | {:.1} % | {:.1} % |",
+            100.0 * (slower - 1.0),
+            100.0 * halves.get(halves.len() / 2).copied().unwrap_or(0.0),
+            share(called),
+            share(held),
+            share(both)
+        );
+    }
+}

@@ -1,0 +1,472 @@
+//! From pairs to verdicts.
+
+use widthwise_experiment::model::Estimator;
+use widthwise_experiment::outcome::Source;
+use widthwise_experiment::{Experiment, Metric};
+
+use crate::bootstrap::{interval, reach, Interval};
+use crate::family::{adjusted, weights, Member};
+use crate::location::adaptive;
+use crate::pairs::{Campaign, Pairs};
+use crate::serial::inflation;
+use crate::stream::Stream;
+use crate::typical::typical;
+use crate::words::share;
+use crate::{Evidence, Judgement, Standing, Verdict, Word};
+
+/// With fewer pairs there is no interval: simulated coverage falls below 93 % with five, and not with six.
+pub const FEWEST_PAIRS: u32 = 6;
+
+/// What peringer-2007's estimator averages over: "run programs 10 times, remove two slowest and two fastest".
+pub const TEN_RUNS: u32 = 10;
+const TEN_RUNS_CUT: u32 = 2;
+
+/// The scale on which a comparison was made; no difference is 0 on either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// The logarithm of variant over baseline.
+    Log,
+    /// The difference of the means, as a share of the baseline's mean: for counts that are 0 in some runs.
+    Share,
+}
+
+impl Scale {
+    fn ratio(self, value: f64) -> f64 {
+        match self {
+            Scale::Log => value.exp(),
+            Scale::Share => (1.0 + value).max(0.0),
+        }
+    }
+
+    /// How far a value is from no difference, as a fraction. On the log scale a half and a double are equally far.
+    fn departure(self, value: f64) -> f64 {
+        match self {
+            Scale::Log => value.abs().exp_m1(),
+            Scale::Share => value.abs(),
+        }
+    }
+}
+
+/// A comparison that could be made.
+struct Comparison {
+    interval: Interval,
+    scale: Scale,
+    p: f64,
+    count: Count,
+}
+
+/// What is known of the readings, whether or not they could be compared.
+#[derive(Clone, Copy)]
+struct Count {
+    pairs: u32,
+    coverage: f64,
+    source: Option<Source>,
+}
+
+const NOTHING_READ: Count = Count { pairs: 0, coverage: 1.0, source: None };
+
+/// Why a comparison could not be made.
+enum Obstacle {
+    /// There is nothing to compare.
+    Missing(String),
+    /// Nothing can rest on what there is.
+    Withheld(String, Count),
+    /// More rounds would do.
+    TooFew(String, Count),
+}
+
+/// What stands in the way of every comparison of a variant, whatever the metric.
+fn obstacle(evidence: &Evidence, campaign: &Campaign, variant: &str) -> Option<Obstacle> {
+    let baseline = &evidence.experiment.baseline;
+    match evidence.standings.get(variant) {
+        Some(Standing::Unable(reason)) => return Some(Obstacle::Missing(reason.clone())),
+        Some(Standing::Different(how)) => return Some(Obstacle::Withheld(differs(how), NOTHING_READ)),
+        Some(Standing::Measured | Standing::DifferentAllowed(_)) | None => {}
+    }
+    if let Some(Standing::Unable(reason)) = evidence.standings.get(baseline) {
+        return Some(Obstacle::Missing(format!("the baseline could not be measured: {reason}")));
+    }
+    if let Some(failures) = campaign.failures(variant) {
+        return Some(Obstacle::Withheld(failures, NOTHING_READ));
+    }
+    if let Some(failures) = campaign.failures(baseline) {
+        return Some(Obstacle::Withheld(format!("of the baseline, {failures}"), NOTHING_READ));
+    }
+    (!campaign.ran(variant) || !campaign.ran(baseline))
+        .then(|| Obstacle::Missing("no timed round yet".to_owned()))
+}
+
+fn differs(how: &str) -> String {
+    let text = "its output differs from the baseline's";
+    if how.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}: {how}")
+    }
+}
+
+/// Compares a variant with the baseline on one metric.
+fn compare(
+    experiment: &Experiment,
+    campaign: &Campaign,
+    variant: &str,
+    metric: Metric,
+) -> Result<Comparison, Obstacle> {
+    let pairs = campaign.pairs(variant, &experiment.baseline, metric);
+    let n = pairs.values.len() as u32;
+    let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
+    if n == 0 {
+        let read = |name: &str| campaign.readings(name, metric).next().is_some();
+        return Err(Obstacle::Missing(
+            match (read(variant), read(&experiment.baseline)) {
+                (false, _) => "not counted here",
+                (true, false) => "not counted for the baseline",
+                (true, true) => "never counted in the same round as the baseline",
+            }
+            .to_owned(),
+        ));
+    }
+    let confidence = experiment.judging.confidence;
+    let mut stream = Stream::named(experiment.seed, &[variant, metric.name]);
+    let (interval, scale) = match experiment.judging.estimator {
+        Estimator::Paired if n < FEWEST_PAIRS => {
+            let rounds = if n == 1 { "1 round is" } else { &format!("{n} rounds are") };
+            return Err(Obstacle::TooFew(
+                format!("{rounds} too few for an interval: {FEWEST_PAIRS} are needed"),
+                count,
+            ));
+        }
+        Estimator::TenRunTrim if n < TEN_RUNS => {
+            return Err(Obstacle::TooFew(
+                format!("the ten-run estimator needs ten rounds, and there are {n}"),
+                count,
+            ));
+        }
+        // Which ten of more would be a choice, and a choice made after the fact is none of the paper's.
+        Estimator::TenRunTrim if n > TEN_RUNS => {
+            return Err(Obstacle::Withheld(
+                format!("the ten-run estimator is for exactly ten rounds, and there are {n}"),
+                count,
+            ));
+        }
+        Estimator::Paired => paired(&pairs, confidence, &mut stream),
+        Estimator::TenRunTrim => ten_run_trim(&pairs, confidence, &mut stream),
+    }
+    .ok_or_else(|| {
+        Obstacle::Withheld(
+            "the baseline counts 0 and the variant does not, so there is no ratio".to_owned(),
+            count,
+        )
+    })?;
+    let p = interval.p_value(0.0, n as usize, confidence);
+    Ok(Comparison { interval, scale, p, count })
+}
+
+/// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means as a
+/// share of the baseline's. A logarithm of 0 is none, and adding 1 to everything first would make the verdict depend
+/// on the unit. Plain means, there, because rare events are exactly what trimming would remove. Absent where the
+/// baseline counts only 0.
+fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interval, Scale)> {
+    let n = pairs.values.len();
+    if pairs.values.iter().all(|&(variant, baseline)| variant > 0.0 && baseline > 0.0) {
+        let ratios: Vec<f64> =
+            pairs.values.iter().map(|(variant, baseline)| (variant / baseline).ln()).collect();
+        let mut sorted = ratios.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted[n / 2];
+        if equal(&sorted) {
+            return Some((Interval::exact(middle), Scale::Log));
+        }
+        sorted.iter_mut().for_each(|ratio| *ratio -= middle);
+        let centred = interval(n, reach(n, confidence), stream, |counts| adaptive(&sorted, counts));
+        let found = Interval {
+            estimate: centred.estimate + middle,
+            low: centred.low + middle,
+            high: centred.high + middle,
+        };
+        return Some((found.stretched(inflation(&ratios)), Scale::Log));
+    }
+    let mean = pairs.values.iter().map(|pair| pair.1).sum::<f64>() / n as f64;
+    if mean <= 0.0 {
+        return pairs.values.iter().all(|pair| pair.0 == 0.0).then_some((Interval::exact(0.0), Scale::Share));
+    }
+    let differences: Vec<f64> =
+        pairs.values.iter().map(|(variant, baseline)| (variant - baseline) / mean).collect();
+    let mut sorted = differences.clone();
+    sorted.sort_by(f64::total_cmp);
+    if equal(&sorted) {
+        return Some((Interval::exact(sorted[n / 2]), Scale::Share));
+    }
+    let found = interval(n, reach(n, confidence), stream, |counts| {
+        let (sum, total) = sorted.iter().zip(counts).fold((0.0, 0.0), |(sum, total), (value, &count)| {
+            (sum + f64::from(count) * value, total + f64::from(count))
+        });
+        sum / total
+    });
+    Some((found.stretched(inflation(&differences)), Scale::Share))
+}
+
+/// Whether sorted values are one value, but for the rounding of a division and a logarithm.
+fn equal(sorted: &[f64]) -> bool {
+    match (sorted.first(), sorted.last()) {
+        (Some(first), Some(last)) => last - first <= 1e-13,
+        _ => true,
+    }
+}
+
+/// peringer-2007's estimator: each variant's two slowest and two fastest of ten runs left out, the averages of the
+/// remaining six compared; the interval from resampling rounds. The paper gives no interval.
+fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interval, Scale)> {
+    let n = pairs.values.len();
+    let ranked = |value: fn(&(f64, f64)) -> f64| {
+        let mut ranked: Vec<(f64, usize)> =
+            pairs.values.iter().enumerate().map(|(unit, pair)| (value(pair), unit)).collect();
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+        ranked
+    };
+    let (variant, baseline) = (ranked(|pair| pair.0), ranked(|pair| pair.1));
+    let every = vec![1; n];
+    let (of_variant, of_baseline) = (average_of_six(&variant, &every), average_of_six(&baseline, &every));
+    if of_baseline <= 0.0 {
+        return (of_variant == 0.0).then_some((Interval::exact(0.0), Scale::Share));
+    }
+    let positive = pairs.values.iter().all(|pair| pair.0 > 0.0 && pair.1 > 0.0);
+    let scale = if positive { Scale::Log } else { Scale::Share };
+    let found = interval(n, reach(n, confidence), stream, |counts| {
+        let (v, b) = (average_of_six(&variant, counts), average_of_six(&baseline, counts));
+        match scale {
+            Scale::Log => (v / b).ln(),
+            Scale::Share => (v - b) / of_baseline,
+        }
+    });
+    Some((found, scale))
+}
+
+/// The average of ranked values, each as often as its unit was drawn, without the two lowest and the two highest.
+fn average_of_six(ranked: &[(f64, usize)], counts: &[u32]) -> f64 {
+    let n: u32 = counts.iter().sum();
+    let (first, last) = (TEN_RUNS_CUT, n - TEN_RUNS_CUT);
+    let (mut passed, mut sum) = (0, 0.0);
+    for &(value, unit) in ranked {
+        let (begin, end) = (passed, passed + counts[unit]);
+        passed = end;
+        sum += f64::from(end.min(last).saturating_sub(begin.max(first))) * value;
+    }
+    sum / f64::from(last - first)
+}
+
+/// Every verdict that this evidence bears.
+pub fn judge(evidence: &Evidence) -> Judgement {
+    let experiment = evidence.experiment;
+    let campaign = Campaign::of(evidence);
+    let twin = experiment.twin();
+    let metrics = &experiment.metrics;
+    let compared = |variant: &str| -> Vec<Result<Comparison, Obstacle>> {
+        metrics
+            .iter()
+            .map(|metric| match obstacle(evidence, &campaign, variant) {
+                Some(obstacle) => Err(obstacle),
+                None => compare(experiment, &campaign, variant, metric),
+            })
+            .collect()
+    };
+    let again = compared(&twin);
+    let challengers: Vec<&str> = experiment
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .filter(|name| *name != experiment.baseline)
+        .collect();
+    let made: Vec<(&str, Vec<_>)> = challengers.iter().map(|name| (*name, compared(name))).collect();
+
+    // The family: every comparison somebody asked for that has a figure. The A/A pair only sets floors.
+    let deciding = experiment.deciding();
+    let of_family: Vec<(f64, bool)> = made
+        .iter()
+        .flat_map(|(_, comparisons)| comparisons.iter().zip(metrics))
+        .filter_map(|(comparison, metric)| Some((comparison.as_ref().ok()?.p, deciding.contains(metric))))
+        .collect();
+    let weights = weights(&of_family.iter().map(|member| member.1).collect::<Vec<_>>());
+    let members: Vec<Member> =
+        of_family.iter().zip(weights).map(|(&(p, _), weight)| Member { p, weight }).collect();
+    let comparisons = members.len();
+    let mut adjusted = adjusted(&members).into_iter();
+
+    let mut verdicts = Vec::new();
+    for (variant, results) in &made {
+        let allowed = match evidence.standings.get(*variant) {
+            Some(Standing::DifferentAllowed(how)) => Some(format!("{}, which was allowed", differs(how))),
+            _ => None,
+        };
+        for ((metric, result), floor) in metrics.iter().zip(results).zip(&again) {
+            let blank = blank(experiment, variant, metric);
+            verdicts.push(match result {
+                Err(obstacle) => stopped(blank, obstacle, floor),
+                Ok(comparison) => {
+                    let adjusted = adjusted.next().unwrap_or(1.0);
+                    worded(blank, comparison, adjusted, floor, allowed.as_deref())
+                }
+            });
+        }
+    }
+    for (metric, result) in metrics.iter().zip(&again) {
+        let blank = blank(experiment, &twin, metric);
+        verdicts.push(match result {
+            Err(obstacle) => stopped(blank, obstacle, result),
+            Ok(comparison) => of_twin(blank, comparison),
+        });
+    }
+
+    let everyone = experiment.variants.iter().map(|variant| variant.name.as_str()).chain([twin.as_str()]);
+    let typical = everyone
+        .flat_map(|variant| metrics.iter().map(move |metric| (variant, metric)))
+        .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
+        .collect();
+    Judgement { verdicts, typical, comparisons }
+}
+
+/// A verdict with nothing in it yet.
+fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> Verdict {
+    Verdict {
+        metric,
+        variant: variant.to_owned(),
+        baseline: experiment.baseline.clone(),
+        ratio: None,
+        low: None,
+        high: None,
+        confidence: experiment.judging.confidence,
+        floor: None,
+        pairs: 0,
+        p: None,
+        adjusted_p: None,
+        coverage: 1.0,
+        source: None,
+        word: Word::Missing,
+        reason: None,
+    }
+}
+
+/// The verdict where no comparison could be made.
+fn stopped(blank: Verdict, obstacle: &Obstacle, again: &Result<Comparison, Obstacle>) -> Verdict {
+    let (word, reason, count) = match obstacle {
+        Obstacle::Missing(reason) => (Word::Missing, reason, NOTHING_READ),
+        Obstacle::Withheld(reason, count) | Obstacle::TooFew(reason, count) => {
+            (Word::Withheld, reason, *count)
+        }
+    };
+    Verdict {
+        word,
+        reason: Some(reason.clone()),
+        floor: again.as_ref().ok().map(floor_of),
+        pairs: count.pairs,
+        coverage: count.coverage,
+        source: count.source,
+        ..blank
+    }
+}
+
+/// The figures of a comparison, without a word yet.
+fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
+    let Comparison { interval, scale, p, count } = comparison;
+    Verdict {
+        ratio: Some(scale.ratio(interval.estimate)),
+        low: Some(scale.ratio(interval.low)),
+        high: Some(scale.ratio(interval.high)),
+        p: Some(*p),
+        pairs: count.pairs,
+        coverage: count.coverage,
+        source: count.source,
+        ..blank
+    }
+}
+
+/// The detection floor that an A/A comparison sets: the end of its interval that is farther from no difference.
+fn floor_of(again: &Comparison) -> f64 {
+    let departure = |end| again.scale.departure(end);
+    departure(again.interval.low).max(departure(again.interval.high))
+}
+
+/// The word: a difference must be outside its own interval, above the floor, and beyond luck among all comparisons.
+fn worded(
+    blank: Verdict,
+    comparison: &Comparison,
+    adjusted: f64,
+    again: &Result<Comparison, Obstacle>,
+    allowed: Option<&str>,
+) -> Verdict {
+    let alpha = 1.0 - blank.confidence;
+    let figures = Verdict { adjusted_p: Some(adjusted), ..figures(blank, comparison) };
+    let floor = match again {
+        Ok(again) => floor_of(again),
+        Err(Obstacle::Missing(why) | Obstacle::Withheld(why, _) | Obstacle::TooFew(why, _)) => {
+            return Verdict {
+                word: Word::Withheld,
+                reason: Some(format!("there is no floor, because of the A/A pair: {why}")),
+                ..figures
+            };
+        }
+    };
+    let Interval { estimate, low, high } = comparison.interval;
+    let seen = comparison.scale.departure(estimate);
+    let shown = share(seen);
+    let doubt = if estimate == 0.0 && low == high {
+        Some("equal in every run".to_owned())
+    } else if low <= 0.0 && high >= 0.0 {
+        Some("its interval includes no difference".to_owned())
+    } else if seen <= floor {
+        Some(format!("a difference of {shown} was seen, but this machine's floor is {}", share(floor)))
+    } else if adjusted > alpha {
+        Some(format!(
+            "a difference of {shown} was seen, but among all comparisons it may be chance (p {adjusted:.2})"
+        ))
+    } else {
+        None
+    };
+    let word = match doubt {
+        Some(_) => Word::Same,
+        None if estimate < 0.0 => Word::Lower,
+        None => Word::Higher,
+    };
+    let reason = match (doubt, allowed) {
+        (Some(doubt), Some(allowed)) => Some(format!("{doubt}; {allowed}")),
+        (doubt, allowed) => doubt.or(allowed.map(str::to_owned)),
+    };
+    Verdict { floor: Some(floor), word, reason, ..figures }
+}
+
+/// The A/A pair's verdict: always `same`, since whatever it shows is the floor.
+fn of_twin(blank: Verdict, comparison: &Comparison) -> Verdict {
+    let Interval { estimate, low, high } = comparison.interval;
+    let reason = (low > 0.0 || high < 0.0).then(|| {
+        let seen = share(comparison.scale.departure(estimate));
+        format!("the baseline differs from itself by {seen} here, which the floor includes")
+    });
+    Verdict { word: Word::Same, floor: Some(floor_of(comparison)), reason, ..figures(blank, comparison) }
+}
+
+/// Half the width of the widest interval that decides when `--until` is reached: over the deciding metrics, every
+/// measured variant and the A/A pair, in the units in which it is shown (0.01 is ±1 % of the baseline's figure).
+/// Absent while an interval is still to come; variants and metrics that no further round can mend are passed over.
+pub fn widest_half_width(evidence: &Evidence) -> Option<f64> {
+    let experiment = evidence.experiment;
+    let campaign = Campaign::of(evidence);
+    let twin = experiment.twin();
+    let others = experiment.variants.iter().map(|variant| variant.name.as_str());
+    let mut widest: Option<f64> = None;
+    for variant in others.filter(|name| *name != experiment.baseline).chain([twin.as_str()]) {
+        if obstacle(evidence, &campaign, variant).is_some() {
+            continue;
+        }
+        for metric in experiment.deciding() {
+            match compare(experiment, &campaign, variant, metric) {
+                Ok(Comparison { interval, scale, .. }) => {
+                    let half = 0.5 * (scale.ratio(interval.high) - scale.ratio(interval.low));
+                    widest = Some(widest.map_or(half, |widest| widest.max(half)));
+                }
+                Err(Obstacle::TooFew(..)) => return None,
+                Err(Obstacle::Missing(_) | Obstacle::Withheld(..)) => {}
+            }
+        }
+    }
+    widest
+}

@@ -1,0 +1,152 @@
+//! Machines that are not quiet: run times with drift, memory, outliers, modes, ties and loads that come and go.
+
+// Each test file and the example use a part of this.
+#![allow(dead_code)]
+
+use widthwise_verdict::location::adaptive;
+use widthwise_verdict::stream::Stream;
+
+/// A kind of noise. Wherever the two sides are not alike, the variant is the odd one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noise {
+    Quiet,
+    Drift,
+    MachineMemory,
+    Outliers,
+    TwoModes,
+    VariantHasTwoModes,
+    VariantHasARareMode,
+    LoadAnyRun,
+    LoadInSpells,
+    LoadInLongSpells,
+    OneSided,
+    OneSidedUnequal,
+    HeavyTails,
+    Pages,
+    RareEvents,
+    VariantMemory,
+    StrongVariantMemory,
+}
+
+use Noise::*;
+
+/// Every kind, with what the table calls it.
+pub const KINDS: [(Noise, &str); 17] = [
+    (Quiet, "quiet: normal, 0.7 % a run"),
+    (Drift, "drift: +10 % over the campaign, and a random walk"),
+    (MachineMemory, "autocorrelation: the machine's state, AR(1) 0.9 from run to run"),
+    (Outliers, "outliers: 5 % of runs 10 to 50 % slower"),
+    (TwoModes, "bimodal: either mode, 5 % apart, in every variant"),
+    (VariantHasTwoModes, "bimodal: in one variant only, half and half"),
+    (VariantHasARareMode, "bimodal: in one variant only, one run in five"),
+    (LoadAnyRun, "load: any run in five 1.3 to 2 times slower"),
+    (LoadInSpells, "load: a fifth of the time, in spells of 4 runs"),
+    (LoadInLongSpells, "load: a fifth of the time, in spells of 20 runs"),
+    (OneSided, "one-sided: exponential, 1 % a run"),
+    (OneSidedUnequal, "one-sided: exponential, three times as wide in one variant"),
+    (HeavyTails, "heavy tails: no variance"),
+    (Pages, "ties: whole pages, few different values"),
+    (RareEvents, "zeros: one event in two runs"),
+    (VariantMemory, "autocorrelation: a state of each variant, AR(1) 0.3 from round to round"),
+    (StrongVariantMemory, "autocorrelation: a state of each variant, AR(1) 0.6 from round to round"),
+];
+
+pub fn normal(stream: &mut Stream) -> f64 {
+    // Box & Muller; the sine's half is thrown away.
+    (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
+}
+
+fn between(stream: &mut Stream, low: f64, high: f64) -> f64 {
+    low + (high - low) * stream.unit()
+}
+
+fn exponential(stream: &mut Stream) -> f64 {
+    -(1.0 - stream.unit()).ln()
+}
+
+/// What `participants` read over `rounds` rounds of fresh random order, one list for each; the first is the baseline,
+/// the second the odd one. Values are about 1, and equal in law but for the oddity.
+pub fn readings(kind: Noise, rounds: usize, participants: usize, stream: &mut Stream) -> Vec<Vec<f64>> {
+    let mut values = vec![Vec::with_capacity(rounds); participants];
+    let mut machine = normal(stream);
+    let mut own: Vec<f64> = (0..participants).map(|_| normal(stream)).collect();
+    let mut loaded = stream.unit() < 0.2;
+    let mut walk = 0.0;
+    let mut order: Vec<usize> = (0..participants).collect();
+    for round in 0..rounds {
+        for last in (1..participants).rev() {
+            order.swap(last, stream.below(last + 1));
+        }
+        for &who in &order {
+            let quiet = 0.007 * normal(stream);
+            let odd = who == 1;
+            let slowed = |stream: &mut Stream| between(stream, 1.3, 2.0).ln();
+            let mut spell = |length: f64, stream: &mut Stream| {
+                let leave = if loaded { 1.0 / length } else { 0.25 / length };
+                if stream.unit() < leave {
+                    loaded = !loaded;
+                }
+                quiet + if loaded { slowed(stream) } else { 0.0 }
+            };
+            let log = match kind {
+                Quiet => quiet,
+                Drift => {
+                    walk += 0.003 * normal(stream);
+                    quiet + 0.1 * round as f64 / rounds as f64 + walk
+                }
+                MachineMemory => {
+                    machine = 0.9 * machine + (1.0_f64 - 0.81).sqrt() * normal(stream);
+                    0.02 * machine + 0.3 * quiet
+                }
+                Outliers if stream.unit() < 0.05 => quiet + between(stream, 1.1, 1.5).ln(),
+                Outliers => quiet,
+                TwoModes if stream.unit() < 0.5 => quiet + 0.05,
+                VariantHasTwoModes if odd && stream.unit() < 0.5 => quiet + 0.05,
+                VariantHasARareMode if odd && stream.unit() < 0.2 => quiet + 0.05,
+                TwoModes | VariantHasTwoModes | VariantHasARareMode => quiet,
+                LoadAnyRun if stream.unit() < 0.2 => quiet + slowed(stream),
+                LoadAnyRun => quiet,
+                LoadInSpells => spell(4.0, stream),
+                LoadInLongSpells => spell(20.0, stream),
+                OneSided => 0.01 * exponential(stream),
+                OneSidedUnequal => (if odd { 0.03 } else { 0.01 }) * exponential(stream),
+                HeavyTails => 0.003 * normal(stream) / (normal(stream).abs() + 0.05),
+                Pages => {
+                    let more = if stream.unit() < 0.3 { 4.0 } else { 0.0 };
+                    ((3400.0 + stream.below(3) as f64 + more) / 3400.0).ln()
+                }
+                RareEvents => {
+                    // Knuth's Poisson; a logarithm of 0 that `exp` turns back into 0.
+                    let (mut events, mut product) = (0.0, stream.unit());
+                    while product > (-0.5_f64).exp() {
+                        events += 1.0;
+                        product *= stream.unit();
+                    }
+                    f64::ln(events)
+                }
+                VariantMemory | StrongVariantMemory => {
+                    let kept = if kind == VariantMemory { 0.3 } else { 0.6 };
+                    own[who] = kept * own[who] + (1.0_f64 - kept * kept).sqrt() * normal(stream);
+                    0.007 * own[who]
+                }
+            };
+            values[who].push(log.exp());
+        }
+    }
+    values
+}
+
+/// The ratio that the estimator means under this noise, as far as an endless campaign would tell: 1 wherever the two
+/// sides are alike or the log-ratio is symmetric about its middle.
+pub fn truth(kind: Noise) -> f64 {
+    match kind {
+        VariantHasTwoModes => 0.025_f64.exp(),
+        VariantHasARareMode | OneSidedUnequal => {
+            let values = readings(kind, 1_000_000, 2, &mut Stream::new(1));
+            let mut ratios: Vec<f64> = values[1].iter().zip(&values[0]).map(|(v, b)| (v / b).ln()).collect();
+            ratios.sort_by(f64::total_cmp);
+            adaptive(&ratios, &vec![1; ratios.len()]).exp()
+        }
+        _ => 1.0,
+    }
+}

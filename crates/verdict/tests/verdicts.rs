@@ -1,0 +1,436 @@
+//! What a campaign's samples are called, and why.
+
+mod campaign;
+mod noise;
+
+use campaign::{pick, Laid, BASELINE};
+use noise::{readings, Noise};
+use widthwise_experiment::model::Estimator;
+use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
+use widthwise_verdict::stream::Stream;
+use widthwise_verdict::{judge, widest_half_width, Standing, Verdict, Word};
+
+/// Baseline, variant and twin under quiet noise, the variant `ratio` times the baseline.
+fn quiet(ratio: f64, rounds: u32) -> Laid {
+    let mut laid = Laid::new(&["x32"], &["cpu"], rounds);
+    let values = readings(Noise::Quiet, rounds as usize, 3, &mut Stream::new(11));
+    let twin = laid.twin();
+    laid.read(BASELINE, "cpu", values[0].iter().copied());
+    laid.read("x32", "cpu", values[1].iter().map(|value| value * ratio));
+    laid.read(&twin, "cpu", values[2].iter().copied());
+    laid
+}
+
+fn reason(verdict: &Verdict) -> &str {
+    verdict.reason.as_deref().unwrap_or_default()
+}
+
+#[test]
+fn a_plain_difference_is_called_with_its_sign_and_holds_the_truth() {
+    for (ratio, word) in [(0.9, Word::Lower), (1.1, Word::Higher)] {
+        let verdict = quiet(ratio, 30).verdict("x32", "cpu");
+        assert_eq!(verdict.word, word);
+        assert!(verdict.low < Some(ratio) && verdict.high > Some(ratio), "{verdict:?}");
+        assert_eq!((verdict.pairs, verdict.confidence, verdict.reason), (30, 0.95, None));
+        assert_eq!((verdict.coverage, verdict.source), (1.0, Some(Source::Rusage)));
+    }
+}
+
+#[test]
+fn no_difference_is_called_same() {
+    let verdict = quiet(1.0, 30).verdict("x32", "cpu");
+    assert_eq!(verdict.word, Word::Same);
+    assert_eq!(reason(&verdict), "its interval includes no difference");
+}
+
+#[test]
+fn the_floor_is_the_far_end_of_the_twins_interval_and_the_twin_is_always_the_same() {
+    let judgement = quiet(0.9, 30).judged();
+    let (verdict, twin) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 again", "cpu"));
+    let (low, high) = (twin.low.expect("an end"), twin.high.expect("an end"));
+    let far = low.ln().abs().max(high.ln().abs()).exp_m1();
+    let floor = verdict.floor.expect("a floor");
+    assert!((floor - far).abs() < 1e-12 && floor > 0.001 && floor < 0.01, "{floor} {far}");
+    assert_eq!((twin.word, twin.floor, twin.adjusted_p), (Word::Same, verdict.floor, None));
+    assert_eq!(judgement.comparisons, 1);
+    assert_eq!(judgement.verdicts.last().map(|v| v.variant.as_str()), Some("x86-64 again"));
+}
+
+#[test]
+fn a_baseline_that_differs_from_itself_raises_the_floor_and_is_not_called_different() {
+    let mut laid = quiet(1.02, 30);
+    let again: Vec<f64> = laid
+        .runs
+        .iter()
+        .filter(|run| run.variant == BASELINE)
+        .map(|run| run.sample["cpu"].value * 1.05)
+        .collect();
+    let twin = laid.twin();
+    laid.read(&twin, "cpu", again);
+    let judgement = laid.judged();
+    let of_twin = pick(&judgement, &twin, "cpu");
+    assert_eq!(of_twin.word, Word::Same);
+    assert!(reason(of_twin).contains("differs from itself by 5.0 %"), "{of_twin:?}");
+    let verdict = pick(&judgement, "x32", "cpu");
+    assert_eq!(verdict.word, Word::Same);
+    assert!(verdict.low > Some(1.0), "{verdict:?}");
+    assert!(reason(verdict).starts_with("a difference of 2.1 % was seen"), "{verdict:?}");
+    assert!(reason(verdict).ends_with("this machine's floor is 5.0 %"), "{verdict:?}");
+}
+
+#[test]
+fn a_lone_small_p_among_many_comparisons_is_held_to_be_chance() {
+    // Two dozen comparisons on metrics that decide alike; one of them just outside its own interval.
+    let variants: Vec<String> = (0..24).map(|i| format!("v{i}")).collect();
+    let names: Vec<&str> = variants.iter().map(String::as_str).collect();
+    let mut laid = Laid::new(&names, &["cpu"], 30);
+    laid.read_alike("cpu", 1.0);
+    let spread = (0..30).map(|i| (0.01 * f64::from((i * 7) % 30 - 14) / 14.0 + 0.003).exp());
+    laid.read("v5", "cpu", spread);
+    let verdict = laid.verdict("v5", "cpu");
+    assert!(verdict.low > Some(1.0) && verdict.p < Some(0.05), "{verdict:?}");
+    assert_eq!(verdict.word, Word::Same);
+    assert!(reason(&verdict).contains("may be chance"), "{verdict:?}");
+    // Alone, it would be called.
+    let mut alone = laid.clone();
+    alone.experiment.variants.retain(|variant| variant.name == BASELINE || variant.name == "v5");
+    assert_eq!(alone.verdict("v5", "cpu").word, Word::Higher);
+}
+
+#[test]
+fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
+    let metrics = [
+        "cpu",
+        "wall",
+        "user",
+        "system",
+        "peak_resident",
+        "peak_virtual",
+        "page_faults",
+        "minor_faults",
+        "major_faults",
+        "voluntary_switches",
+        "involuntary_switches",
+        "cycles",
+    ];
+    let mut laid = Laid::new(&["x32", "i386"], &metrics, 10);
+    let twin = laid.twin();
+    for (index, metric) in metrics.iter().enumerate() {
+        let values = readings(Noise::Quiet, 10, 4, &mut Stream::new(index as u64));
+        for (who, name) in [BASELINE, "x32", "i386", &twin].iter().enumerate() {
+            let factor = if *name == "i386" && *metric == "wall" { 1.38 } else { 1.0 };
+            laid.read(name, metric, values[who].iter().map(|value| value * factor));
+        }
+    }
+    let judgement = laid.judged();
+    assert_eq!(judgement.comparisons, 24);
+    assert_eq!(judgement.verdicts.len(), 36);
+    for verdict in &judgement.verdicts {
+        let planted = verdict.variant == "i386" && verdict.metric.name == "wall";
+        assert_eq!(verdict.word, if planted { Word::Higher } else { Word::Same }, "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_constant_has_an_interval_of_no_width_and_a_floor_of_nothing() {
+    let mut laid = Laid::new(&["x32", "i386"], &["peak_resident"], 8);
+    laid.read_alike("peak_resident", 1.0e7);
+    laid.read("i386", "peak_resident", vec![8.5e6; 8]);
+    let judgement = laid.judged();
+    let same = pick(&judgement, "x32", "peak_resident");
+    assert_eq!((same.word, same.ratio, same.low, same.high), (Word::Same, Some(1.0), Some(1.0), Some(1.0)));
+    assert_eq!((same.floor, same.p, reason(same)), (Some(0.0), Some(1.0), "equal in every run"));
+    let lower = pick(&judgement, "i386", "peak_resident");
+    assert_eq!((lower.word, lower.low, lower.p), (Word::Lower, lower.high, Some(0.0)));
+    assert!((lower.ratio.expect("a ratio") - 0.85).abs() < 1e-12);
+}
+
+#[test]
+fn ties_and_one_odd_run_make_no_difference() {
+    let mut laid = Laid::new(&["x32"], &["peak_resident"], 20);
+    laid.read_alike("peak_resident", 1.0e7);
+    laid.read("x32", "peak_resident", (0..20).map(|i| if i == 3 { 1.5e7 } else { 1.0e7 }));
+    let verdict = laid.verdict("x32", "peak_resident");
+    assert_eq!((verdict.word, verdict.ratio), (Word::Same, Some(1.0)), "{verdict:?}");
+}
+
+#[test]
+fn a_metric_that_is_never_counted_above_zero_is_the_same() {
+    let mut laid = Laid::new(&["x32"], &["major_faults"], 8);
+    laid.read_alike("major_faults", 0.0);
+    let verdict = laid.verdict("x32", "major_faults");
+    assert_eq!((verdict.word, verdict.ratio, verdict.floor), (Word::Same, Some(1.0), Some(0.0)));
+}
+
+#[test]
+fn zeros_in_some_runs_are_compared_by_their_means() {
+    let mut laid = Laid::new(&["x32", "i386"], &["major_faults"], 30);
+    let twin = laid.twin();
+    let cycle = |a: f64, b: f64, c: f64| (0..30).map(move |i| [a, b, c][i % 3]);
+    laid.read(BASELINE, "major_faults", cycle(0.0, 3.0, 3.0));
+    laid.read(&twin, "major_faults", cycle(3.0, 0.0, 3.0));
+    laid.read("x32", "major_faults", cycle(3.0, 3.0, 0.0));
+    laid.read("i386", "major_faults", cycle(40.0, 50.0, 45.0));
+    let judgement = laid.judged();
+    let alike = pick(&judgement, "x32", "major_faults");
+    assert_eq!(alike.word, Word::Same, "{alike:?}");
+    assert!((alike.ratio.expect("a ratio") - 1.0).abs() < 1e-12);
+    let more = pick(&judgement, "i386", "major_faults");
+    assert_eq!(more.word, Word::Higher, "{more:?}");
+    assert!((more.ratio.expect("a ratio") - 22.5).abs() < 1e-9);
+}
+
+#[test]
+fn one_event_in_thirty_runs_is_no_difference() {
+    let mut laid = Laid::new(&["x32"], &["major_faults"], 30);
+    laid.read_alike("major_faults", 0.0);
+    laid.read(BASELINE, "major_faults", (0..30).map(|i| f64::from(u8::from(i == 4))));
+    let verdict = laid.verdict("x32", "major_faults");
+    assert_eq!(verdict.word, Word::Same, "{verdict:?}");
+    assert_eq!(verdict.low, Some(0.0));
+}
+
+#[test]
+fn a_baseline_of_zeros_has_no_ratio() {
+    let mut laid = Laid::new(&["x32"], &["major_faults"], 8);
+    laid.read_alike("major_faults", 0.0);
+    laid.read("x32", "major_faults", [5.0; 8]);
+    let verdict = laid.verdict("x32", "major_faults");
+    assert_eq!((verdict.word, verdict.ratio, verdict.pairs), (Word::Withheld, None, 8));
+    assert!(reason(&verdict).starts_with("the baseline counts 0"), "{verdict:?}");
+}
+
+#[test]
+fn a_metric_that_was_not_read_is_missing_and_never_zero() {
+    let mut laid = quiet(0.9, 10);
+    laid.experiment.metrics.push(campaign::named("cache_misses"));
+    let verdict = laid.verdict("x32", "cache_misses");
+    assert_eq!((verdict.word, reason(&verdict)), (Word::Missing, "not counted here"));
+    laid.read("x32", "cache_misses", [5.0; 10]);
+    let verdict = laid.verdict("x32", "cache_misses");
+    assert_eq!((verdict.word, reason(&verdict)), (Word::Missing, "not counted for the baseline"));
+    assert_eq!(laid.judged().comparisons, 1);
+}
+
+#[test]
+fn readings_that_are_no_amounts_are_no_readings() {
+    let mut laid = quiet(0.9, 10);
+    for (round, value) in [(0, f64::NAN), (1, f64::INFINITY), (2, -1.0)] {
+        laid.run("x32", round).sample.insert("cpu", Reading::whole(value, Source::Rusage));
+    }
+    let verdict = laid.verdict("x32", "cpu");
+    assert_eq!((verdict.word, verdict.pairs), (Word::Lower, 7));
+}
+
+#[test]
+fn too_few_rounds_are_withheld_with_the_number_needed() {
+    let verdict = quiet(0.5, 5).verdict("x32", "cpu");
+    assert_eq!((verdict.word, verdict.ratio, verdict.pairs), (Word::Withheld, None, 5));
+    assert_eq!(reason(&verdict), "5 rounds are too few for an interval: 6 are needed");
+    assert_eq!(quiet(0.5, 6).verdict("x32", "cpu").word, Word::Lower);
+}
+
+#[test]
+fn a_variant_that_failed_is_withheld_with_how_often_and_how() {
+    let mut laid = quiet(0.5, 30);
+    laid.run("x32", 4).ending = Ending::Signal { signal: 11 };
+    laid.run("x32", 9).ending = Ending::Signal { signal: 11 };
+    let verdict = laid.verdict("x32", "cpu");
+    assert_eq!((verdict.word, verdict.ratio), (Word::Withheld, None));
+    assert_eq!(reason(&verdict), "2 of 30 runs failed: killed by signal 11");
+    laid.run("x32", 10).ending = Ending::Timeout { limit_ns: 2_500_000_000 };
+    assert_eq!(
+        reason(&laid.verdict("x32", "cpu")),
+        "3 of 30 runs failed: killed by signal 11; still running after 2.5 s"
+    );
+}
+
+#[test]
+fn a_baseline_or_twin_that_failed_withholds_every_verdict() {
+    let mut laid = quiet(0.5, 10);
+    laid.run(BASELINE, 0).ending = Ending::Exit { status: 3 };
+    let verdict = laid.verdict("x32", "cpu");
+    assert_eq!(verdict.word, Word::Withheld);
+    assert_eq!(reason(&verdict), "of the baseline, 1 of 10 runs failed: exit status 3");
+
+    let mut laid = quiet(0.5, 10);
+    let twin = laid.twin();
+    laid.run(&twin, 0).ending = Ending::Exit { status: 3 };
+    let verdict = laid.verdict("x32", "cpu");
+    assert_eq!((verdict.word, verdict.floor), (Word::Withheld, None));
+    assert!(reason(&verdict).contains("the A/A pair: 1 of 10 runs failed: exit status 3"), "{verdict:?}");
+}
+
+#[test]
+fn only_timed_rounds_count() {
+    let mut laid = quiet(0.9, 12);
+    laid.rounds[0].kind = RoundKind::Warmup;
+    laid.rounds[11].kind = RoundKind::Interrupted;
+    laid.run("x32", 0).ending = Ending::Signal { signal: 9 };
+    laid.run("x32", 11).ending = Ending::Signal { signal: 9 };
+    let judgement = laid.judged();
+    let verdict = pick(&judgement, "x32", "cpu");
+    assert_eq!((verdict.word, verdict.pairs), (Word::Lower, 10));
+    assert!(judgement.typical.iter().all(|typical| typical.runs == 10));
+}
+
+#[test]
+fn standings_decide_before_any_number() {
+    let mut laid = quiet(0.5, 10);
+    let mut stand = |standing: Standing| {
+        laid.standings.insert("x32".to_owned(), standing);
+        let verdict = laid.verdict("x32", "cpu");
+        (verdict.word, verdict.ratio.is_some(), reason(&verdict).to_owned())
+    };
+    assert_eq!(
+        stand(Standing::Unable("build failed (exit 2)".to_owned())),
+        (Word::Missing, false, "build failed (exit 2)".to_owned())
+    );
+    assert_eq!(
+        stand(Standing::Different("line 3".to_owned())),
+        (Word::Withheld, false, "its output differs from the baseline's: line 3".to_owned())
+    );
+    assert_eq!(
+        stand(Standing::DifferentAllowed(String::new())),
+        (Word::Lower, true, "its output differs from the baseline's, which was allowed".to_owned())
+    );
+    assert_eq!(stand(Standing::Measured), (Word::Lower, true, String::new()));
+}
+
+#[test]
+fn a_baseline_that_could_not_be_built_leaves_everything_missing() {
+    let mut laid = quiet(0.5, 10);
+    laid.standings.insert(BASELINE.to_owned(), Standing::Unable("no compiler".to_owned()));
+    for verdict in laid.judged().verdicts {
+        assert_eq!(verdict.word, Word::Missing);
+        assert_eq!(reason(&verdict), "the baseline could not be measured: no compiler");
+    }
+}
+
+#[test]
+fn a_multiplexed_counter_is_said_to_be() {
+    let mut laid = quiet(0.5, 10);
+    laid.run("x32", 4).sample.get_mut("cpu").expect("a reading").coverage = 0.75;
+    laid.run(BASELINE, 5).sample.get_mut("cpu").expect("a reading").coverage = 0.5;
+    assert_eq!(laid.verdict("x32", "cpu").coverage, 0.5);
+}
+
+#[test]
+fn the_order_of_what_is_handed_in_changes_nothing() {
+    let mut laid = Laid::new(&["x32", "i386"], &["cpu", "wall"], 20);
+    let twin = laid.twin();
+    for (index, metric) in ["cpu", "wall"].into_iter().enumerate() {
+        let values = readings(Noise::LoadInSpells, 20, 4, &mut Stream::new(index as u64));
+        for (who, name) in [BASELINE, "x32", "i386", &twin].iter().enumerate() {
+            laid.read(name, metric, values[who].iter().copied());
+        }
+    }
+    let straight = laid.judged();
+    let mut turned = laid.clone();
+    turned.runs.reverse();
+    turned.runs.swap(3, 17);
+    turned.rounds.reverse();
+    assert_eq!(turned.judged(), straight);
+    turned.experiment.metrics.reverse();
+    turned.experiment.variants.reverse();
+    let turned = turned.judged();
+    for verdict in &straight.verdicts {
+        assert_eq!(pick(&turned, &verdict.variant, verdict.metric.name), verdict);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_interval_and_another_seed_nearly_the_same() {
+    let laid = quiet(0.9, 30);
+    assert_eq!(laid.judged(), laid.judged());
+    let mut other = laid.clone();
+    other.experiment.seed = 8;
+    let (a, b) = (laid.verdict("x32", "cpu"), other.verdict("x32", "cpu"));
+    assert_eq!(a.ratio, b.ratio);
+    assert_ne!(a.low, b.low);
+    let width = a.high.expect("an end") - a.low.expect("an end");
+    assert!((a.low.expect("an end") - b.low.expect("an end")).abs() < 0.1 * width);
+}
+
+#[test]
+fn the_ten_run_estimator_averages_the_middle_six() {
+    let mut laid = Laid::new(&["x32"], &["cpu"], 10);
+    let twin = laid.twin();
+    laid.experiment.judging.estimator = Estimator::TenRunTrim;
+    // The middle six are 13 to 18 (15.5) and 26 to 36 (31); the ends are wild.
+    laid.read(BASELINE, "cpu", [1.0, 18.0, 13.0, 99.0, 14.0, 2.0, 17.0, 15.0, 16.0, 98.0]);
+    laid.read("x32", "cpu", [26.0, 500.0, 28.0, 3.0, 36.0, 30.0, 400.0, 34.0, 4.0, 32.0]);
+    laid.read(&twin, "cpu", [13.0, 18.0, 1.0, 99.0, 14.0, 2.0, 17.0, 15.0, 16.0, 98.0]);
+    let verdict = laid.verdict("x32", "cpu");
+    assert!((verdict.ratio.expect("a ratio") - 2.0).abs() < 1e-12, "{verdict:?}");
+    assert!(verdict.low < Some(2.0) && verdict.high > Some(2.0), "{verdict:?}");
+}
+
+#[test]
+fn the_ten_run_estimator_wants_ten_runs() {
+    for rounds in [9, 11] {
+        let mut laid = quiet(0.5, rounds);
+        laid.experiment.judging.estimator = Estimator::TenRunTrim;
+        let verdict = laid.verdict("x32", "cpu");
+        assert_eq!(verdict.word, Word::Withheld);
+        assert!(reason(&verdict).contains(&format!("there are {rounds}")), "{verdict:?}");
+    }
+}
+
+#[test]
+fn typical_values_are_of_all_timed_runs_of_everyone() {
+    let mut laid = Laid::new(&["x32"], &["cpu"], 5);
+    laid.read_alike("cpu", 2.0);
+    laid.read("x32", "cpu", [1.0, 2.0, 3.0, 4.0, 100.0]);
+    let typical = laid.judged().typical;
+    let names: Vec<&str> = typical.iter().map(|typical| typical.variant.as_str()).collect();
+    assert_eq!(names, [BASELINE, "x32", "x86-64 again"]);
+    let x32 = &typical[1];
+    assert_eq!((x32.value, x32.median, x32.min, x32.max, x32.runs), (3.0, 3.0, 1.0, 100.0, 5));
+    assert_eq!((x32.low_quartile, x32.high_quartile), (2.0, 4.0));
+}
+
+#[test]
+fn the_widest_interval_is_over_what_decides_and_can_still_be_measured() {
+    let mut laid = quiet(0.9, 30);
+    laid.experiment.metrics.push(campaign::named("wall"));
+    let alone = widest_half_width(&laid.evidence()).expect("a width");
+    let judgement = laid.judged();
+    let half = |name: &str| {
+        let verdict = pick(&judgement, name, "cpu");
+        0.5 * (verdict.high.expect("an end") - verdict.low.expect("an end"))
+    };
+    assert!((alone - half("x32").max(half("x86-64 again"))).abs() < 1e-15);
+    // Wall time decides nothing, however wild; a variant that is out of the race holds nothing up.
+    laid.read("x32", "wall", (0..30).map(|i| f64::from(i + 1)));
+    laid.read(BASELINE, "wall", (0..30).map(|i| f64::from(31 - i)));
+    assert_eq!(widest_half_width(&laid.evidence()), Some(alone));
+    laid.standings.insert("x32".to_owned(), Standing::Different(String::new()));
+    let twin = half("x86-64 again");
+    assert!((widest_half_width(&laid.evidence()).expect("a width") - twin).abs() < 1e-15);
+}
+
+#[test]
+fn there_is_no_widest_interval_while_one_is_still_to_come() {
+    assert_eq!(widest_half_width(&quiet(0.9, 5).evidence()), None);
+    assert!(widest_half_width(&quiet(0.9, 6).evidence()).is_some());
+    assert_eq!(widest_half_width(&Laid::new(&["x32"], &["cpu"], 0).evidence()), None);
+}
+
+#[test]
+fn no_campaign_at_all_is_judged_without_a_fall() {
+    let mut nothing = Laid::new(&["x32"], &["cpu"], 0);
+    let judgement = judge(&nothing.evidence());
+    assert!(judgement.verdicts.iter().all(|verdict| verdict.word == Word::Missing));
+    assert_eq!((judgement.typical.len(), judgement.comparisons), (0, 0));
+    nothing.experiment.variants.clear();
+    nothing.experiment.metrics.clear();
+    assert!(judge(&nothing.evidence()).verdicts.is_empty());
+}
+
+#[test]
+fn words_are_lower_case_in_json() {
+    for word in [Word::Lower, Word::Higher, Word::Same, Word::Withheld, Word::Missing] {
+        assert_eq!(serde_json::to_string(&word).ok(), Some(format!("\"{}\"", word.name())));
+    }
+}

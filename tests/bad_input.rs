@@ -1,0 +1,547 @@
+//! Requests that make no sense, programs that end badly, archives that are not whole: one clear error each, the exit
+//! status that belongs to it, and an archive that can still be read.
+
+mod laboratory;
+
+use laboratory::{count, is_root, open, said, unfolded, variant, Laboratory, Said};
+use std::path::Path;
+use std::process::Command;
+
+/// A laboratory with programs that behave and that do not.
+fn laboratory() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    lab.program("misbehave.c");
+    lab
+}
+
+/// The last campaign can be read and reported, and SQLite finds nothing wrong with it.
+fn is_intact(lab: &Laboratory) {
+    let word: String = lab.archive().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(word, "ok");
+    let report = lab.widthwise(&["report"]);
+    assert_eq!((report.status, report.stderr.as_str()), (Some(0), ""), "{report:?}");
+    assert!(report.stdout.contains("baseline"), "{report:?}");
+}
+
+/// A campaign of the program that misbehaves: what is said of it, and that nothing of it is left behind.
+fn misbehaves(how: &[&str], words: &[&str]) {
+    let lab = laboratory();
+    let arguments = ["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--timeout", "1s", "--"];
+    let said = lab.compare(&[&arguments[..], how].concat());
+    assert_eq!(said.status, Some(1), "{said:?}");
+    for word in words {
+        assert!(said.stderr.contains(word), "{word:?} is not told: {said:?}");
+        assert!(unfolded(&said.stdout).contains(word), "{word:?} is not in the table: {said:?}");
+    }
+    assert_eq!(said.stderr.matches(words[0]).count(), 1, "told more than once: {said:?}");
+    assert_eq!(lab.processes(), "");
+    is_intact(&lab);
+}
+
+#[test]
+fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_meant() {
+    let lab = laboratory();
+    for (arguments, words) in [
+        (&["--alocator", "glibc"], ["'--alocator'", "'--allocator'"]),
+        (
+            &["--allocator", "jemaloc"],
+            ["--allocator: unknown allocator \"jemaloc\"", "did you mean \"jemalloc\"?"],
+        ),
+        (&["--abi", "x86_64"], ["--abi: unknown ABI \"x86_64\"", "did you mean \"x86-64\"?"]),
+        (&["--metric", "pek_resident"], ["--metric: unknown metric", "did you mean \"peak_resident\"?"]),
+        (&["--exclude", "abbi=x32"], ["--exclude: unknown axis \"abbi\"", "did you mean \"abi\"?"]),
+        (&["--run", "{bild}/tells"], ["--run: unknown placeholder {bild}", "did you mean {build}?"]),
+        (&["--build", "{binary}"], ["--build: {binary} means nothing in a build command", "{cflags}"]),
+        (&["--set", "axis.abi = [\"x32\"]"], ["--set:1: unknown key \"axis\"", "did you mean \"axes\"?"]),
+        (&["--flags", "ltoo"], ["--flags: unknown flag set \"ltoo\"", "did you mean \"lto\"?"]),
+        (&["--compiler", "gcc-99"], ["--compiler: no compiler \"gcc-99\" on this machine", "gcc-"]),
+        (&["--env", "tuned"], ["--env: unknown environment \"tuned\"", "default"]),
+        (&["--thp", "sometimes"], ["--thp: unknown setting of thp", "never"]),
+        (&["--baseline", "i368"], ["--baseline: unknown baseline \"i368\"", "did you mean \"i386\"?"]),
+        (&["--until", "1x"], ["--until: \"1x\" is no percentage", "\"1%\""]),
+        (&["--budget", "soon"], ["--budget: \"soon\" is no duration", "\"5m\""]),
+        (&["--rounds", "0"], ["--rounds: \"rounds\" must be at least 1", "not 0"]),
+        (&["--cpus", "0-x"], ["--cpus: cpus \"0-x\"", "\"any\""]),
+        (&["--estimator", "ten"], ["--estimator: unknown estimator", "ten-run-trim"]),
+        (&["--variable", "FOO"], ["--variable: \"FOO\" has no \"=\"", "MALLOC_ARENA_MAX=1"]),
+        (&["--stdin", "nowhere"], ["--stdin: ", "nowhere: No such file or directory"]),
+        (&["--input", "nowhere"], ["--input: ", "nowhere: No such file or directory"]),
+        (&["--run", "'"], ["--run: the run command has a quotation mark", "without its partner"]),
+    ] {
+        let said = lab.widthwise(&[&["compare", "tells.c"], &arguments[..]].concat());
+        said.refuses(2, &words);
+    }
+    assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
+}
+
+#[test]
+fn what_is_misspelt_in_a_spec_file_is_named_with_its_line_and_what_was_meant() {
+    let lab = laboratory();
+    let program = "[program]\nsource = \"tells.c\"\n";
+    for (text, words) in [
+        (
+            "[axes]\nalocator = [\"glibc\"]\n",
+            ["spec/widthwise.toml:4: unknown axis \"alocator\"", "did you mean \"allocator\"?"],
+        ),
+        (
+            "[axes]\nabi = [\"x86-64\",\n \"x23\"]\n",
+            ["spec/widthwise.toml:5: unknown ABI \"x23\"", "did you mean \"x32\"?"],
+        ),
+        (
+            "[messure]\nrounds = 6\n",
+            ["spec/widthwise.toml:3: unknown key \"messure\"", "did you mean \"measure\"?"],
+        ),
+        (
+            "[run]\nrounds = 6\n",
+            ["spec/widthwise.toml:4: unknown key \"rounds\" in [run]", "it belongs to [measure]"],
+        ),
+        (
+            "[measure]\nmetrics = [\"cpuu\"]\n",
+            ["spec/widthwise.toml:4: unknown metric \"cpuu\"", "did you mean \"cpu\"?"],
+        ),
+        (
+            "[run]\nsetup = \"rm {wrok}\"\n",
+            ["spec/widthwise.toml:4: unknown placeholder {wrok}", "did you mean {work}?"],
+        ),
+        ("[measure]\nrounds = -1\n", ["spec/widthwise.toml:4: \"rounds\" cannot be negative", "-1"]),
+        (
+            "[measure]\nrounds = \"six\"\n",
+            ["spec/widthwise.toml:4: \"rounds\" must be", "must be a whole number, not text"],
+        ),
+        ("[measure\n", ["spec/widthwise.toml:3", "]"]),
+    ] {
+        lab.write("spec/widthwise.toml", &format!("{program}{text}"));
+        lab.widthwise(&["compare", "spec/widthwise.toml"]).refuses(2, &words);
+    }
+    assert!(!lab.path(".widthwise").exists());
+}
+
+#[test]
+fn a_spec_file_of_arbitrary_bytes_is_refused() {
+    let lab = laboratory();
+    for bytes in [&b"\xff\xfe\x00"[..], b"\0", b"[[[[[[[[", &[b'['; 100_000]] {
+        std::fs::write(lab.path("widthwise.toml"), bytes).unwrap();
+        lab.widthwise(&["compare", "widthwise.toml"]).refuses(2, &["widthwise.toml"]);
+    }
+}
+
+#[test]
+fn a_request_that_says_too_little_is_told_what_to_add() {
+    let lab = laboratory();
+    lab.widthwise(&["compare"]).refuses(2, &["nothing to measure", "--help"]);
+    lab.widthwise(&["compare", "."]).refuses(2, &["no build command"]);
+    lab.widthwise(&["compare", ".", "--build", "true"]).refuses(2, &["no run command", "{build}/prog"]);
+    lab.widthwise(&["compare", "--binary", "x86-64"]).refuses(2, &["--binary", "x86-64=./a64"]);
+}
+
+#[test]
+fn a_source_that_is_not_there_is_named() {
+    let lab = laboratory();
+    lab.widthwise(&["compare", "nowhere.c"]).refuses(2, &["nowhere.c: No such file"]);
+    lab.widthwise(&["compare", "nowhere.toml"]).refuses(2, &["nowhere.toml: No such file"]);
+    let folder = ["compare", "./nowhere", "--build", "make", "--run", "{build}/x"];
+    lab.widthwise(&folder).refuses(2, &["nowhere: No such file"]);
+}
+
+#[test]
+fn an_empty_matrix_and_two_variants_of_one_name_are_refused() {
+    let lab = laboratory();
+    lab.widthwise(&["compare", "tells.c", "--abi", "i386", "--exclude", "abi=i386"])
+        .refuses(2, &["--exclude: nothing is left to compare"]);
+    lab.widthwise(&["compare", "tells.c", "--abi", "i386,x32,i386"])
+        .refuses(2, &["--abi: ", "\"i386\" is named twice"]);
+    lab.widthwise(&["compare", "--binary", "a=./a", "--binary", "a=./b", "--run", "{binary}"])
+        .refuses(2, &["--binary: ", "\"a\" is named twice"]);
+    lab.write(
+        "widthwise.toml",
+        "[program]\nsource = \"tells.c\"\n[[variant]]\nname = \"one\"\n[[variant]]\nabi = \"i386\"\nname = \"one\"\n",
+    );
+    lab.widthwise(&["compare", "widthwise.toml"])
+        .refuses(2, &["widthwise.toml:5: two variants are called \"one\""]);
+    lab.write(
+        "widthwise.toml",
+        "[program]\nsource = \"tells.c\"\n[[variant]]\nname = \"one\"\n[[variant]]\nname = \"one again\"\n",
+    );
+    lab.widthwise(&["compare", "widthwise.toml"]).refuses(2, &["\"one again\"", "second name"]);
+}
+
+#[test]
+fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
+    let lab = Laboratory::new();
+    let log_of = |said: &Said| {
+        let log = said.stderr.trim_end().rsplit("full log: ").next().unwrap().to_owned();
+        std::fs::read_to_string(lab.path(&log)).unwrap_or_else(|error| panic!("{log}: {error}"))
+    };
+    lab.write("lua.c", "#include <stdio.h>\n#include <nowhere/readline.h>\nint main(void) { return 0; }\n");
+    let said = lab.compare(&["lua.c", "--abi", "x86-64"]);
+    assert_eq!(said.status, Some(1));
+    let telling = "error: the baseline x86-64: build failed (exit 1): ";
+    assert!(said.stderr.contains(telling), "{said:?}");
+    assert!(
+        said.stderr.contains(":2:10: fatal error: nowhere/readline.h: No such file or directory"),
+        "{said:?}"
+    );
+    assert!(log_of(&said).contains("compilation terminated"));
+    is_intact(&lab);
+
+    lab.write("lua.c", "int nowhere(void);\nint main(void) { return nowhere(); }\n");
+    let said = lab.compare(&["lua.c", "--abi", "x86-64"]);
+    assert!(said.stderr.contains("undefined reference to `nowhere'"), "{said:?}");
+    assert!(log_of(&said).contains("ld returned 1 exit status"));
+
+    let said = lab.compare(&[
+        "lua.c",
+        "--abi",
+        "x86-64",
+        "--build",
+        "echo first; echo last; exit 7",
+        "--run",
+        "{build}/x",
+    ]);
+    assert!(said.stderr.contains("build failed (exit 7): last; full log: "), "{said:?}");
+    assert_eq!(said.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{said:?}");
+}
+
+#[test]
+fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured() {
+    let lab = Laboratory::new();
+    lab.write(
+        "wide.c",
+        "#include <stdio.h>\n_Static_assert(sizeof(long) == 8, \"64 bits or nothing\");\nint main(void) { return puts(\"x\") < 0; }\n",
+    );
+    let arguments = ["wide.c", "--abi", "x86-64,i386", "--rounds", "6"];
+    let said = lab.compare(&arguments);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    let reason = "static assertion failed: \"64 bits or nothing\"";
+    assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
+    let report = lab.compare_json(&arguments);
+    assert_eq!(variant(&report, "x86-64")["standing"], "measured");
+    assert_eq!(variant(&report, "i386")["standing"], "unable");
+    assert!(variant(&report, "i386")["reason"]
+        .as_str()
+        .unwrap()
+        .contains("full log: .widthwise/builds/i386-"));
+    is_intact(&lab);
+}
+
+#[test]
+fn a_program_that_is_not_where_the_run_command_says_is_named() {
+    let lab = laboratory();
+    for (run, word) in [
+        ("{build}/nowhere", "tree/nowhere"),
+        ("no-such-program", "\"no-such-program\" on the PATH"),
+        ("./nowhere", "./nowhere"),
+    ] {
+        let said = lab.compare(&["tells.c", "--abi", "x86-64", "--run", run]);
+        assert_eq!(said.status, Some(1), "{said:?}");
+        assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
+        assert!(said.stderr.contains(word), "{said:?}");
+    }
+    is_intact(&lab);
+    let said = lab.compare(&["--binary", "a=./nowhere", "--run", "{binary}"]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(said.stderr.contains("nowhere"), "{said:?}");
+}
+
+#[test]
+fn a_program_that_fails_says_its_exit_status_and_its_last_words() {
+    misbehaves(&["exit", "3"], &["it ended with exit status 3"]);
+    let lab = Laboratory::new();
+    lab.write("sad.sh", "#!/bin/sh\necho first >&2\necho 'no such option: -x' >&2\nexit 2\n");
+    let said = lab.compare(&["--binary", "sad=./sad.sh", "--run", "sh {binary}"]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(said.stderr.contains("it ended with exit status 2: no such option: -x"), "{said:?}");
+}
+
+#[test]
+fn an_exit_status_that_was_asked_for_is_no_failure() {
+    let lab = laboratory();
+    let arguments =
+        ["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--exit-status", "3", "--", "exit", "3"];
+    assert_eq!(lab.compare(&arguments).status, Some(0));
+}
+
+#[test]
+fn a_program_that_crashes_says_its_signal() {
+    misbehaves(&["crash"], &["killed by signal 11 (SIGSEGV)"]);
+}
+
+#[test]
+fn a_program_that_hangs_is_killed_when_its_time_is_up() {
+    misbehaves(&["hang"], &["still running after 1 s, and was killed (--timeout)"]);
+}
+
+#[test]
+fn a_program_that_forks_for_ever_is_killed_and_nothing_of_it_is_left() {
+    // Without rights there is no control group to bound it, and a bomb would take the whole user along.
+    if is_root() {
+        misbehaves(&["bomb"], &["still running after 1 s, and was killed (--timeout)"]);
+    }
+}
+
+#[test]
+fn a_program_that_floods_its_output_is_killed_and_the_flood_is_gone() {
+    let lab = laboratory();
+    let said = lab.compare(&["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--", "flood"]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(
+        said.stderr.contains("wrote more than 1073 MB to its standard output, and was killed"),
+        "{said:?}"
+    );
+    is_intact(&lab);
+    let left = laboratory::said(Command::new("du").args(["-sm", "."]).current_dir(lab.path("")));
+    let mebibytes: u64 = left.stdout.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(mebibytes < 100, "{mebibytes} MiB were left behind");
+}
+
+#[test]
+fn a_program_that_closes_its_files_is_measured_like_any_other() {
+    let lab = laboratory();
+    let said = lab.compare(&["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--", "close"]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'done'"), 14);
+}
+
+#[test]
+fn one_variant_that_fails_does_not_take_the_others_along() {
+    let lab = laboratory();
+    lab.write(
+        "widthwise.toml",
+        "[program]\nsource = \"misbehave.c\"\nrun = \"sh -c '{build}/misbehave $HOW'\"\n[run]\nenvironment = { HOW = \"none\" }\n\
+         [axes]\nabi = [\"x86-64\"]\nenv = [\"default\", \"crash\", \"hang\"]\n[env.crash]\nHOW = \"crash\"\n[env.hang]\nHOW = \"hang\"\n",
+    );
+    let arguments = ["widthwise.toml", "--rounds", "6", "--timeout", "1s"];
+    let report = lab.compare_json(&arguments);
+    assert_eq!(variant(&report, "x86-64/default")["standing"], "measured");
+    // The shell says it as shells do: 128 and the signal's number.
+    assert!(variant(&report, "x86-64/crash")["reason"].as_str().unwrap().contains("139"), "{report}");
+    assert!(
+        variant(&report, "x86-64/hang")["reason"].as_str().unwrap().contains("still running after 1 s"),
+        "{report}"
+    );
+    // They are found out in the warm-up, and not run again.
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended <> 'done'"), 2);
+    assert_eq!(lab.widthwise(&["report"]).status, Some(0));
+}
+
+#[test]
+fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
+    let lab = laboratory();
+    lab.gcc(&["-o", "sound", "tells.c"]);
+    lab.write("unsound", "#!/nowhere/interpreter\n");
+    let status = Command::new("chmod").arg("+x").arg(lab.path("unsound")).status().unwrap();
+    assert!(status.success());
+    let arguments = [
+        "--binary",
+        "sound=./sound",
+        "--binary",
+        "unsound=./unsound",
+        "--run",
+        "{binary} compiler",
+        "--rounds",
+        "6",
+    ];
+    let said = lab.compare(&arguments);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(unfolded(&said.stdout).contains("unsound not measured: cannot be started:"), "{said:?}");
+    let report = lab.compare_json(&arguments);
+    assert_eq!(variant(&report, "unsound")["standing"], "unable");
+    assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "missing");
+}
+
+#[test]
+fn a_setup_that_fails_is_told_with_its_last_words() {
+    let lab = laboratory();
+    let arguments = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--setup", "echo no room >&2; exit 4"];
+    let said = lab.compare(&arguments);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(said.stderr.contains("setup `echo no room >&2; exit 4` failed (exit 4): no room"), "{said:?}");
+}
+
+/// A campaign to be spoilt.
+fn with_campaign() -> Laboratory {
+    let lab = laboratory();
+    assert_eq!(lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "6"]).status, Some(0));
+    lab
+}
+
+/// Neither `report` nor `--resume` takes it, and both say the same; the file stays as it is.
+fn is_refused(lab: &Laboratory, campaign: &str, words: &[&str]) {
+    let file = lab.path(campaign).join("campaign.sqlite");
+    let before = std::fs::read(&file).ok();
+    lab.widthwise(&["report", campaign]).refuses(2, words);
+    lab.widthwise(&["compare", "--resume", campaign]).refuses(2, words);
+    assert_eq!(std::fs::read(&file).ok(), before, "an archive that was refused was touched");
+}
+
+#[test]
+fn a_campaign_that_is_not_there_is_told_apart_from_a_folder_that_is_none() {
+    let lab = with_campaign();
+    is_refused(&lab, "nowhere", &["nowhere: there is no such folder"]);
+    is_refused(&lab, ".", &["has no campaign in it"]);
+    is_refused(&lab, "tells.c", &["not the folder of a campaign"]);
+    Laboratory::new().widthwise(&["report"]).refuses(2, &[".widthwise/latest: there is no such folder"]);
+}
+
+#[test]
+fn an_archive_of_another_kind_or_an_empty_one_is_refused() {
+    let lab = with_campaign();
+    let file = lab.campaign().join("campaign.sqlite");
+    for bytes in [&b""[..], b"hello, this is a text that is much longer than the header of a database ........................................................"] {
+        std::fs::write(&file, bytes).unwrap();
+        is_refused(&lab, ".widthwise/latest", &["campaign.sqlite: is not a widthwise archive"]);
+    }
+    std::fs::remove_file(&file).unwrap();
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("CREATE TABLE x (y); PRAGMA application_id = 7;").unwrap();
+    drop(other);
+    is_refused(&lab, ".widthwise/latest", &["is not a widthwise archive", "another application"]);
+}
+
+#[test]
+fn a_newer_archive_is_refused_with_both_versions() {
+    let lab = with_campaign();
+    let archive = rusqlite::Connection::open(lab.campaign().join("campaign.sqlite")).unwrap();
+    archive.execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(archive);
+    is_refused(
+        &lab,
+        ".widthwise/latest",
+        &["written by a newer widthwise", "archive version 99", "upgrade widthwise"],
+    );
+}
+
+#[test]
+fn a_damaged_archive_is_refused_wherever_the_damage_is() {
+    let lab = with_campaign();
+    let file = lab.campaign().join("campaign.sqlite");
+    let whole = std::fs::read(&file).unwrap();
+    // Cut short, and overwritten in a page of tables.
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    is_refused(&lab, ".widthwise/latest", &["is damaged and was left as it is"]);
+    let mut overwritten = whole.clone();
+    overwritten[4096..8192].fill(0xa5);
+    std::fs::write(&file, overwritten).unwrap();
+    is_refused(&lab, ".widthwise/latest", &["is damaged and was left as it is"]);
+    // Byte by byte, anywhere: refused or read, but never fallen over.
+    for seed in 0..40u64 {
+        let mut bytes = whole.clone();
+        let at = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % bytes.len();
+        bytes[at] ^= 1 << (seed % 8);
+        std::fs::write(&file, bytes).unwrap();
+        let said = lab.widthwise(&["report", "--json"]);
+        match said.status {
+            Some(0) => drop(said.json()),
+            Some(2) => said.refuses(2, &[]),
+            other => panic!("byte {at} flipped: {other:?}: {said:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_in_place_of_the_folder_of_campaigns_is_refused() {
+    let lab = laboratory();
+    lab.write("file", "");
+    lab.widthwise(&["compare", "tells.c", "--archive", "file"])
+        .refuses(2, &["file: ", "`--archive` names another folder"]);
+    lab.widthwise(&["compare", "tells.c", "--archive", "/proc/nowhere"])
+        .refuses(2, &["/proc/nowhere: ", "--archive"]);
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_refused_and_reports_go_elsewhere() {
+    let lab = with_campaign();
+    let owned = lab.path("owned");
+    std::fs::create_dir(&owned).unwrap();
+    lab.write(
+        "widthwise.toml",
+        "[program]\nsource = \"tells.c\"\n[run]\ncpus = \"any\"\n[measure]\nrounds = 6\n",
+    );
+    // All of it belongs to nobody, but for what it is about.
+    let mut command = lab.without_rights(&["compare", "widthwise.toml", "--archive", "owned"]);
+    forbid(&owned);
+    let said = said(&mut command);
+    said.refuses(2, &["owned", "Permission denied", "--archive"]);
+
+    let campaign = lab.campaign();
+    forbid(&campaign);
+    let report = laboratory::said(&mut lab_report(&lab, &["report"]));
+    assert_eq!(report.status, Some(0), "{report:?}");
+    let inside = format!("{}/out.html", campaign.display());
+    laboratory::said(&mut lab_report(&lab, &["report", "--html", &inside]))
+        .refuses(2, &["out.html", "Permission denied"]);
+    allow(&campaign);
+    allow(&owned);
+    drop(open(&campaign));
+}
+
+/// As nobody, without giving everything to nobody again.
+fn lab_report(lab: &Laboratory, arguments: &[&str]) -> Command {
+    if !is_root() {
+        return lab.command(arguments);
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(lab.path("widthwise-of-nobody"))
+        .args(arguments)
+        .current_dir(lab.path(""));
+    command
+}
+
+fn mode(path: &Path, mode: &str) {
+    assert!(Command::new("chmod").arg(mode).arg(path).status().unwrap().success());
+}
+
+/// Nobody may write there, nor may its owner.
+fn forbid(path: &Path) {
+    mode(path, "555");
+}
+
+fn allow(path: &Path) {
+    mode(path, "755");
+}
+
+#[test]
+fn a_full_disk_stops_the_campaign_cleanly_and_resume_goes_on_when_there_is_room() {
+    let lab = laboratory();
+    lab.gcc(&["-o", "sound", "tells.c"]);
+    lab.write(
+        "trial.sh",
+        "set -u\nmkdir small\nmount -t tmpfs -o size=4m tmpfs small\n\
+         \"$WIDTHWISE\" compare --archive small --cpus any --binary sound=./sound --run '{binary} compiler' --rounds 1 >/dev/null\n\
+         free=$(df --output=avail -k small | tail -n 1)\n\
+         head -c $(((free - 400) * 1024)) /dev/zero >small/ballast\n\
+         \"$WIDTHWISE\" compare --archive small --cpus any --binary sound=./sound --run '{binary} compiler' --rounds 60 \
+         >full.out 2>full.err; echo $? >full.status\n\
+         cp -r small/latest/ kept; ls -l small small/latest/ >listing\n\
+         rm small/ballast\n\
+         \"$WIDTHWISE\" compare --resume small/latest >resumed.out 2>resumed.err; echo $? >resumed.status\n\
+         cp -r small/latest/ whole\n",
+    );
+    // A mount of its own, which is gone with the last process that sees it.
+    let mut command = Command::new("unshare");
+    if !is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--mount", "sh", "trial.sh"]).env("WIDTHWISE", env!("CARGO_BIN_EXE_widthwise"));
+    let trial = said(command.current_dir(lab.path("")));
+    assert_eq!(trial.status, Some(0), "{trial:?}");
+
+    let full = lab.read("full.err");
+    assert_eq!(lab.read("full.status"), "1\n", "{full}");
+    assert_eq!(full.lines().filter(|line| line.starts_with("error:")).count(), 1, "{full}");
+    assert!(full.contains("the disk is full") && full.contains("--resume "), "{full}");
+    assert!(!full.contains("panicked"), "{full}");
+    let kept = open(&lab.path("kept"));
+    let runs = count(&kept, "SELECT count(*) FROM run");
+    assert!(runs > 0, "{}", lab.read("listing"));
+    assert!(count(&kept, "SELECT count(*) FROM rounds WHERE kind = 'timed'") < 60);
+
+    assert_eq!(lab.read("resumed.status"), "0\n", "{}", lab.read("resumed.err"));
+    let whole = open(&lab.path("whole"));
+    assert_eq!(count(&whole, "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 60);
+    let question = format!("SELECT count(*) FROM run WHERE id <= {runs}");
+    assert_eq!(count(&whole, &question), runs, "runs that had been finished are gone");
+}

@@ -1,0 +1,122 @@
+//! A real browser without a window. It is installed by `make test`; without it these tests fail.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Chromium with a profile of its own, and a folder for what it makes.
+pub struct Browser {
+    folder: tempfile::TempDir,
+}
+
+/// A picture of a page.
+pub struct Picture {
+    /// Red, green and blue of every pixel, row by row.
+    pub pixels: Vec<[u8; 3]>,
+    pub width: u32,
+    pub height: u32,
+}
+
+impl Browser {
+    pub fn new() -> Browser {
+        Browser { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// What it prints, and what its console says.
+    fn start(&self, options: &[&str], address: &str) -> (String, Vec<String>) {
+        let output = Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(["--virtual-time-budget=2000", "--enable-logging=stderr", "--log-level=0"])
+            .arg(format!("--user-data-dir={}", self.folder.path().join("profile").display()))
+            .args(options)
+            .arg(address)
+            .output()
+            .unwrap_or_else(|error| panic!("chromium: {error}; `make test` installs it"));
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{complaints}");
+        // `[…:INFO:CONSOLE:1] "the message", source: file:///… (line)`
+        let console =
+            complaints.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), console)
+    }
+
+    /// The page as it is after it has been loaded, and the messages of its console.
+    pub fn load(&self, page: &Path) -> (String, Vec<String>) {
+        self.start(&["--dump-dom"], &address(page))
+    }
+
+    /// How wide the page's content is in a frame of that width, and how wide the frame is without its scroll bar.
+    ///
+    /// The page stays as it is: it stands in a frame of another, which looks at it from outside.
+    pub fn widths(&self, page: &Path, width: u32) -> (u32, u32) {
+        let outside = self.folder.path().join("outside.html");
+        let text = format!(
+            "<!doctype html><iframe id=frame style='width:{width}px;height:800px;border:0' src='{}'></iframe><script>\
+             frame.onload = () => {{ const inner = frame.contentDocument; inner.querySelectorAll('details').forEach(d => d.open = true);\
+             document.title = inner.documentElement.scrollWidth + ' ' + inner.documentElement.clientWidth + ' ' + inner.title.length }}\
+             </script>",
+            address(page)
+        );
+        std::fs::write(&outside, text).unwrap();
+        let (page, _) = self.start(&["--allow-file-access-from-files", "--dump-dom"], &address(&outside));
+        let title = page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+        let numbers: Vec<u32> =
+            title.unwrap_or_else(|| panic!("{page}")).split(' ').map(|word| word.parse().unwrap()).collect();
+        assert!(numbers[2] > 0, "another page was measured: {page}");
+        (numbers[0], numbers[1])
+    }
+
+    /// A picture of the page's beginning.
+    pub fn picture(&self, page: &Path, width: u32, height: u32, dark: bool) -> Picture {
+        let file = self.folder.path().join("picture.png");
+        let size = format!("--window-size={width},{height}");
+        let screenshot = format!("--screenshot={}", file.display());
+        // blink::mojom::PreferredColorScheme
+        let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!dark));
+        self.start(&[&size, &screenshot, &scheme, "--hide-scrollbars"], &address(page));
+        read(&file)
+    }
+
+    /// The page as it is printed: a PDF's bytes.
+    pub fn printed(&self, page: &Path) -> Vec<u8> {
+        let file = self.folder.path().join("page.pdf");
+        self.start(
+            &[&format!("--print-to-pdf={}", file.display()), "--no-pdf-header-footer"],
+            &address(page),
+        );
+        std::fs::read(file).unwrap()
+    }
+}
+
+fn address(page: &Path) -> String {
+    let page: PathBuf = std::fs::canonicalize(page).unwrap();
+    format!("file://{}", page.display())
+}
+
+fn read(file: &Path) -> Picture {
+    let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(file).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut bytes).unwrap();
+    let samples = info.color_type.samples();
+    let pixels =
+        bytes[..info.buffer_size()].chunks(samples).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+    Picture { pixels, width: info.width, height: info.height }
+}
+
+impl Picture {
+    /// The commonest colour, and the share of pixels of any other.
+    pub fn drawn(&self) -> ([u8; 3], f64) {
+        let mut counts = std::collections::HashMap::new();
+        for pixel in &self.pixels {
+            *counts.entry(*pixel).or_insert(0_usize) += 1;
+        }
+        let (ground, count) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap();
+        (ground, 1.0 - count as f64 / self.pixels.len() as f64)
+    }
+
+    /// How many colours there are.
+    pub fn colours(&self) -> usize {
+        self.pixels.iter().collect::<std::collections::HashSet<_>>().len()
+    }
+}

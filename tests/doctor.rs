@@ -1,0 +1,124 @@
+//! `doctor`: what it says is so, and what is missing has its mend.
+
+mod laboratory;
+
+use std::sync::OnceLock;
+
+use laboratory::{said, Laboratory};
+use serde_json::Value;
+
+/// What it says here; asked once, since it takes some seconds.
+fn diagnosis() -> &'static Value {
+    static DIAGNOSIS: OnceLock<Value> = OnceLock::new();
+    DIAGNOSIS.get_or_init(|| Laboratory::new().json(&["doctor"]))
+}
+
+#[test]
+fn what_it_says_of_each_abi_is_what_compare_finds() {
+    let lab = Laboratory::new();
+    let diagnosis = diagnosis();
+    assert_eq!(diagnosis["schema"], 1);
+    lab.program("tells.c");
+    let report = lab.compare_json(&["tells.c", "--rounds", "6", "--", "arguments"]);
+    for abi in ["x86-64", "x32", "i386"] {
+        let abilities: Vec<&Value> = diagnosis["abilities"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|ability| ability["abi"] == abi)
+            .collect();
+        assert!(!abilities.is_empty(), "{abi} is not spoken of");
+        let is_default = |ability: &&&Value| {
+            ability["compiler"].as_str().unwrap().starts_with("gcc")
+                && ability["language"].as_str().unwrap().to_lowercase() == "c"
+        };
+        let gcc = abilities.iter().find(is_default).unwrap_or_else(|| panic!("{abilities:?}"));
+        let starts = gcc["runs"].get("yes").is_some();
+        let measured = laboratory::variant(&report, abi)["standing"] == "measured";
+        assert_eq!(starts, measured, "{abi}: {gcc}");
+        if !starts {
+            let reason = gcc["runs"]["no"]["reason"].as_str().unwrap();
+            assert!(reason.contains(abi) || reason.contains("kernel"), "{reason}");
+        }
+    }
+    let own = &diagnosis["abilities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|ability| ability["abi"] == "x86-64")
+        .unwrap();
+    assert!(own["builds"].get("yes").is_some() && own["runs"].get("yes").is_some(), "{own}");
+}
+
+#[test]
+fn what_is_missing_has_a_reason_and_a_command_or_none() {
+    for missing in diagnosis()["missing"].as_array().unwrap() {
+        assert!(!missing["what"].as_str().unwrap().is_empty(), "{missing}");
+        assert!(!missing["reason"].as_str().unwrap().is_empty(), "{missing}");
+        // Null is an answer: nothing on this machine helps.
+        assert!(missing["mend"].is_null() || !missing["mend"].as_str().unwrap().is_empty(), "{missing}");
+    }
+}
+
+#[test]
+fn everything_that_is_denied_says_why() {
+    fn walk(place: &str, value: &Value) {
+        if let Some(no) = value.get("no") {
+            assert!(no["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{place}: {value}");
+        }
+        let inner: Vec<(String, &Value)> = match value {
+            Value::Array(values) => {
+                values.iter().enumerate().map(|(n, value)| (n.to_string(), value)).collect()
+            }
+            Value::Object(values) => values.iter().map(|(key, value)| (key.clone(), value)).collect(),
+            _ => Vec::new(),
+        };
+        for (key, value) in inner {
+            walk(&format!("{place}.{key}"), value);
+        }
+    }
+    walk("", diagnosis());
+}
+
+#[test]
+fn the_text_has_its_lines_and_no_colours_without_a_terminal() {
+    let said = Laboratory::new().widthwise(&["doctor"]);
+    assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    for word in [
+        "machine",
+        "compilers",
+        "x86-64",
+        "x32",
+        "i386",
+        "allocators",
+        "counters",
+        "topology",
+        "settings",
+        "noise",
+    ] {
+        let line = said.stdout.lines().find(|line| line.trim_start().starts_with(word));
+        assert!(line.is_some(), "{word} has no line in {}", said.stdout);
+    }
+    let own = said.stdout.lines().find(|line| line.trim_start().starts_with("x86-64")).unwrap();
+    assert!(own.contains("builds, runs"), "{own}");
+    assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
+}
+
+#[test]
+fn without_a_compiler_it_says_what_to_install() {
+    let lab = Laboratory::new();
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    let said = said(lab.command(&["doctor", "--json"]).env("PATH", lab.path("empty")));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let missing = said.json()["missing"].to_string();
+    assert!(missing.contains("apt-get install") && missing.contains("gcc"), "{missing}");
+    assert_eq!(said.json()["machine"]["compilers"], serde_json::json!({}));
+}
+
+#[test]
+fn it_leaves_nothing_behind() {
+    let lab = Laboratory::new();
+    let said = said(lab.command(&["doctor"]).env("TMPDIR", lab.path("")));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(std::fs::read_dir(lab.path("")).unwrap().count(), 0);
+}

@@ -1,0 +1,199 @@
+//! Projects with a build system of their own, unchanged; builds that are cached; logs that are kept.
+
+mod laboratory;
+
+use std::path::PathBuf;
+
+use laboratory::{unfolded, variant, Laboratory};
+
+/// Builds a project for two ABIs, runs it, and looks at what was built.
+fn works_in_both(project: &str, build: &str, run: &str) {
+    let lab = Laboratory::new();
+    lab.project(project);
+    let folder = format!("./{project}");
+    let arguments = [
+        &folder,
+        "--build",
+        build,
+        "--run",
+        run,
+        "--abi",
+        "x86-64,i386",
+        "--flags",
+        "-O2 -DCHOSEN",
+        "--rounds",
+        "6",
+    ];
+    let report = lab.compare_json(&arguments);
+    let name = run.rsplit('/').next().unwrap();
+    let mut widths = Vec::new();
+    for variant_name in ["x86-64/-O2 -DCHOSEN", "i386/-O2 -DCHOSEN"] {
+        assert_eq!(variant(&report, variant_name)["standing"], "measured");
+        assert_eq!(lab.answer(variant_name), "64\n");
+    }
+    for tree in trees(&lab) {
+        let file = tree.join(run.trim_start_matches("{build}/"));
+        let header = std::fs::read(&file).unwrap();
+        widths.push(header[4]);
+        let log = std::fs::read_to_string(tree.with_file_name("log")).unwrap();
+        assert!(!log.is_empty(), "{name} was built in silence");
+    }
+    widths.sort_unstable();
+    // ELFCLASS32 and ELFCLASS64, elf(5).
+    assert_eq!(widths, [1, 2], "{project} was not built for two ABIs");
+    // The source's own folder is as it was.
+    let mut names: Vec<_> =
+        std::fs::read_dir(lab.path(project)).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    let mut before: Vec<_> = std::fs::read_dir(laboratory::here("projects").join(project))
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    before.sort();
+    assert_eq!(names, before, "the build touched its source");
+}
+
+/// Where builds were made.
+fn trees(lab: &Laboratory) -> Vec<PathBuf> {
+    let mut trees: Vec<PathBuf> = std::fs::read_dir(lab.path(".widthwise/builds"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("tree"))
+        .collect();
+    trees.sort();
+    trees
+}
+
+#[test]
+fn plain_make_works_unchanged() {
+    works_in_both("make", "make", "{build}/words");
+}
+
+#[test]
+fn a_configure_script_works_unchanged() {
+    works_in_both("configure", "./configure --host=\"$HOST_TRIPLET\" && make", "{build}/words");
+}
+
+#[test]
+fn cmake_works_unchanged() {
+    works_in_both("cmake", "cmake -S . -B out && cmake --build out --verbose", "{build}/out/words");
+}
+
+#[test]
+fn meson_works_unchanged() {
+    works_in_both("meson", "meson setup out && ninja -v -C out", "{build}/out/words");
+}
+
+#[test]
+fn flags_and_width_reach_every_command_and_the_log_shows_it() {
+    let lab = Laboratory::new();
+    lab.project("make");
+    let arguments =
+        ["./make", "--build", "make", "--run", "{build}/words", "--abi", "i386", "--flags", "-O1 -g0"];
+    let said = lab.compare(&[&arguments[..], &["--rounds", "6"]].concat());
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let log = lab.build_log("i386/-O1 -g0");
+    let commands: Vec<&str> = log.lines().filter(|line| line.contains("-m32")).collect();
+    // Two files are compiled, and one program is linked.
+    assert_eq!(commands.len(), 3, "{log}");
+    assert!(commands.iter().all(|command| command.contains("-O1 -g0")), "{log}");
+}
+
+#[test]
+fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
+    let lab = Laboratory::new();
+    lab.project("make");
+    let arguments =
+        ["./make", "--build", "make", "--run", "{build}/words", "--abi", "x86-64,i386", "--rounds", "6"];
+    let built =
+        |said: &laboratory::Said| said.stderr.lines().filter(|line| line.contains("  built ")).count();
+
+    let first = lab.compare(&arguments);
+    assert_eq!((first.status, built(&first)), (Some(0), 2), "{first:?}");
+    let cached = |lab: &Laboratory| laboratory::count(&lab.archive(), "SELECT sum(cached) FROM build");
+    assert_eq!(cached(&lab), 0);
+
+    let second = lab.compare(&arguments);
+    assert_eq!((second.status, built(&second)), (Some(0), 0), "{second:?}");
+    assert_eq!(cached(&lab), 2);
+    // Its log is the first one's, and is kept with this campaign all the same.
+    assert!(lab.build_log("i386").contains("-m32"));
+    assert_eq!(trees(&lab).len(), 2);
+
+    lab.write(
+        "make/words.c",
+        "unsigned long words(unsigned long bytes) { return bytes / 2 / sizeof(void *); }\n",
+    );
+    let third = lab.compare(&arguments);
+    assert_eq!((third.status, built(&third)), (Some(0), 2), "{third:?}");
+    assert_eq!(lab.answer("i386"), "32\n");
+
+    let flags = lab.compare(&[&arguments[..], &["--flags", "-O3"]].concat());
+    assert_eq!((flags.status, built(&flags)), (Some(0), 2), "{flags:?}");
+}
+
+#[test]
+fn a_build_that_was_cut_off_is_begun_anew() {
+    let lab = Laboratory::new();
+    lab.project("make");
+    let arguments =
+        ["./make", "--build", "make", "--run", "{build}/words", "--abi", "x86-64", "--rounds", "6"];
+    assert_eq!(lab.compare(&arguments).status, Some(0));
+    let folder = trees(&lab)[0].parent().unwrap().to_owned();
+    std::fs::remove_file(folder.join("done")).unwrap();
+    std::fs::write(folder.join("tree/words"), "half a program").unwrap();
+    let said = lab.compare(&arguments);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(said.stderr.contains("built x86-64"), "{said:?}");
+}
+
+#[test]
+fn a_build_that_ignores_the_compiler_it_is_given_is_found_out() {
+    let lab = Laboratory::new();
+    lab.project("make");
+    let build = "make CC=gcc";
+    let said = lab.compare(&[
+        "./make",
+        "--build",
+        build,
+        "--run",
+        "{build}/words",
+        "--abi",
+        "x86-64,i386",
+        "--rounds",
+        "6",
+    ]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(unfolded(&said.stdout).contains("is built for x86-64, not i386"), "{said:?}");
+}
+
+#[test]
+fn a_campaign_inside_the_source_does_not_grow_into_its_own_builds() {
+    let lab = Laboratory::new();
+    lab.project("make");
+    let run = |lab: &Laboratory| {
+        let mut command = lab.comparing(&[
+            ".",
+            "--build",
+            "make",
+            "--run",
+            "{build}/words",
+            "--abi",
+            "x86-64",
+            "--rounds",
+            "6",
+        ]);
+        laboratory::said(command.current_dir(lab.path("make")))
+    };
+    let first = run(&lab);
+    assert_eq!(first.status, Some(0), "{first:?}");
+    let second = run(&lab);
+    assert_eq!(second.status, Some(0), "{second:?}");
+    assert!(
+        !second.stderr.contains("built"),
+        "its own campaign was taken for a change of the source: {second:?}"
+    );
+    let builds = lab.path("make/.widthwise/builds");
+    for build in std::fs::read_dir(builds).unwrap() {
+        assert!(!build.unwrap().path().join("tree/.widthwise").exists());
+    }
+}

@@ -1,0 +1,3 @@
+#include "words.h"
+
+unsigned long words(unsigned long bytes) { return bytes / sizeof(void *); }

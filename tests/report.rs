@@ -1,0 +1,236 @@
+//! `report`: every format again from the archive, hostile names, and the page in a real browser.
+
+mod browser;
+mod laboratory;
+
+use std::collections::BTreeSet;
+
+use browser::Browser;
+use laboratory::{count, Laboratory};
+use serde_json::Value;
+
+/// A campaign whose variants differ, one that cannot be measured among them.
+fn measured() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    let arguments = [
+        "work.c",
+        "--abi",
+        "x86-64,i386,x32",
+        "--allocator",
+        "glibc,jemalloc",
+        "--exclude",
+        "abi=i386,allocator=jemalloc",
+        "--rounds",
+        "8",
+        "--",
+        "3",
+    ];
+    let said = lab.compare(&arguments);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    lab
+}
+
+fn json(lab: &Laboratory) -> Value {
+    lab.widthwise(&["report", "--json", "-"]).json()
+}
+
+#[test]
+fn all_formats_are_made_at_once_again_from_the_archive() {
+    let lab = measured();
+    let made = std::fs::read(lab.campaign().join("report.html")).unwrap();
+    let said = lab.widthwise(&[
+        "report",
+        ".widthwise/latest",
+        "--html",
+        "out.html",
+        "--csv",
+        "out.csv",
+        "--markdown",
+        "out.md",
+        "--json",
+        "-",
+    ]);
+    assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    assert_eq!(said.json()["schema"], 1);
+    for name in ["out.html", "out.csv", "out.md"] {
+        assert!(!lab.read(name).is_empty(), "{name}");
+        assert!(!lab.path(&format!("{name}.partial")).exists());
+    }
+    // The same samples and the same seed: the same page, for ever.
+    assert_eq!(String::from_utf8(made).unwrap(), lab.read("out.html"));
+    assert_eq!(lab.widthwise(&["report", "--html", "-"]).stdout, lab.read("out.html"));
+    assert_eq!(lab.widthwise(&["report", "--markdown"]).stdout, lab.read("out.md"));
+    assert_eq!(lab.widthwise(&["report", "--csv", "-"]).stdout, lab.read("out.csv"));
+}
+
+#[test]
+fn a_report_does_not_touch_the_archive() {
+    let lab = measured();
+    let file = lab.campaign().join("campaign.sqlite");
+    let before = std::fs::read(&file).unwrap();
+    for format in ["--html", "--csv", "--markdown", "--json"] {
+        assert_eq!(lab.widthwise(&["report", format, "-"]).status, Some(0));
+    }
+    assert_eq!(lab.widthwise(&["report", "--all-metrics"]).status, Some(0));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn the_json_is_what_its_schema_says_and_holds_every_sample() {
+    let lab = measured();
+    let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/report-1.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let report = json(&lab);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let complaints: Vec<String> =
+        validator.iter_errors(&report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(complaints, [""; 0]);
+
+    let samples: usize =
+        report["runs"].as_array().unwrap().iter().map(|run| run["sample"].as_object().unwrap().len()).sum();
+    assert_eq!(samples as i64, count(&lab.archive(), "SELECT count(*) FROM reading"));
+    for verdict in report["verdicts"].as_array().unwrap() {
+        let word = verdict["verdict"].as_str().unwrap();
+        assert!(["lower", "higher", "same", "withheld", "missing"].contains(&word), "{verdict}");
+        let needs_reason = ["withheld", "missing"].contains(&word);
+        assert!(!needs_reason || verdict["reason"].is_string(), "{verdict}");
+    }
+}
+
+#[test]
+fn the_csv_has_a_row_for_every_sample() {
+    let lab = measured();
+    let said = lab.widthwise(&["report", "--csv", "-"]);
+    let mut reader = csv::Reader::from_reader(said.stdout.as_bytes());
+    let head: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let place =
+        |name: &str| head.iter().position(|column| column == name).unwrap_or_else(|| panic!("{head:?}"));
+    let (variant, metric, value, standing) =
+        (place("variant"), place("metric"), place("value"), place("standing"));
+    let mut with_value = 0;
+    let mut variants = BTreeSet::new();
+    for row in reader.records() {
+        let row = row.unwrap();
+        variants.insert(row[variant].to_owned());
+        if row[metric].is_empty() {
+            assert_eq!((&row[value], &row[standing]), ("", "unable"), "{row:?}");
+        } else {
+            assert!(row[value].parse::<f64>().is_ok(), "{row:?}");
+            with_value += 1;
+        }
+    }
+    assert_eq!(with_value, count(&lab.archive(), "SELECT count(*) FROM reading"));
+    // Nothing is left out, not even what could not be measured.
+    assert_eq!(variants.len() as i64, count(&lab.archive(), "SELECT count(*) FROM variant"));
+}
+
+#[test]
+fn the_markdown_has_a_row_for_every_variant() {
+    let lab = measured();
+    let page = lab.widthwise(&["report", "--markdown", "-"]).stdout;
+    for name in laboratory::names(&json(&lab)) {
+        let name = name.trim_end_matches(" again");
+        assert!(
+            page.lines().any(|line| line.starts_with('|') && line.contains(name)),
+            "{name} is not in {page}"
+        );
+    }
+    assert!(page.contains("Detection floor:"), "{page}");
+}
+
+#[test]
+fn a_format_that_cannot_be_written_leaves_nothing_half_written() {
+    let lab = measured();
+    lab.widthwise(&["report", "--html", "nowhere/out.html"]).refuses(2, &["nowhere/out.html: No such file"]);
+    lab.write("folder/file", "");
+    lab.widthwise(&["report", "--csv", "folder"]).refuses(2, &["folder: "]);
+    assert!(!lab.path("folder.partial").exists());
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    let script = "<script>document.title='taken over'</script>";
+    let image = "<img src=x onerror=\"document.title='taken over'\">";
+    lab.write(
+        "widthwise.toml",
+        &format!(
+            "[program]\nsource = \"tells.c\"\nname = {image:?}\narguments = [\"arguments\", {image:?}, \"\\u001b[31mred\\u0007\"]\n\
+             [[variant]]\nname = {script:?}\nenv = {script:?}\n[[variant]]\nname = \"</style></title>|`*_[x](javascript:alert(1))\"\n\
+             [env.{script:?}]\nA = {image:?}\n[output]\nallow_different = true\n[measure]\nrounds = 6\n"
+        ),
+    );
+    let said = lab.compare(&["widthwise.toml"]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(!said.stdout.contains('\u{1b}') && !said.stdout.contains('\u{7}'), "{said:?}");
+    let page = lab.campaign().join("report.html");
+    let text = std::fs::read_to_string(&page).unwrap();
+    for tag in ["<script", "<img", "</style></title>"] {
+        assert!(!text.contains(tag), "{tag} is no text");
+    }
+    let (loaded, console) = Browser::new().load(&page);
+    assert_eq!(console, [""; 0]);
+    assert!(!loaded.contains("<title>taken over"), "a name has become a program");
+    assert!(loaded.contains("&lt;script&gt;"), "the name is not there at all");
+    // And what was hostile is still itself where it is data.
+    let report = json(&lab);
+    assert_eq!(report["program"]["name"], image);
+    assert_eq!(laboratory::names(&report)[0], script);
+    assert!(lab.answer(script).contains("[\u{1b}[31mred\u{7}]"));
+}
+
+#[test]
+fn the_page_loads_without_a_complaint_and_is_not_blank() {
+    let lab = measured();
+    let page = lab.campaign().join("report.html");
+    let browser = Browser::new();
+    let (loaded, console) = browser.load(&page);
+    assert_eq!(console, [""; 0]);
+    assert!(loaded.contains("x32/jemalloc") && loaded.contains("<svg"));
+    for (width, height) in [(1280, 900), (375, 800)] {
+        for dark in [false, true] {
+            let picture = browser.picture(&page, width, height, dark);
+            assert_eq!((picture.width, picture.height), (width, height));
+            let (ground, drawn) = picture.drawn();
+            assert!(drawn > 0.03, "{width} wide: only {drawn} of it is drawn on");
+            assert!(picture.colours() > 20, "{width} wide: {} colours", picture.colours());
+            let light = ground.iter().map(|part| u32::from(*part)).sum::<u32>() / 3;
+            assert_eq!(light < 128, dark, "{width} wide: the ground is {ground:?}");
+        }
+    }
+}
+
+#[test]
+fn the_page_needs_no_scrolling_sideways_on_a_phone_or_a_laptop() {
+    let lab = measured();
+    let page = lab.campaign().join("report.html");
+    for width in [375, 768, 1280] {
+        let (content, frame) = Browser::new().widths(&page, width);
+        assert!(content <= frame, "{content} px of content in {frame} px");
+    }
+}
+
+#[test]
+fn the_page_prints() {
+    let lab = measured();
+    let printed = Browser::new().printed(&lab.campaign().join("report.html"));
+    assert!(printed.starts_with(b"%PDF") && printed.len() > 20_000, "{} bytes", printed.len());
+}
+
+/// The tests above can fail: a page that complains, scrolls or is blank is found out.
+#[test]
+fn a_bad_page_is_found_out() {
+    let lab = Laboratory::new();
+    let browser = Browser::new();
+    lab.write("bad.html", "<!doctype html><title>bad</title><script>console.error('boo')</script><p style='width:900px'>wide</p>");
+    let (_, console) = browser.load(&lab.path("bad.html"));
+    assert_eq!(console.len(), 1, "{console:?}");
+    assert!(console[0].contains("boo"));
+    let (content, frame) = browser.widths(&lab.path("bad.html"), 375);
+    assert!(content >= 900 && frame <= 375, "{content} {frame}");
+    lab.write("blank.html", "<!doctype html><title>blank</title>");
+    let picture = browser.picture(&lab.path("blank.html"), 375, 800, false);
+    assert_eq!((picture.drawn(), picture.colours()), (([255, 255, 255], 0.0), 1));
+}

@@ -1,0 +1,234 @@
+//! A campaign that is killed, interrupted, or gone on with: nothing is lost, nothing counts twice, and what is gone on
+//! with is the same campaign.
+
+mod laboratory;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use laboratory::{count, signal, until, Laboratory, Said};
+use rusqlite::Connection;
+
+/// Starts a campaign, and waits until it has runs.
+fn begun(lab: &Laboratory, arguments: &[&str]) -> Child {
+    let child = lab.comparing(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a first run", || {
+        lab.path(".widthwise/latest/campaign.sqlite").exists()
+            && count(&lab.archive(), "SELECT count(*) FROM run") > 0
+    });
+    child
+}
+
+fn ended(child: Child) -> Said {
+    Said::of(child.wait_with_output().unwrap())
+}
+
+fn resumed(lab: &Laboratory, more: &[&str]) -> Said {
+    lab.widthwise(&[&["compare", "--resume", ".widthwise/latest"], more].concat())
+}
+
+fn timed(archive: &Connection) -> i64 {
+    count(archive, "SELECT count(*) FROM rounds WHERE kind = 'timed'")
+}
+
+/// Every run there is, by its place, with the moment it began.
+fn runs(archive: &Connection) -> BTreeMap<(u32, i64), i64> {
+    let mut statement = archive.prepare("SELECT round, variant, began_ns FROM run").unwrap();
+    let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// A campaign of naps, to be disturbed.
+const NAPS: [&str; 6] = ["nap.c", "--abi", "x86-64", "--rounds", "400", "--"];
+
+fn napping(lab: &Laboratory, milliseconds: &str) -> Child {
+    lab.program("nap.c");
+    begun(lab, &[&NAPS[..], &["1", milliseconds]].concat())
+}
+
+#[test]
+fn killed_five_times_and_resumed_it_loses_no_run_and_makes_none_twice() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let rounds = 160;
+    let arguments = ["nap.c", "--abi", "x86-64,i386", "--rounds", "160", "--", "1", "8"];
+    let mut child = begun(&lab, &arguments);
+    let mut known = BTreeMap::new();
+    // As random as the moment at which a test is started.
+    let mut random =
+        u64::from(std::process::id()) ^ std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    for kill in 0..5 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let pause = Duration::from_millis((random >> 33) % 700);
+        std::thread::sleep(pause);
+        signal(&child, libc::SIGKILL);
+        let killed = ended(child);
+        assert_eq!(killed.status, None, "it had ended before kill {kill}, after {pause:?}: {killed:?}");
+        until("the end of the killed campaign's program", || lab.processes().is_empty());
+
+        let now = runs(&lab.archive());
+        for (place, began) in &known {
+            assert_eq!(now.get(place), Some(began), "a run was lost or made twice by kill {kill}");
+        }
+        known = now;
+        child = lab
+            .command(&["compare", "--resume", ".widthwise/latest"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    }
+    let said = ended(child);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let archive = lab.archive();
+    for (place, began) in &known {
+        assert_eq!(runs(&archive).get(place), Some(began), "a run was lost");
+    }
+    assert_eq!(timed(&archive), rounds);
+    // Three take part: both variants, and the baseline again.
+    let incomplete = "SELECT count(*) FROM (SELECT rounds.round, kind, count(run.id) AS runs FROM rounds LEFT JOIN run USING (round)
+                      GROUP BY rounds.round) WHERE kind <> 'interrupted' AND runs <> 3";
+    assert_eq!(count(&archive, incomplete), 0);
+    // A session that was killed before it had begun has left none; the last has said how it ended.
+    let sessions = count(&archive, "SELECT count(*) FROM session");
+    assert_eq!(count(&archive, "SELECT count(*) FROM session WHERE stopped IS NULL"), sessions - 1);
+    let report = lab.widthwise(&["report", "--json"]).json();
+    let judged = laboratory::verdict(&report, "i386", "wall")["pairs"].as_i64().unwrap();
+    assert_eq!(judged, rounds, "the verdict counts other rounds than those that were asked for");
+}
+
+#[test]
+fn interrupted_it_ends_after_the_current_run_with_a_report_of_what_there_is() {
+    let lab = Laboratory::new();
+    let child = napping(&lab, "20");
+    until("some rounds", || timed(&lab.archive()) >= 3);
+    signal(&child, libc::SIGINT);
+    let said = ended(child);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(said.stderr.contains("interrupted; `widthwise compare --resume .widthwise/2"), "{said:?}");
+    assert!(said.stdout.contains("report.html"), "{said:?}");
+    assert!(lab.campaign().join("report.html").exists());
+    let archive = lab.archive();
+    let (done, runs) = (timed(&archive), runs(&archive).len());
+    assert!((3..400).contains(&done), "{done}");
+    assert_eq!(
+        count(&archive, "SELECT count(*) FROM run WHERE ended <> 'done'"),
+        0,
+        "the current run was cut off"
+    );
+    let report = lab.widthwise(&["report", "--json"]).json();
+    assert_eq!(report["stopping"]["stopped"], "interrupted");
+
+    // And it can be gone on with, to another end than was asked for first.
+    let more = (done + 2).to_string();
+    let said = resumed(&lab, &["--rounds", &more]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let archive = lab.archive();
+    assert_eq!(timed(&archive), done + 2);
+    assert!(self::runs(&archive).len() > runs);
+}
+
+#[test]
+fn interrupted_twice_it_ends_the_run_too() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    // Short naps, and then one that nobody waits for.
+    lab.write(
+        "often.sh",
+        "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; [ $n -lt 6 ] || sleep 1000\n",
+    );
+    let child = begun(&lab, &["--binary", "naps=often.sh", "--run", "sh {binary}", "--rounds", "50"]);
+    until("the long nap", || lab.read("count").trim() == "7");
+    signal(&child, libc::SIGINT);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, libc::SIGINT);
+    let said = ended(child);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(said.stderr.contains("interrupted"), "{said:?}");
+    assert_eq!(lab.processes(), "");
+    assert_eq!(
+        count(&lab.archive(), "SELECT count(*) FROM run"),
+        6,
+        "the run that was cut off is kept as one"
+    );
+}
+
+#[test]
+fn what_has_changed_since_is_named_and_the_campaign_is_not_gone_on_with() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    lab.write("text", "one\n");
+    // A compiler of our own: the real one, under a banner that can be changed.
+    let banner = |revision: &str| {
+        let text = format!(
+            "#!/bin/sh\n[ \"$1\" = --version ] && echo 'gcc-12 (Debian {revision}) 12.2.0' && echo 'Free Software Foundation' && exit\n\
+             exec /usr/bin/gcc \"$@\"\n"
+        );
+        lab.write("bin/gcc", &text);
+        std::fs::set_permissions(lab.path("bin/gcc"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    banner("1");
+    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
+    let arguments =
+        ["tells.c", "--abi", "x86-64", "--stdin", "text", "--input", "text", "--rounds", "6", "--", "input"];
+    let first = laboratory::said(lab.comparing(&arguments).env("PATH", &path));
+    assert_eq!(first.status, Some(0), "{first:?}");
+    assert_eq!(lab.answer("x86-64"), "one\n");
+
+    let resume = ["compare", "--resume", ".widthwise/latest", "--rounds", "8"];
+    let again = || laboratory::said(lab.command(&resume).env("PATH", &path));
+    let before = runs(&lab.archive());
+    let refuses = |words: &[&str]| {
+        again().refuses(2, &[&["cannot be resumed, since not everything is as it was"], words].concat());
+        assert_eq!(runs(&lab.archive()), before);
+    };
+
+    lab.write("text", "two\n");
+    refuses(&["input", "text"]);
+    lab.write("text", "one\n");
+
+    let source = lab.read("tells.c");
+    lab.write("tells.c", &source.replace("\"clang\"", "\"Clang\""));
+    refuses(&["source"]);
+    lab.write("tells.c", &source);
+
+    banner("2");
+    refuses(&["compiler gcc-12", "Debian 2"]);
+    banner("1");
+
+    // As it was, it goes on.
+    let said = again();
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(timed(&lab.archive()), 8);
+}
+
+#[test]
+fn only_the_stopping_rule_may_be_given_anew() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    assert_eq!(lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "6"]).status, Some(0));
+    for other in
+        [&["--abi", "i386"][..], &["--metric", "cpu"], &["--warmup", "3"], &["tells.c"], &["--cpus", "any"]]
+    {
+        resumed(&lab, other).refuses(2, &["only --rounds, --until and --budget may be given anew"]);
+    }
+    assert_eq!(timed(&lab.archive()), 6);
+    assert_eq!(resumed(&lab, &["--rounds", "9"]).status, Some(0));
+    assert_eq!(timed(&lab.archive()), 9);
+    // What was given anew is the campaign's from then on.
+    assert!(std::fs::read_to_string(lab.campaign().join("widthwise.toml")).unwrap().contains("rounds = 9"));
+}
+
+#[test]
+fn two_processes_do_not_measure_one_campaign() {
+    let lab = Laboratory::new();
+    let child = napping(&lab, "20");
+    let pid = format!("process {}", child.id());
+    resumed(&lab, &[]).refuses(2, &["is being measured by", &pid]);
+    // To be read it needs nobody's leave.
+    assert_eq!(lab.widthwise(&["report"]).status, Some(0));
+    signal(&child, libc::SIGINT);
+    assert_eq!(ended(child).status, Some(0));
+}

@@ -1,0 +1,77 @@
+//! Without any rights: what can be measured is measured, and what cannot says why and what helps.
+
+mod laboratory;
+
+use laboratory::{said, variant, verdict, Laboratory};
+use serde_json::Value;
+
+/// A campaign of nobody's, in a folder of nobody's.
+fn as_nobody(lab: &Laboratory, arguments: &[&str]) -> Value {
+    let arguments =
+        [&["compare", "--json", "--cpus", "any", "--abi", "x86-64,i386", "--rounds", "6"], arguments]
+            .concat();
+    let said = said(&mut lab.without_rights(&arguments));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    said.json()
+}
+
+/// The typical reading of a variant, in its metric's unit.
+fn typical(report: &Value, name: &str, metric: &str) -> f64 {
+    let readings = variant(report, name)["typical"].as_array().unwrap();
+    let reading = readings.iter().find(|reading| reading["metric"] == metric);
+    reading.unwrap_or_else(|| panic!("no {metric} of {name}: {readings:?}"))["value"].as_f64().unwrap()
+}
+
+#[test]
+fn times_and_peak_memory_need_no_rights_and_what_does_says_so() {
+    let lab = Laboratory::new();
+    lab.program("allocate.c");
+    let report = as_nobody(&lab, &["allocate.c", "--", "0"]);
+    // A program that allocates nothing: its peak is its own, not that of whatever has started it.
+    for name in ["x86-64", "i386"] {
+        let peak = typical(&report, name, "peak_resident");
+        assert!((200e3..4e6).contains(&peak), "{name}: {peak}");
+        assert!(typical(&report, name, "cpu") > 0.0);
+    }
+    let source = &report["runs"][0]["sample"]["peak_resident"]["source"];
+    assert_eq!(source, "rusage");
+    let missing = verdict(&report, "i386", "peak_virtual");
+    assert_eq!(missing["verdict"], "missing", "{missing}");
+    assert!(missing["reason"].is_string(), "{missing}");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("CAP_NET_ADMIN") && warnings.contains("--exit-stop"), "{warnings}");
+}
+
+#[test]
+fn peak_memory_without_rights_grows_as_the_program_does() {
+    let lab = Laboratory::new();
+    lab.program("allocate.c");
+    let small = typical(&as_nobody(&lab, &["allocate.c", "--", "0"]), "x86-64", "peak_resident");
+    let large = typical(&as_nobody(&lab, &["allocate.c", "--", "64"]), "x86-64", "peak_resident");
+    let grown = (large - small) / f64::from(1 << 20);
+    assert!((63.0..65.0).contains(&grown), "64 MiB measured as {grown}");
+}
+
+#[test]
+fn stopping_each_process_at_its_exit_gives_peak_address_space_without_rights() {
+    let lab = Laboratory::new();
+    lab.program("reserve.c");
+    let report = as_nobody(&lab, &["--exit-stop", "reserve.c", "--", "512"]);
+    let mebibytes = typical(&report, "x86-64", "peak_virtual") / f64::from(1 << 20);
+    assert!((512.0..530.0).contains(&mebibytes), "512 MiB measured as {mebibytes}");
+    assert_eq!(verdict(&report, "x86-64 again", "peak_virtual")["verdict"], "same");
+    assert_eq!(report["runs"][0]["sample"]["peak_virtual"]["source"], "exit-stop");
+    assert!(report["warnings"].to_string().contains("times are not those of a free run"));
+}
+
+#[test]
+fn a_campaign_of_nobodys_belongs_to_nobody_and_can_be_gone_on_with() {
+    use std::os::unix::fs::MetadataExt;
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    as_nobody(&lab, &["tells.c", "--", "compiler"]);
+    let owner = std::fs::metadata(lab.campaign().join("campaign.sqlite")).unwrap().uid();
+    assert_ne!(owner, 0);
+    let said = said(&mut lab.without_rights(&["compare", "--resume", ".widthwise/latest", "--rounds", "8"]));
+    assert_eq!(said.status, Some(0), "{said:?}");
+}
