@@ -1,1 +1,260 @@
-//! To be written.
+//! What the book tells a reader to type is typed here, line by line.
+//!
+//! Two things are done otherwise than by a reader. Lines with `make` are only looked up in the Makefile, since they
+//! would make these tests again. And every `compare` is given a budget of two seconds, in place of its own if it has
+//! one: how long a campaign takes is not what is tested.
+
+mod laboratory;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use laboratory::{here, repository, said, Laboratory, Said};
+
+/// A block of code in a page.
+struct Block {
+    page: String,
+    line: usize,
+    text: String,
+}
+
+/// The pages of the book: `README.md` alone, or those in `docs`.
+fn pages(folder: &str) -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = std::fs::read_dir(repository().join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    pages.sort();
+    pages
+}
+
+/// The blocks of that language.
+fn blocks(page: &PathBuf, language: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Option<Block>> = None;
+    for (at, line) in std::fs::read_to_string(page).unwrap().lines().enumerate() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(word)) => {
+                let page = page.file_name().unwrap().to_str().unwrap().to_owned();
+                open = Some((word == language).then_some(Block { page, line: at + 1, text: String::new() }));
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take().flatten()),
+            (Some(Some(block)), None) => block.text += &format!("{line}\n"),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+/// The commands of a block: one for each line, unless the line goes on in the next.
+fn commands(text: &str) -> Vec<String> {
+    let mut commands = vec![String::new()];
+    for line in text.lines() {
+        let command = commands.last_mut().unwrap();
+        command.push_str(line);
+        if line.ends_with('\\') || line.ends_with('|') {
+            command.push('\n');
+        } else {
+            commands.push(String::new());
+        }
+    }
+    commands.retain(|command| !command.trim().is_empty() && !command.starts_with('#'));
+    commands
+}
+
+/// The command with a budget of two seconds.
+fn hurried(command: &str) -> String {
+    if !command.contains("widthwise compare") {
+        return command.to_owned();
+    }
+    let mut words: Vec<&str> = command.split(' ').collect();
+    if let Some(at) = words.iter().position(|word| *word == "--budget") {
+        words.drain(at..at + 2);
+    }
+    words.join(" ").replace("widthwise compare", "widthwise compare --budget 2s")
+}
+
+/// Every file that the book speaks of.
+fn library() -> Laboratory {
+    let lab = Laboratory::new();
+    std::fs::create_dir(lab.path("bin")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_widthwise"), lab.path("bin/widthwise")).unwrap();
+    lab.write(
+        "tree.cpp",
+        "#include <cstdio>\n#include <cstdlib>\n#include <map>\n\
+         int main(int, char **arguments) {\n  std::map<unsigned, unsigned> tree;\n  unsigned key = 1;\n\
+         for (long n = atol(arguments[1]); n > 0; n--) tree[key = key * 1664525 + 1013904223]++;\n\
+         printf(\"%zu nodes\\n\", tree.size());\n}\n",
+    );
+    lab.gcc(&["-x", "c++", "-O2", "tree.cpp", "-o", "a64", "-lstdc++"]);
+    lab.gcc(&["-x", "c++", "-O2", "-m32", "tree.cpp", "-o", "a32", "-lstdc++"]);
+    lab.copy(&repository().join("experiments"), "experiments");
+    lab.copy(&repository().join("experiments/lua/binary-trees.lua"), "bench.lua");
+    for project in ["make", "configure", "cmake", "meson"] {
+        lab.copy(&here("projects").join(project), &format!("{project}-project"));
+    }
+    lab
+}
+
+fn run(lab: &Laboratory, command: &str) -> Said {
+    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
+    said(Command::new("sh").args(["-e", "-c", command]).current_dir(lab.path("")).env("PATH", path))
+}
+
+/// Does what the command needs to have been done before.
+fn prepare(lab: &Laboratory, command: &str) {
+    if command.contains("./lua-5.4") && !lab.path("lua-5.4").exists() {
+        // As its authors have it: Debian's source without Debian's patches.
+        let fetch = "widthwise compare debian:lua5.4 --build true --run true --abi x86-64 --rounds 6 --cpus any\n\
+                     cp -r .widthwise/debian/sources/lua5.4/*/ lua-5.4\ncd lua-5.4\n\
+                     for name in $(tac debian/patches/series); do patch -s -R -p1 <debian/patches/$name; done";
+        let said = twice(|| run(lab, fetch));
+        assert_eq!(said.status, Some(0), "{said:?}");
+    }
+    // A campaign that a page takes as its example.
+    if let Some((_, rest)) = command.split_once(".widthwise/2") {
+        let folder = format!(".widthwise/2{}", rest.split([' ', '/', '\'']).next().unwrap());
+        if !lab.path(&folder).exists() {
+            let campaign = "widthwise compare --cpus any --binary x86-64=./a64 --binary i386=./a32 --run '{binary} 1000' --rounds 6";
+            let said = run(lab, &format!("{campaign}\ncp -r .widthwise/latest/ {folder}"));
+            assert_eq!(said.status, Some(0), "{said:?}");
+        }
+    }
+}
+
+/// Debian's mirrors fail now and then.
+fn twice(attempt: impl Fn() -> Said) -> Said {
+    let first = attempt();
+    if first.status == Some(0) {
+        first
+    } else {
+        attempt()
+    }
+}
+
+/// Types every command of these pages; says which do not do what they should.
+fn typed(pages: Vec<PathBuf>) {
+    let lab = library();
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for block in pages.iter().flat_map(|page| blocks(page, "sh")) {
+        for command in commands(&block.text) {
+            count += 1;
+            let said = if let Some(targets) = command.strip_prefix("make ") {
+                let targets = targets.split('#').next().unwrap().split_whitespace();
+                said(Command::new("make").arg("-n").args(targets).current_dir(repository()))
+            } else {
+                prepare(&lab, &command);
+                let attempt = || run(&lab, &hurried(&command));
+                if command.contains("debian:") || command.contains("experiments/") {
+                    twice(attempt)
+                } else {
+                    attempt()
+                }
+            };
+            if said.status != Some(0) {
+                failures.push(format!(
+                    "{}:{}: {command}\n{}\n{}",
+                    block.page, block.line, said.stderr, said.stdout
+                ));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(count > 0, "there is nothing to type");
+}
+
+#[test]
+fn what_the_readme_says_can_be_typed() {
+    typed(vec![repository().join("README.md")]);
+}
+
+#[test]
+fn what_the_book_says_can_be_typed() {
+    typed(pages("docs"));
+}
+
+#[test]
+fn what_the_book_asks_of_the_archive_has_an_answer() {
+    let lab = library();
+    let said = lab.compare(&[
+        "--binary",
+        "x86-64=./a64",
+        "--binary",
+        "i386=./a32",
+        "--run",
+        "{binary} 1000",
+        "--rounds",
+        "6",
+    ]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let archive = lab.archive();
+    let mut asked = 0;
+    for block in pages("docs").iter().flat_map(|page| blocks(page, "sql")) {
+        let mut statement = archive
+            .prepare(&block.text)
+            .unwrap_or_else(|error| panic!("{}:{}: {error}", block.page, block.line));
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            row.get_ref(0).unwrap();
+        }
+        asked += 1;
+    }
+    assert!(asked >= 3, "only {asked} questions");
+}
+
+#[test]
+fn what_the_book_points_to_is_there() {
+    let mut missing = Vec::new();
+    for page in pages(".").into_iter().chain(pages("docs")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap();
+            if !file.is_empty() && !file.contains("://") && !page.with_file_name(file).exists() {
+                missing.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn the_flags_that_the_book_names_are_there_and_compares_are_all_named() {
+    let lab = Laboratory::new();
+    let help = |verb: &str| {
+        let said = lab.widthwise(&[verb, "--help"]);
+        assert_eq!(said.status, Some(0), "{said:?}");
+        said.stdout
+    };
+    let flags = |text: &str| -> Vec<String> {
+        let of_a_flag = |c: char| c.is_ascii_lowercase() || c == '-';
+        text.split("--")
+            .skip(1)
+            .map(|rest| rest.split(|c| !of_a_flag(c)).next().unwrap().trim_end_matches('-').to_owned())
+            .filter(|name| !name.is_empty())
+            .collect()
+    };
+    let known = flags(&(help("compare") + &help("report") + &help("doctor")));
+    let page = std::fs::read_to_string(repository().join("docs/compare.md")).unwrap();
+    // Those of other programs stand in blocks of code and in quotes.
+    let prose: String = page.split("```").step_by(2).collect();
+    for flag in prose.split('`').skip(1).step_by(2).filter(|code| code.starts_with("--")).flat_map(flags) {
+        assert!(known.contains(&flag), "docs/compare.md names --{flag}, which there is not");
+    }
+    let told = flags(&page);
+    let untold: Vec<String> =
+        flags(&help("compare")).into_iter().filter(|flag| flag != "help" && !told.contains(flag)).collect();
+    assert_eq!(untold, [""; 0], "docs/compare.md does not name these");
+}
+
+#[test]
+fn hurrying_changes_the_budget_alone() {
+    assert_eq!(hurried("widthwise doctor"), "widthwise doctor");
+    assert_eq!(hurried("widthwise compare a.c -- 1"), "widthwise compare --budget 2s a.c -- 1");
+    assert_eq!(
+        hurried("widthwise compare a.c --budget 1m --until 2%"),
+        "widthwise compare --budget 2s a.c --until 2%"
+    );
+    assert_eq!(commands("# x\na \\\n b\n\nc |\n d\n"), ["a \\\n b", "c |\n d"]);
+}

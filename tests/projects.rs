@@ -65,22 +65,22 @@ fn trees(lab: &Laboratory) -> Vec<PathBuf> {
 
 #[test]
 fn plain_make_works_unchanged() {
-    works_in_both("make", "make", "{build}/words");
+    works_in_both("make", "make", "{build}/program");
 }
 
 #[test]
 fn a_configure_script_works_unchanged() {
-    works_in_both("configure", "./configure --host=\"$HOST_TRIPLET\" && make", "{build}/words");
+    works_in_both("configure", "./configure --host=\"$HOST_TRIPLET\" && make", "{build}/program");
 }
 
 #[test]
 fn cmake_works_unchanged() {
-    works_in_both("cmake", "cmake -S . -B out && cmake --build out --verbose", "{build}/out/words");
+    works_in_both("cmake", "cmake -S . -B out && cmake --build out --verbose", "{build}/out/program");
 }
 
 #[test]
 fn meson_works_unchanged() {
-    works_in_both("meson", "meson setup out && ninja -v -C out", "{build}/out/words");
+    works_in_both("meson", "meson setup out && ninja -v -C out", "{build}/out/program");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn flags_and_width_reach_every_command_and_the_log_shows_it() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
-        ["./make", "--build", "make", "--run", "{build}/words", "--abi", "i386", "--flags", "-O1 -g0"];
+        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "i386", "--flags", "-O1 -g0"];
     let said = lab.compare(&[&arguments[..], &["--rounds", "6"]].concat());
     assert_eq!(said.status, Some(0), "{said:?}");
     let log = lab.build_log("i386/-O1 -g0");
@@ -103,7 +103,7 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
-        ["./make", "--build", "make", "--run", "{build}/words", "--abi", "x86-64,i386", "--rounds", "6"];
+        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64,i386", "--rounds", "6"];
     let built =
         |said: &laboratory::Said| said.stderr.lines().filter(|line| line.contains("  built ")).count();
 
@@ -136,11 +136,11 @@ fn a_build_that_was_cut_off_is_begun_anew() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
-        ["./make", "--build", "make", "--run", "{build}/words", "--abi", "x86-64", "--rounds", "6"];
+        ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64", "--rounds", "6"];
     assert_eq!(lab.compare(&arguments).status, Some(0));
     let folder = trees(&lab)[0].parent().unwrap().to_owned();
     std::fs::remove_file(folder.join("done")).unwrap();
-    std::fs::write(folder.join("tree/words"), "half a program").unwrap();
+    std::fs::write(folder.join("tree/program"), "half a program").unwrap();
     let said = lab.compare(&arguments);
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(said.stderr.contains("built x86-64"), "{said:?}");
@@ -156,7 +156,7 @@ fn a_build_that_ignores_the_compiler_it_is_given_is_found_out() {
         "--build",
         build,
         "--run",
-        "{build}/words",
+        "{build}/program",
         "--abi",
         "x86-64,i386",
         "--rounds",
@@ -176,7 +176,7 @@ fn a_campaign_inside_the_source_does_not_grow_into_its_own_builds() {
             "--build",
             "make",
             "--run",
-            "{build}/words",
+            "{build}/program",
             "--abi",
             "x86-64",
             "--rounds",

@@ -78,7 +78,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
               (what is measured with N = 0), and is not floored by whatever started it."
             .into(),
         method: "The median of five rounds. `off by` is what is left when N and the peak with N = 0 are taken away, as a share of \
-                 N. hyperfine 1.15 reports no memory; tools that do (GNU time, pyperf, later hyperfines) read \
+                 N. Debian 12's hyperfine reports no memory; tools that do (GNU time, pyperf, later hyperfines) read \
                  getrusage(RUSAGE_CHILDREN), which on Linux is never less than the size of the process that forked: `parent` does \
                  just that."
             .into(),
@@ -90,7 +90,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         table,
         reached,
         sentence: format!(
-            "Widthwise's default reading is off by {:+.2} % of N at worst, and by nothing of its own size.",
+            "Widthwise's reading is off by {:+.2} % of N at worst, whatever the size of what started the program.",
             worst * 100.0
         ),
     })

@@ -112,12 +112,31 @@ pub fn cargo(verb: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Words as they would be typed.
+/// Words as they would be typed: in quotes only where the shell would make something else of them.
 pub fn typed(program: &str, words: &[String]) -> String {
-    format!("{program} {}", shell_words::join(words))
+    let is_plain = |word: &&String| {
+        !word.is_empty()
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,%+{}".contains(&byte))
+    };
+    let quoted = words.iter().map(|word| match Some(word).filter(is_plain) {
+        Some(plain) => plain.clone(),
+        None => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    std::iter::once(program.to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Words of a command line.
 pub fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_that_a_shell_would_take_apart_stand_in_quotes() {
+        let all = words(["--binary", "a=./loop", "--run", "{binary} 7", "it's", ""]);
+        assert_eq!(typed("x", &all), r"x --binary a=./loop --run '{binary} 7' 'it'\''s' ''");
+    }
 }

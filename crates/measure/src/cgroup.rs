@@ -17,6 +17,8 @@ pub struct Cgroup {
     pids: Option<PathBuf>,
     /// `cpu.stat`, kept open: it is read twice for each run.
     usage: Option<File>,
+    /// `pids.events`, likewise.
+    events: Vec<File>,
 }
 
 /// CPU time of every task that was ever in the group.
@@ -47,7 +49,12 @@ impl Cgroup {
             .filter(|folder| fs::create_dir(folder).is_ok())
             .filter(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
         let usage = unified.as_ref().and_then(|folder| File::open(folder.join("cpu.stat")).ok());
-        Cgroup { unified, pids, usage }
+        let events = unified
+            .iter()
+            .chain(&pids)
+            .filter_map(|folder| File::open(folder.join("pids.events")).ok())
+            .collect();
+        Cgroup { unified, pids, usage, events }
     }
 
     /// CPU time that the programs have used so far: also that of children for whom nobody waited, which `rusage`
@@ -73,11 +80,14 @@ impl Cgroup {
 
     /// How often a fork was refused because of the limit.
     pub fn refused_forks(&self) -> u64 {
-        self.unified
+        self.events
             .iter()
-            .chain(&self.pids)
-            .filter_map(|folder| fs::read_to_string(folder.join("pids.events")).ok())
-            .filter_map(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok())
+            .filter_map(|file| {
+                let mut text = [0u8; 256];
+                let length = file.read_at(&mut text, 0).ok()?;
+                let text = std::str::from_utf8(&text[..length]).ok()?;
+                text.split_whitespace().nth(1)?.parse::<u64>().ok()
+            })
             .sum()
     }
 }

@@ -230,8 +230,7 @@ pub fn describe(ending: &Ending) -> String {
         Ending::Flood { limit_bytes } => {
             format!("wrote more than {} MB to its standard output, and was killed", limit_bytes / 1_000_000)
         }
-        Ending::NotStarted { reason } => format!("cannot be started: {reason}"),
-        Ending::Around { reason } => reason.clone(),
+        Ending::NotStarted { reason } | Ending::Around { reason } => reason.clone(),
     }
 }
 

@@ -21,7 +21,7 @@ const ROUNDS: [usize; 5] = [10, 20, 30, 50, 100];
 const MOST: usize = 300;
 
 fn main() {
-    let replications = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let replications = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(500);
     println!("Coverage of the 95 % interval, {replications} campaigns a cell:\n");
     coverage(replications);
     println!("\nA/A: three variants that are the baseline, eleven metrics, 30 rounds:\n");

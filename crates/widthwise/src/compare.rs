@@ -11,7 +11,7 @@ use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
 use widthwise_experiment::{spec, spec_text, Facts, Request};
-use widthwise_machine::compiler;
+use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::record::{self, MachineRecord};
 use widthwise_machine::topology::Topology;
@@ -61,6 +61,7 @@ pub struct Compare {
 
 /// What a session of a campaign begins with.
 struct Session {
+    compilers: Vec<Compiler>,
     request: Request,
     experiment: Experiment,
     archive: Option<Archive>,
@@ -71,9 +72,9 @@ impl Compare {
     pub fn run(&self) -> Result<(), Failure> {
         let mut progress = Progress::new();
         let compilers = compiler::discover();
-        let session = match &self.resume {
-            Some(folder) => self.resumed(folder)?,
-            None => self.begun(&preparation::names(&compilers))?,
+        let mut session = match &self.resume {
+            Some(folder) => self.resumed(folder, compilers)?,
+            None => self.begun(compilers)?,
         };
         let here = std::env::current_dir().map_err(Failure::machine)?;
         let root = match &session.archive {
@@ -86,9 +87,9 @@ impl Compare {
         })?;
         let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
         let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let prepared = preparation::prepare(&session.experiment, &compilers, &root, &here, jobs, &progress)?;
-        let archive =
-            self.archive(session.archive, &session.request, &session.experiment, &prepared, &root, &here)?;
+        let prepared =
+            preparation::prepare(&session.experiment, &session.compilers, &root, &here, jobs, &progress)?;
+        let archive = self.archive(&mut session, &prepared, &root, &here)?;
         let folder = archive.folder().to_owned();
         let ended = self.measure(archive, &session.experiment, &prepared, &root, &mut progress);
         progress.end();
@@ -98,7 +99,7 @@ impl Compare {
     }
 
     /// A new campaign's request, checked.
-    fn begun(&self, compilers: &[String]) -> Result<Session, Failure> {
+    fn begun(&self, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         if self.arguments.program.is_none() && !self.arguments.names_binaries() {
             return Err(Failure::request(
                 "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
@@ -107,18 +108,19 @@ impl Compare {
         }
         let mut request = self.arguments.request()?;
         let seed = random_seed();
-        let facts = Facts { compilers: compilers.to_vec(), default_seed: seed, folder: PathBuf::new() };
+        let facts =
+            Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
         let experiment = request.resolve(&facts).map_err(Failure::request)?;
         // Kept, so that the same numbers come out of the archive for ever, and the same orders of a repetition.
         request.measure.seed.get_or_insert_with(|| {
             widthwise_experiment::Stated::new(experiment.seed, widthwise_experiment::Said::Flag("--seed"))
         });
         keep_compilers(&mut request, &experiment);
-        Ok(Session { request, experiment, archive: None })
+        Ok(Session { compilers, request, experiment, archive: None })
     }
 
     /// A campaign that goes on: its own request, with the stopping rule of the command line.
-    fn resumed(&self, folder: &Path) -> Result<Session, Failure> {
+    fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
         if self.arguments.says_more_than_stopping() {
             return Err(Failure::request(
                 "--resume goes on with the campaign as it was begun: only --rounds, --until and --budget may be given anew",
@@ -137,21 +139,21 @@ impl Compare {
             archive.set_spec(&spec_text(&request)).map_err(Failure::machine)?;
         }
         let experiment = presentation::experiment(&spec_text(&request), head.seed)?;
-        Ok(Session { request, experiment, archive: Some(archive) })
+        Ok(Session { compilers, request, experiment, archive: Some(archive) })
     }
 
     /// The archive: made, or checked for being the same campaign still.
     fn archive(
         &self,
-        resumed: Option<Archive>,
-        request: &Request,
-        experiment: &Experiment,
+        session: &mut Session,
         prepared: &Prepared,
         root: &Path,
         here: &Path,
     ) -> Result<Archive, Failure> {
+        let resumed = session.archive.take();
+        let (request, experiment) = (&session.request, &session.experiment);
         let identity = preparation::identity(experiment, prepared, here);
-        let machine = MachineRecord::gather();
+        let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = resumed {
             let mut changes = archive.changed(&identity);
             if let Ok(old) = serde_json::from_value::<MachineRecord>(archive.head().machine.clone()) {
