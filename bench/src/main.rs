@@ -17,6 +17,7 @@ mod welch;
 mod workshop;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
@@ -79,8 +80,17 @@ impl Claim {
     }
 }
 
-fn main() -> anyhow::Result<()> {
-    let line = CommandLine::parse();
+fn main() -> ExitCode {
+    match measure(CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(line: CommandLine) -> anyhow::Result<()> {
     let mut claims = if line.claims.is_empty() { Claim::value_variants().to_vec() } else { line.claims };
     claims.sort();
     claims.dedup();

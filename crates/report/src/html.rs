@@ -13,6 +13,7 @@ mod record;
 mod samples;
 mod shape;
 mod timeline;
+mod wording;
 
 use crate::campaign::Campaign;
 

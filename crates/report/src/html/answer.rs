@@ -5,7 +5,7 @@ use widthwise_experiment::Metric;
 use widthwise_verdict::words::{self, share};
 use widthwise_verdict::Word;
 
-use super::page::{amount, name};
+use super::wording::{amount, name, titles, unbroken};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{statements, visible};
@@ -65,15 +65,6 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
             }
         }
     }
-}
-
-pub fn titles(metrics: &[Metric]) -> String {
-    metrics.iter().map(|metric| metric.title).collect::<Vec<_>>().join(", ")
-}
-
-/// A number is not parted from its per cent at the end of a line.
-pub fn unbroken(text: &str) -> String {
-    text.replace(" %", "\u{a0}%")
 }
 
 fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {

@@ -5,10 +5,9 @@ use widthwise_experiment::Metric;
 use widthwise_verdict::words::{self, share};
 use widthwise_verdict::{Verdict, Word};
 
-use super::answer::{titles, unbroken};
 use super::axis::RatioScale;
-use super::page::name;
 use super::plot::{axis, drawing, grid, instead, row, Path};
+use super::wording::{name, titles, unbroken};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::visible;

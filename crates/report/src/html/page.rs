@@ -1,7 +1,7 @@
 //! The page: what stands where.
 
 use maud::{html, Markup, PreEscaped, DOCTYPE};
-use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_experiment::units::Quantity;
 use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
@@ -15,9 +15,6 @@ const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded and nothing runs: styles stand in the page, and there is no script.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'";
-
-/// Dots drawn for one variant in one chart; beyond, they would only hide each other.
-pub const MOST_DOTS: usize = 400;
 
 pub fn page(campaign: &Campaign) -> Markup {
     let title = statements::title(campaign);
@@ -117,35 +114,4 @@ fn brief(campaign: &Campaign, metric: Metric) -> String {
         .filter_map(|variant| campaign.verdict(&variant.name, metric))
         .map(|verdict| format!("{} {}", visible::line(&verdict.variant), words::interval(verdict)));
     visible::line(&typical.into_iter().chain(verdicts).collect::<Vec<_>>().join(" · "))
-}
-
-/// A variant's name as it stands at the head of a row: what is special about it beneath.
-pub fn name(campaign: &Campaign, variant: &str) -> Markup {
-    let experiment = campaign.experiment;
-    let (shown, tag) = if variant == experiment.baseline {
-        (variant, "baseline")
-    } else if variant == experiment.twin() {
-        (experiment.baseline.as_str(), "again")
-    } else {
-        (variant, "")
-    };
-    html! {
-        span class="variant" { (visible::line(shown)) }
-        @if !tag.is_empty() { " " span class="tag" { (tag) } }
-    }
-}
-
-/// An amount, its unit in smaller print.
-pub fn amount(value: f64, unit: Unit) -> String {
-    Quantity { value, unit }.to_string().replace(' ', "\u{a0}")
-}
-
-/// How many dots were left out of how many, if any were.
-pub fn thinning(longest: usize) -> Option<String> {
-    (longest > MOST_DOTS).then(|| {
-        format!(
-            "At most {MOST_DOTS} evenly spaced dots a variant are drawn; medians, quartiles and counts use all \
-             {longest}."
-        )
-    })
 }

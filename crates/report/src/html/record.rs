@@ -5,8 +5,7 @@ use widthwise_experiment::model::Estimator;
 use widthwise_experiment::units::Unit;
 use widthwise_verdict::words::share;
 
-use super::answer::unbroken;
-use super::page::{amount, name};
+use super::wording::{amount, name, unbroken};
 use crate::campaign::Campaign;
 use crate::{statements, visible};
 

@@ -5,8 +5,8 @@ use widthwise_experiment::units::Quantity;
 use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
-use super::page::{amount, name, thinning, MOST_DOTS};
 use super::plot::{axis, drawing, grid, instead, row, thinned, Path};
+use super::wording::{amount, name, thinning, MOST_DOTS};
 use crate::amounts::counted;
 use crate::campaign::Campaign;
 use crate::series::{quantile, Series};

@@ -5,9 +5,9 @@ use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 
 use super::axis::{signed_percent, Scale, WIDTH};
-use super::page::name;
 use super::plot::{axis, drawing, grid, instead, row, Path};
 use super::samples::{fenced, why_none};
+use super::wording::name;
 use crate::amounts::counted;
 use crate::campaign::Campaign;
 use crate::series::{quantile, Series};

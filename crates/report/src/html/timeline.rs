@@ -5,10 +5,10 @@ use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
-use super::page::{name, thinning, MOST_DOTS};
 use super::plot::{axis, drawing, grid, instead, row, thinned, Path};
 use super::samples::{fenced, why_none};
 use super::shape::Distance;
+use super::wording::{name, thinning, MOST_DOTS};
 use crate::amounts::{counted, duration};
 use crate::campaign::Campaign;
 use crate::series::{quantile, Point, Series};

@@ -1,0 +1,51 @@
+//! Names and amounts as every section writes them.
+
+use maud::{html, Markup};
+use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_experiment::Metric;
+
+use crate::campaign::Campaign;
+use crate::visible;
+
+/// Dots drawn for one variant in one chart; beyond, they would only hide each other.
+pub const MOST_DOTS: usize = 400;
+
+/// A variant's name as it stands at the head of a row: what is special about it beneath.
+pub fn name(campaign: &Campaign, variant: &str) -> Markup {
+    let experiment = campaign.experiment;
+    let (shown, tag) = if variant == experiment.baseline {
+        (variant, "baseline")
+    } else if variant == experiment.twin() {
+        (experiment.baseline.as_str(), "again")
+    } else {
+        (variant, "")
+    };
+    html! {
+        span class="variant" { (visible::line(shown)) }
+        @if !tag.is_empty() { " " span class="tag" { (tag) } }
+    }
+}
+
+/// An amount, its unit in smaller print.
+pub fn amount(value: f64, unit: Unit) -> String {
+    Quantity { value, unit }.to_string().replace(' ', "\u{a0}")
+}
+
+/// How many dots were left out of how many, if any were.
+pub fn thinning(longest: usize) -> Option<String> {
+    (longest > MOST_DOTS).then(|| {
+        format!(
+            "At most {MOST_DOTS} evenly spaced dots a variant are drawn; medians, quartiles and counts use all \
+             {longest}."
+        )
+    })
+}
+
+pub fn titles(metrics: &[Metric]) -> String {
+    metrics.iter().map(|metric| metric.title).collect::<Vec<_>>().join(", ")
+}
+
+/// A number is not parted from its per cent at the end of a line.
+pub fn unbroken(text: &str) -> String {
+    text.replace(" %", "\u{a0}%")
+}
