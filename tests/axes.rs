@@ -15,18 +15,8 @@ fn with_tells() -> Laboratory {
 #[test]
 fn every_compiler_of_this_machine_builds_a_variant_of_its_own() {
     let lab = with_tells();
-    let report = lab.compare_json(&[
-        "tells.c",
-        "--abi",
-        "x86-64",
-        "--compiler",
-        "all",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-        "--",
-        "compiler",
-    ]);
+    let report = lab
+        .compare_json("tells.c --abi x86-64 --compiler all --allow-different-output --rounds 6 -- compiler");
     let names = names(&report);
     for family in ["gcc", "clang"] {
         let of_family: Vec<_> =
@@ -43,9 +33,7 @@ fn every_compiler_of_this_machine_builds_a_variant_of_its_own() {
 fn a_program_that_is_not_optimised_takes_more_cpu_time() {
     let lab = Laboratory::new();
     lab.program("work.c");
-    let report = lab.compare_json(&[
-        "work.c", "--abi", "x86-64", "--flags", "-O0", "--flags", "-O2", "--rounds", "8", "--", "40",
-    ]);
+    let report = lab.compare_json("work.c --abi x86-64 --flags -O0 --flags -O2 --rounds 8 -- 40");
     assert_eq!(report["judging"]["baseline"], "x86-64/-O0");
     let faster = verdict(&report, "x86-64/-O2", "cpu");
     assert_eq!(faster["verdict"], "lower", "{faster}");
@@ -55,27 +43,11 @@ fn a_program_that_is_not_optimised_takes_more_cpu_time() {
 #[test]
 fn named_flag_sets_reach_the_compiler() {
     let lab = with_tells();
-    let build = "set -x; $CC $CFLAGS -o {build}/tells {source} $LDFLAGS";
-    let said = lab.compare(&[
-        "tells.c",
-        "--abi",
-        "x86-64",
-        "--build",
-        build,
-        "--run",
-        "{build}/tells optimisation",
-        "--flags",
-        "-O0",
-        "--flags",
-        "fast-math",
-        "--flags",
-        "lto",
-        "--flags",
-        "native",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-    ]);
+    let said = lab.compare(
+        "tells.c --abi x86-64 --build 'set -x; $CC $CFLAGS -o {build}/tells {source} $LDFLAGS' \
+         --run '{build}/tells optimisation' --flags -O0 --flags fast-math --flags lto --flags native \
+         --allow-different-output --rounds 6",
+    );
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(lab.answer("x86-64/-O0"), "not optimised\n");
     assert_eq!(lab.answer("x86-64/fast-math"), "fast mathematics\n");
@@ -90,22 +62,10 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
     let lab = Laboratory::new();
     lab.program("work.c");
     // The last word on missing profiles is the test's: gcc then says if it finds none.
-    let build = "set -x; $CC $CFLAGS -Wmissing-profile -o {build}/work {source} $LDFLAGS";
-    let report = lab.compare_json(&[
-        "work.c",
-        "--abi",
-        "x86-64,i386",
-        "--build",
-        build,
-        "--run",
-        "{build}/work 5",
-        "--flags",
-        "-O2",
-        "--flags",
-        "pgo",
-        "--rounds",
-        "6",
-    ]);
+    let report = lab.compare_json(
+        "work.c --abi x86-64,i386 --flags -O2 --flags pgo --rounds 6 --run '{build}/work 5' \
+         --build 'set -x; $CC $CFLAGS -Wmissing-profile -o {build}/work {source} $LDFLAGS'",
+    );
     for abi in ["x86-64", "i386"] {
         let name = format!("{abi}/pgo");
         assert_eq!(variant(&report, &name)["standing"], "measured");
@@ -128,22 +88,10 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
 fn a_profile_guided_build_that_makes_no_profile_is_refused() {
     let lab = Laboratory::new();
     lab.program("work.c");
-    let build = "$CC -O2 -o {build}/work {source}";
-    let said = lab.compare(&[
-        "work.c",
-        "--abi",
-        "x86-64",
-        "--build",
-        build,
-        "--run",
-        "{build}/work 1",
-        "--flags",
-        "-O2",
-        "--flags",
-        "pgo",
-        "--rounds",
-        "6",
-    ]);
+    let said = lab.compare(
+        "work.c --abi x86-64 --flags -O2 --flags pgo --rounds 6 --run '{build}/work 1' \
+         --build '$CC -O2 -o {build}/work {source}'",
+    );
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.stdout.contains("does the build pass CFLAGS and LDFLAGS on?"), "{said:?}");
 }
@@ -157,7 +105,7 @@ fn training_of_ones_own_replaces_the_run_command() {
         "[program]\nsource = \"work.c\"\narguments = [\"5\"]\n[axes]\nabi = [\"x86-64\"]\nflags = [\"trained\"]\n\
          [flags.trained]\ncflags = \"-O2\"\nprofile_guided = true\ntrain = \"echo trained >&2; {build}/work 1\"\n",
     );
-    let said = lab.compare(&["widthwise.toml", "--rounds", "6"]);
+    let said = lab.compare("widthwise.toml --rounds 6");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(lab.build_log("x86-64/trained").contains("trained"));
 }
@@ -165,18 +113,10 @@ fn training_of_ones_own_replaces_the_run_command() {
 #[test]
 fn an_allocator_that_is_named_is_the_one_the_program_has() {
     let lab = with_tells();
-    let said = lab.compare(&[
-        "tells.c",
-        "--abi",
-        "x86-64",
-        "--allocator",
-        "glibc,jemalloc",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-        "--",
-        "allocator",
-    ]);
+    let said = lab.compare(
+        "tells.c --abi x86-64 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
+         allocator",
+    );
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(lab.answer("x86-64/glibc"), "glibc\n");
     assert_eq!(lab.answer("x86-64/jemalloc"), "jemalloc\n");
@@ -185,18 +125,10 @@ fn an_allocator_that_is_named_is_the_one_the_program_has() {
 #[test]
 fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
     let lab = with_tells();
-    let report = lab.compare_json(&[
-        "tells.c",
-        "--abi",
-        "x86-64,x32",
-        "--allocator",
-        "glibc,jemalloc",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-        "--",
-        "allocator",
-    ]);
+    let report = lab.compare_json(
+        "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
+         allocator",
+    );
     let absent = variant(&report, "x32/jemalloc");
     assert_eq!(absent["standing"], "unable", "{absent}");
     assert!(
@@ -205,18 +137,10 @@ fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
     );
     assert_eq!(verdict(&report, "x32/jemalloc", "cpu")["verdict"], "missing");
     // What this machine lacks is no failure of the program: the same without the JSON ends well.
-    let said = lab.compare(&[
-        "tells.c",
-        "--abi",
-        "x86-64,x32",
-        "--allocator",
-        "glibc,jemalloc",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-        "--",
-        "allocator",
-    ]);
+    let said = lab.compare(
+        "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
+         allocator",
+    );
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(said.stdout.contains("x32/jemalloc"), "{said:?}");
 }
@@ -224,44 +148,25 @@ fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
 #[test]
 fn a_static_program_says_why_it_cannot_have_another_allocator() {
     let lab = with_tells();
-    let said = lab.compare(&[
-        "tells.c",
-        "--abi",
-        "x86-64",
-        "--allocator",
-        "glibc,jemalloc",
-        "--flags",
-        "-O2 -static",
-        "--rounds",
-        "6",
-        "--",
-        "arguments",
-    ]);
-    let row = said
-        .stdout
-        .lines()
-        .find(|line| line.contains("x86-64/-O2 -static/jemalloc"))
-        .unwrap_or_else(|| panic!("{said:?}"));
-    assert!(row.contains("jemalloc cannot be preloaded: the program is"), "{said:?}");
-    assert!(said.stdout.contains("statically linked"), "{said:?}");
+    let said = lab.compare(
+        "tells.c --abi x86-64 --allocator glibc,jemalloc --flags '-O2 -static' --rounds 6 -- \
+         arguments",
+    );
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let row = "x86-64/-O2 -static/jemalloc not measured: jemalloc cannot be preloaded: the program is statically linked";
+    assert!(unfolded(&said.stdout).contains(row), "{said:?}");
 }
 
 #[test]
 fn huge_pages_are_switched_off_for_the_variant_that_has_never() {
     let lab = with_tells();
-    let said = lab.compare(&[
-        "tells.c",
-        "--abi",
-        "x86-64,i386",
-        "--thp",
-        "system,never",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-        "--",
-        "huge-pages",
-    ]);
+    let said = lab.compare(
+        "tells.c --abi x86-64,i386 --thp system,never --allow-different-output --rounds 6 -- \
+         huge-pages",
+    );
     assert_eq!(said.status, Some(0), "{said:?}");
+    // What one variant has set must not stay for the runs after it.
+    assert!(!said.stderr.contains("changes from run to run"), "{said:?}");
     for abi in ["x86-64", "i386"] {
         assert_eq!(lab.answer(&format!("{abi}/never")), "never\n");
         assert_eq!(lab.answer(&format!("{abi}/system")), "as the system has it\n");
@@ -273,7 +178,7 @@ fn huge_pages_for_the_whole_system_are_put_back_or_need_root() {
     let lab = with_tells();
     let setting = || std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let before = setting().ok();
-    let report = lab.compare_json(&["tells.c", "--abi", "x86-64", "--thp", "system,always", "--rounds", "6"]);
+    let report = lab.compare_json("tells.c --abi x86-64 --thp system,always --rounds 6");
     assert_eq!(setting().ok(), before);
     let always = variant(&report, "x86-64/always");
     if always["standing"] != "measured" {
@@ -294,29 +199,16 @@ fn each_environment_reaches_its_variant_alone() {
          [axes]\nabi = [\"x86-64\"]\nenv = [\"default\", \"tuned\"]\n[env.tuned]\nTUNED = \"well; and $HOME\"\n\
          [output]\nallow_different = true\n",
     );
-    let said = lab.compare(&["widthwise.toml", "--rounds", "6"]);
+    let said = lab.compare("widthwise.toml --rounds 6");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(lab.answer("x86-64/default"), "not set\n");
     assert_eq!(lab.answer("x86-64/tuned"), "well; and $HOME\n");
 
     // A variable for every variant, and a set that the command line makes.
-    let said = lab.compare(&[
-        "tells.c",
-        "--abi",
-        "x86-64",
-        "--variable",
-        "TUNED=for all",
-        "--set",
-        "env.other.TUNED = \"otherwise\"",
-        "--env",
-        "default,other",
-        "--allow-different-output",
-        "--rounds",
-        "6",
-        "--",
-        "variable",
-        "TUNED",
-    ]);
+    let said = lab.compare(
+        "tells.c --abi x86-64 --variable 'TUNED=for all' --set 'env.other.TUNED = \"otherwise\"' \
+         --env default,other --allow-different-output --rounds 6 -- variable TUNED",
+    );
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(lab.answer("x86-64/default"), "for all\n");
     assert_eq!(lab.answer("x86-64/other"), "otherwise\n");
@@ -325,19 +217,9 @@ fn each_environment_reaches_its_variant_alone() {
 #[test]
 fn what_is_excluded_is_not_in_the_matrix() {
     let lab = with_tells();
-    let report = lab.compare_json(&[
-        "tells.c",
-        "--abi",
-        "x86-64,i386",
-        "--flags",
-        "-O0",
-        "--flags",
-        "-O2",
-        "--exclude",
-        "abi=i386,flags=-O0",
-        "--rounds",
-        "6",
-    ]);
+    let report = lab.compare_json(
+        "tells.c --abi x86-64,i386 --flags -O0 --flags -O2 --exclude abi=i386,flags=-O0 --rounds 6",
+    );
     assert_eq!(names(&report), ["x86-64/-O0", "x86-64/-O2", "i386/-O2", "x86-64/-O0 again"]);
 }
 
@@ -351,7 +233,7 @@ fn a_list_of_variants_stands_for_itself_and_may_give_names() {
          [[variant]]\nname = \"small words\"\nabi = \"i386\"\nflags = \"-O2\"\n\
          [[variant]]\nabi = \"i386\"\nflags = \"-O0\"\n",
     );
-    let report = lab.compare_json(&["widthwise.toml", "--baseline", "small words", "--rounds", "6"]);
+    let report = lab.compare_json("widthwise.toml --baseline 'small words' --rounds 6");
     assert_eq!(names(&report), ["slow", "small words", "i386/-O0", "small words again"]);
     assert_eq!(report["judging"]["baseline"], "small words");
     assert_eq!(lab.answer("slow"), "not optimised\n");

@@ -19,7 +19,7 @@ fn laboratory() -> Laboratory {
 fn is_intact(lab: &Laboratory) {
     let word: String = lab.archive().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(word, "ok");
-    let report = lab.widthwise(&["report"]);
+    let report = lab.widthwise("report");
     assert_eq!((report.status, report.stderr.as_str()), (Some(0), ""), "{report:?}");
     assert!(report.stdout.contains("baseline"), "{report:?}");
 }
@@ -112,7 +112,7 @@ fn what_is_misspelt_in_a_spec_file_is_named_with_its_line_and_what_was_meant() {
         ("[measure\n", ["spec/widthwise.toml:3", "]"]),
     ] {
         lab.write("spec/widthwise.toml", &format!("{program}{text}"));
-        lab.widthwise(&["compare", "spec/widthwise.toml"]).refuses(2, &words);
+        lab.widthwise("compare spec/widthwise.toml").refuses(2, &words);
     }
     assert!(!lab.path(".widthwise").exists());
 }
@@ -122,24 +122,24 @@ fn a_spec_file_of_arbitrary_bytes_is_refused() {
     let lab = laboratory();
     for bytes in [&b"\xff\xfe\x00"[..], b"\0", b"[[[[[[[[", &[b'['; 100_000]] {
         std::fs::write(lab.path("widthwise.toml"), bytes).unwrap();
-        lab.widthwise(&["compare", "widthwise.toml"]).refuses(2, &["widthwise.toml"]);
+        lab.widthwise("compare widthwise.toml").refuses(2, &["widthwise.toml"]);
     }
 }
 
 #[test]
 fn a_request_that_says_too_little_is_told_what_to_add() {
     let lab = laboratory();
-    lab.widthwise(&["compare"]).refuses(2, &["nothing to measure", "--help"]);
-    lab.widthwise(&["compare", "."]).refuses(2, &["no build command"]);
-    lab.widthwise(&["compare", ".", "--build", "true"]).refuses(2, &["no run command", "{build}/prog"]);
-    lab.widthwise(&["compare", "--binary", "x86-64"]).refuses(2, &["--binary", "x86-64=./a64"]);
+    lab.widthwise("compare").refuses(2, &["nothing to measure", "--help"]);
+    lab.widthwise("compare .").refuses(2, &["no build command"]);
+    lab.widthwise("compare . --build true").refuses(2, &["no run command", "{build}/prog"]);
+    lab.widthwise("compare --binary x86-64").refuses(2, &["--binary", "x86-64=./a64"]);
 }
 
 #[test]
 fn a_source_that_is_not_there_is_named() {
     let lab = laboratory();
-    lab.widthwise(&["compare", "nowhere.c"]).refuses(2, &["nowhere.c: No such file"]);
-    lab.widthwise(&["compare", "nowhere.toml"]).refuses(2, &["nowhere.toml: No such file"]);
+    lab.widthwise("compare nowhere.c").refuses(2, &["nowhere.c: No such file"]);
+    lab.widthwise("compare nowhere.toml").refuses(2, &["nowhere.toml: No such file"]);
     let folder = ["compare", "./nowhere", "--build", "make", "--run", "{build}/x"];
     lab.widthwise(&folder).refuses(2, &["nowhere: No such file"]);
 }
@@ -147,23 +147,22 @@ fn a_source_that_is_not_there_is_named() {
 #[test]
 fn an_empty_matrix_and_two_variants_of_one_name_are_refused() {
     let lab = laboratory();
-    lab.widthwise(&["compare", "tells.c", "--abi", "i386", "--exclude", "abi=i386"])
+    lab.widthwise("compare tells.c --abi i386 --exclude abi=i386")
         .refuses(2, &["--exclude: nothing is left to compare"]);
-    lab.widthwise(&["compare", "tells.c", "--abi", "i386,x32,i386"])
-        .refuses(2, &["--abi: ", "\"i386\" is named twice"]);
-    lab.widthwise(&["compare", "--binary", "a=./a", "--binary", "a=./b", "--run", "{binary}"])
+    lab.widthwise("compare tells.c --abi i386,x32,i386").refuses(2, &["--abi: ", "\"i386\" is named twice"]);
+    lab.widthwise("compare --binary a=./a --binary a=./b --run {binary}")
         .refuses(2, &["--binary: ", "\"a\" is named twice"]);
     lab.write(
         "widthwise.toml",
         "[program]\nsource = \"tells.c\"\n[[variant]]\nname = \"one\"\n[[variant]]\nabi = \"i386\"\nname = \"one\"\n",
     );
-    lab.widthwise(&["compare", "widthwise.toml"])
+    lab.widthwise("compare widthwise.toml")
         .refuses(2, &["widthwise.toml:5: two variants are called \"one\""]);
     lab.write(
         "widthwise.toml",
         "[program]\nsource = \"tells.c\"\n[[variant]]\nname = \"one\"\n[[variant]]\nname = \"one again\"\n",
     );
-    lab.widthwise(&["compare", "widthwise.toml"]).refuses(2, &["\"one again\"", "second name"]);
+    lab.widthwise("compare widthwise.toml").refuses(2, &["\"one again\"", "second name"]);
 }
 
 #[test]
@@ -174,7 +173,7 @@ fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
         std::fs::read_to_string(lab.path(&log)).unwrap_or_else(|error| panic!("{log}: {error}"))
     };
     lab.write("lua.c", "#include <stdio.h>\n#include <nowhere/readline.h>\nint main(void) { return 0; }\n");
-    let said = lab.compare(&["lua.c", "--abi", "x86-64"]);
+    let said = lab.compare("lua.c --abi x86-64");
     assert_eq!(said.status, Some(1));
     let telling = "error: the baseline x86-64: build failed (exit 1): ";
     assert!(said.stderr.contains(telling), "{said:?}");
@@ -186,19 +185,11 @@ fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
     is_intact(&lab);
 
     lab.write("lua.c", "int nowhere(void);\nint main(void) { return nowhere(); }\n");
-    let said = lab.compare(&["lua.c", "--abi", "x86-64"]);
+    let said = lab.compare("lua.c --abi x86-64");
     assert!(said.stderr.contains("undefined reference to `nowhere'"), "{said:?}");
     assert!(log_of(&said).contains("ld returned 1 exit status"));
 
-    let said = lab.compare(&[
-        "lua.c",
-        "--abi",
-        "x86-64",
-        "--build",
-        "echo first; echo last; exit 7",
-        "--run",
-        "{build}/x",
-    ]);
+    let said = lab.compare("lua.c --abi x86-64 --build 'echo first; echo last; exit 7' --run {build}/x");
     assert!(said.stderr.contains("build failed (exit 7): last; full log: "), "{said:?}");
     assert_eq!(said.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{said:?}");
 }
@@ -239,7 +230,7 @@ fn a_program_that_is_not_where_the_run_command_says_is_named() {
         assert!(said.stderr.contains(word), "{said:?}");
     }
     is_intact(&lab);
-    let said = lab.compare(&["--binary", "a=./nowhere", "--run", "{binary}"]);
+    let said = lab.compare("--binary a=./nowhere --run {binary}");
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.stderr.contains("nowhere"), "{said:?}");
 }
@@ -249,7 +240,7 @@ fn a_program_that_fails_says_its_exit_status_and_its_last_words() {
     misbehaves(&["exit", "3"], &["it ended with exit status 3"]);
     let lab = Laboratory::new();
     lab.write("sad.sh", "#!/bin/sh\necho first >&2\necho 'no such option: -x' >&2\nexit 2\n");
-    let said = lab.compare(&["--binary", "sad=./sad.sh", "--run", "sh {binary}"]);
+    let said = lab.compare("--binary sad=./sad.sh --run 'sh {binary}'");
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.stderr.contains("it ended with exit status 2: no such option: -x"), "{said:?}");
 }
@@ -283,7 +274,7 @@ fn a_program_that_forks_for_ever_is_killed_and_nothing_of_it_is_left() {
 #[test]
 fn a_program_that_floods_its_output_is_killed_and_the_flood_is_gone() {
     let lab = laboratory();
-    let said = lab.compare(&["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--", "flood"]);
+    let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- flood");
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(
         said.stderr.contains("wrote more than 1073 MB to its standard output, and was killed"),
@@ -298,7 +289,7 @@ fn a_program_that_floods_its_output_is_killed_and_the_flood_is_gone() {
 #[test]
 fn a_program_that_closes_its_files_is_measured_like_any_other() {
     let lab = laboratory();
-    let said = lab.compare(&["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--", "close"]);
+    let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- close");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'done'"), 14);
 }
@@ -322,30 +313,21 @@ fn one_variant_that_fails_does_not_take_the_others_along() {
     );
     // They are found out in the warm-up, and not run again.
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended <> 'done'"), 2);
-    assert_eq!(lab.widthwise(&["report"]).status, Some(0));
+    assert_eq!(lab.widthwise("report").status, Some(0));
 }
 
 #[test]
 fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
     let lab = laboratory();
-    lab.gcc(&["-o", "sound", "tells.c"]);
+    lab.gcc("-o sound tells.c");
     lab.write("unsound", "#!/nowhere/interpreter\n");
     let status = Command::new("chmod").arg("+x").arg(lab.path("unsound")).status().unwrap();
     assert!(status.success());
-    let arguments = [
-        "--binary",
-        "sound=./sound",
-        "--binary",
-        "unsound=./unsound",
-        "--run",
-        "{binary} compiler",
-        "--rounds",
-        "6",
-    ];
-    let said = lab.compare(&arguments);
+    let arguments = "--binary sound=./sound --binary unsound=./unsound --run '{binary} compiler' --rounds 6";
+    let said = lab.compare(arguments);
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(unfolded(&said.stdout).contains("unsound not measured:"), "{said:?}");
-    let report = lab.compare_json(&arguments);
+    let report = lab.compare_json(arguments);
     assert_eq!(variant(&report, "unsound")["standing"], "unable");
     assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "missing");
 }
@@ -362,7 +344,7 @@ fn a_setup_that_fails_is_told_with_its_last_words() {
 /// A campaign to be spoilt.
 fn with_campaign() -> Laboratory {
     let lab = laboratory();
-    assert_eq!(lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "6"]).status, Some(0));
+    assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));
     lab
 }
 
@@ -430,7 +412,7 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
         let at = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % bytes.len();
         bytes[at] ^= 1 << (seed % 8);
         std::fs::write(&file, bytes).unwrap();
-        let said = lab.widthwise(&["report", "--json"]);
+        let said = lab.widthwise("report --json");
         match said.status {
             Some(0) => drop(said.json()),
             Some(2) => said.refuses(2, &[]),
@@ -443,10 +425,9 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
 fn a_file_in_place_of_the_folder_of_campaigns_is_refused() {
     let lab = laboratory();
     lab.write("file", "");
-    lab.widthwise(&["compare", "tells.c", "--archive", "file"])
+    lab.widthwise("compare tells.c --archive file")
         .refuses(2, &["file: ", "`--archive` names another folder"]);
-    lab.widthwise(&["compare", "tells.c", "--archive", "/proc/nowhere"])
-        .refuses(2, &["/proc/nowhere: ", "--archive"]);
+    lab.widthwise("compare tells.c --archive /proc/nowhere").refuses(2, &["/proc/nowhere: ", "--archive"]);
 }
 
 #[test]
@@ -459,7 +440,7 @@ fn a_folder_that_may_not_be_written_is_refused_and_reports_go_elsewhere() {
         "[program]\nsource = \"tells.c\"\n[run]\ncpus = \"any\"\n[measure]\nrounds = 6\n",
     );
     // All of it belongs to nobody, but for what it is about.
-    let mut command = lab.without_rights(&["compare", "widthwise.toml", "--archive", "owned"]);
+    let mut command = lab.without_rights("compare widthwise.toml --archive owned");
     forbid(&owned);
     let said = said(&mut command);
     said.refuses(2, &["owned", "Permission denied", "--archive"]);
@@ -506,7 +487,7 @@ fn allow(path: &Path) {
 #[test]
 fn a_full_disk_stops_the_campaign_cleanly_and_resume_goes_on_when_there_is_room() {
     let lab = laboratory();
-    lab.gcc(&["-o", "sound", "tells.c"]);
+    lab.gcc("-o sound tells.c");
     lab.write(
         "trial.sh",
         "set -u\nmkdir small\nmount -t tmpfs -o size=4m tmpfs small\n\

@@ -2,7 +2,7 @@
 
 mod laboratory;
 
-use laboratory::{verdict, Laboratory};
+use laboratory::{count, variant, verdict, Laboratory};
 
 #[test]
 fn one_file_is_built_and_compared_in_every_abi() {
@@ -15,7 +15,7 @@ fn one_file_is_built_and_compared_in_every_abi() {
          for (long i = 0; i < n; i++) last = new Node{last, last};\n\
          printf(\"%ld nodes\\n\", n); return last == nullptr; }\n",
     );
-    let report = lab.json(&["compare", "nodes.cpp", "--rounds", "8", "--", "1000000"]);
+    let report = lab.compare_json("nodes.cpp --rounds 8 -- 1000000");
     assert_eq!(report["schema"], 1);
     // A chunk for a node is 32 bytes in LP64 and 16 in ILP32: 32 MB against 16.
     let memory = verdict(&report, "i386", "peak_resident");
@@ -38,7 +38,7 @@ fn one_file_is_built_and_compared_in_every_abi() {
 fn the_terminal_says_the_answer_and_the_page_is_written() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
-    let said = lab.widthwise(&["compare", "allocate.c", "--abi", "x86-64,i386", "--rounds", "8", "--", "20"]);
+    let said = lab.compare("allocate.c --abi x86-64,i386 --rounds 8 -- 20");
     assert_eq!(said.status, Some(0), "{said:?}");
     for word in ["x86-64", "baseline", "i386", "again", "detection floor", "peak resident", "report.html"] {
         assert!(said.stdout.contains(word), "{word} is not in {}", said.stdout);
@@ -52,33 +52,188 @@ fn the_terminal_says_the_answer_and_the_page_is_written() {
 fn a_variant_that_answers_differently_is_never_called_faster() {
     let lab = Laboratory::new();
     lab.program("misbehave.c");
-    let arguments = ["compare", "misbehave.c", "--abi", "x86-64,i386", "--rounds", "6", "--", "width"];
-    let said = lab.widthwise(&arguments);
+    let arguments = ["misbehave.c", "--abi", "x86-64,i386", "--rounds", "6", "--", "width"];
+    let said = lab.compare(&arguments);
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(
         said.stdout.contains("-long has 8 bytes") && said.stdout.contains("+long has 4 bytes"),
         "{said:?}"
     );
-    let report = lab.json(&arguments);
+    let report = lab.compare_json(&arguments);
     let withheld = verdict(&report, "i386", "cpu");
     assert_eq!(withheld["verdict"], "withheld", "{withheld}");
     assert!(withheld["reason"].as_str().unwrap().contains("differs"));
 
     let mut allowed = arguments.to_vec();
-    allowed.insert(1, "--allow-different-output");
-    let report = lab.json(&allowed);
+    allowed.insert(0, "--allow-different-output");
+    let report = lab.compare_json(&allowed);
     assert_ne!(verdict(&report, "i386", "peak_virtual")["verdict"], "withheld");
 
     let mut filtered = arguments.to_vec();
-    filtered.splice(1..1, ["--filter", "sed 's/[48] bytes/N bytes/'"]);
-    assert_eq!(lab.widthwise(&filtered).status, Some(0));
+    filtered.splice(0..0, ["--filter", "sed 's/[48] bytes/N bytes/'"]);
+    assert_eq!(lab.compare(&filtered).status, Some(0));
 }
 
 #[test]
 fn a_program_whose_output_changes_from_run_to_run_is_found_out() {
     let lab = Laboratory::new();
     lab.program("misbehave.c");
-    let said = lab.widthwise(&["compare", "misbehave.c", "--abi", "x86-64", "--rounds", "6", "--", "random"]);
+    let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- random");
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.stdout.contains("changes from run to run"), "{}", said.stdout);
+}
+
+#[test]
+fn finished_binaries_are_compared_as_they_are() {
+    let lab = Laboratory::new();
+    lab.program("allocate.c");
+    lab.gcc("-O2 -o a64 allocate.c");
+    lab.gcc("-O2 -m32 -o a32 allocate.c");
+    let binaries =
+        ["--binary", "x86-64=./a64", "--binary", "i386=a32", "--run", "{binary} 8", "--rounds", "6"];
+    let report = lab.compare_json(&binaries);
+    assert_eq!(laboratory::names(&report), ["x86-64", "i386", "x86-64 again"]);
+    assert_eq!(report["program"]["origin"], "binaries");
+    assert!(!lab.path(".widthwise/builds").exists(), "something was built");
+    // 8 MiB in both, whatever the width.
+    let peak = variant(&report, "i386")["typical"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|m| m["metric"] == "peak_resident");
+    let mebibytes = peak.unwrap()["value"].as_f64().unwrap() / f64::from(1 << 20);
+    assert!((8.0..10.0).contains(&mebibytes), "{mebibytes}");
+}
+
+#[test]
+fn a_binary_that_is_not_what_its_name_says_is_found_out() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    lab.gcc("-o a64 tells.c");
+    let said = lab.compare("--binary x86-64=./a64 --binary i386=./a64 --run {binary} --rounds 6");
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(laboratory::unfolded(&said.stdout).contains("a64 is built for x86-64, not i386"), "{said:?}");
+}
+
+#[test]
+fn placeholders_are_filled_in_where_they_stand() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    let said = lab.compare(
+        "tells.c --abi i386 --flags -O1 --jobs 3 --allow-different-output --rounds 6 \
+         --build \"\\$CC {cflags} -o '{build}/tells' '{source}' && echo {jobs} {abi}\" \
+         --run \"{build}/tells arguments {variant} {abi} {source} '{work}' '{{build}}' 'two words'\"",
+    );
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let source = std::fs::canonicalize(lab.path("tells.c")).unwrap();
+    let folder = source.parent().unwrap().display();
+    let expected =
+        format!("[i386/-O1]\n[i386]\n[{}]\n[{folder}]\n[{{build}}]\n[two words]\n", source.display());
+    assert_eq!(lab.answer("i386/-O1"), expected);
+    assert_eq!(lab.build_log("i386/-O1"), "3 i386\n");
+}
+
+#[test]
+fn what_the_command_line_says_stands_over_what_the_spec_file_says() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    lab.write("text", "from the spec's folder\n");
+    lab.write(
+        "specs/widthwise.toml",
+        "[program]\nname = \"told\"\nsource = \"../tells.c\"\nrun = \"{build}/tells input\"\n\
+         [axes]\nabi = [\"x86-64\", \"i386\"]\nflags = [\"-O0\"]\n\
+         [run]\nstdin = \"../text\"\n[measure]\nrounds = 50\nseed = 7\n",
+    );
+    let report = lab.compare_json("specs/widthwise.toml --rounds 6 --flags -O2");
+    assert_eq!(laboratory::names(&report), ["x86-64/-O2", "i386/-O2", "x86-64/-O2 again"]);
+    assert_eq!(report["program"]["name"], "told");
+    assert_eq!((&report["stopping"]["rounds"], &report["judging"]["seed"]), (&6.into(), &"7".into()));
+    assert_eq!(lab.answer("x86-64/-O2"), "from the spec's folder\n");
+    // What the campaign keeps asks the same question from anywhere.
+    let kept = lab.campaign().join("widthwise.toml");
+    let again = lab.compare_json(&[kept.to_str().unwrap()]);
+    assert_eq!(laboratory::names(&again), laboratory::names(&report));
+    assert_eq!(again["stopping"]["rounds"], 6);
+}
+
+#[test]
+fn the_papers_own_estimator_takes_ten_rounds() {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    let arguments = ["work.c", "--abi", "x86-64,i386", "--estimator", "ten-run-trim", "--", "2"];
+    let report = lab.compare_json(&arguments);
+    assert_eq!(report["judging"]["estimator"], "ten-run-trim");
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 10);
+    // Of ten readings the two lowest and the two highest are left out, and six are averaged.
+    let readings = |name: &str| {
+        let mut values: Vec<f64> = report["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|run| run["variant"] == name && run["round"].as_u64().unwrap() >= 1)
+            .map(|run| run["sample"]["cpu"]["value"].as_f64().unwrap())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        assert_eq!(values.len(), 10);
+        values[2..8].iter().sum::<f64>() / 6.0
+    };
+    let judged = verdict(&report, "i386", "cpu")["ratio"].as_f64().unwrap();
+    let expected = readings("i386") / readings("x86-64");
+    assert!((judged / expected - 1.0).abs() < 1e-9, "{judged} is not {expected}");
+    lab.compare(&[&["--rounds", "6"], &arguments[..]].concat()).refuses(2, &["needs exactly 10 rounds"]);
+}
+
+#[test]
+fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let order = |report: &serde_json::Value| -> Vec<String> {
+        let runs = report["runs"].as_array().unwrap().iter().take(12);
+        runs.map(|run| run["variant"].as_str().unwrap().to_owned()).collect()
+    };
+    let arguments = ["nap.c", "--abi", "x86-64,i386", "--seed", "11", "--budget", "500ms", "--", "1", "5"];
+    let first = lab.compare_json(&arguments);
+    assert!(first["stopping"]["elapsed_seconds"].as_f64().unwrap() >= 0.5);
+    assert_eq!(order(&first), order(&lab.compare_json(&arguments)));
+    let mut other = arguments;
+    other[4] = "12";
+    assert_ne!(order(&first), order(&lab.compare_json(&other)));
+}
+
+#[test]
+fn a_campaign_ends_when_its_intervals_are_narrow_enough() {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    let report = lab.compare_json("work.c --abi x86-64,i386 --until 40% --budget 60s -- 20");
+    for metric in ["cpu", "peak_resident"] {
+        let judged = verdict(&report, "i386", metric);
+        let (low, high) = (judged["low"].as_f64().unwrap(), judged["high"].as_f64().unwrap());
+        assert!((high.ln() - low.ln()) / 2.0 <= 0.41_f64, "{judged}");
+    }
+    assert!(report["stopping"]["elapsed_seconds"].as_f64().unwrap() < 60.0, "{}", report["stopping"]);
+}
+
+#[test]
+fn a_round_is_run_on_one_core_that_the_campaign_has_chosen() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    let report = lab.widthwise("compare --json tells.c --abi x86-64 --rounds 6").json();
+    let cpus: std::collections::BTreeSet<_> =
+        report["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect();
+    assert_eq!(cpus.len(), 1, "{cpus:?}");
+}
+
+#[test]
+fn setup_and_teardown_surround_each_run_and_files_are_compared() {
+    let lab = Laboratory::new();
+    lab.write("writes.sh", "cat given > answer; echo \"$0 $$\"\n");
+    let said = lab.compare(
+        "--binary writes=./writes.sh --run 'sh {binary}' --directory fresh --input writes.sh --setup \
+         'echo prepared > given; echo x >> ../../setups' --teardown 'test -s answer; echo x >> \
+         ../../teardowns' --check-file answer --rounds 6",
+    );
+    assert_eq!(said.status, Some(0), "{said:?}");
+    // Standard output holds a number that is another in each run; what is compared is the file.
+    assert_eq!(lab.answer("writes"), "prepared\n");
+    assert_eq!((lab.read("setups").len(), lab.read("teardowns").len()), (28, 28));
 }

@@ -16,20 +16,7 @@ static MACHINE: Mutex<()> = Mutex::new(());
 
 /// A campaign that naps until it is told to end.
 fn napping(lab: &Laboratory, archive: &str) -> Child {
-    let arguments = [
-        "compare",
-        "--json",
-        "--archive",
-        archive,
-        "nap.c",
-        "--abi",
-        "x86-64",
-        "--rounds",
-        "100000",
-        "--",
-        "1",
-        "5",
-    ];
+    let arguments = format!("compare --json --archive {archive} nap.c --abi x86-64 --rounds 100000 -- 1 5");
     lab.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -49,12 +36,11 @@ fn cpus(child: Child) -> BTreeSet<u64> {
 
 /// The CPUs of each core that a campaign would take: those of the fastest kind.
 fn cores(lab: &Laboratory) -> Vec<BTreeSet<u64>> {
-    let diagnosis = lab.json(&["doctor"]);
+    let diagnosis = lab.widthwise("doctor --json").json();
     let cores = diagnosis["machine"]["topology"]["cores"].as_array().unwrap().clone();
-    let best = cores.iter().map(|core| core["kind"].to_string()).min().unwrap();
     let cpus =
         |core: &Value| core["cpus"].as_array().unwrap().iter().map(|cpu| cpu.as_u64().unwrap()).collect();
-    cores.iter().filter(|core| core["kind"].to_string() == best).map(cpus).collect()
+    cores.iter().filter(|core| core["kind"] == "performance").map(cpus).collect()
 }
 
 /// Locks a core as a campaign does.
@@ -121,21 +107,9 @@ fn campaigns_of_one_folder_do_not_disturb_each_others_working_directories() {
     lab.write("input", "here\n");
     lab.write("careful.sh", "cat input; echo mine > mine; sleep 0.02; cat mine; ls\n");
     let start = || {
-        let arguments = [
-            "--binary",
-            "careful=careful.sh",
-            "--run",
-            "sh {binary}",
-            "--directory",
-            "fresh",
-            "--input",
-            "input",
-            "--input",
-            "careful.sh",
-            "--rounds",
-            "25",
-        ];
-        lab.comparing(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        let arguments = "--binary careful=careful.sh --run 'sh {binary}' --directory fresh --input input \
+                         --input careful.sh --rounds 25";
+        lab.comparing(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let children = [start(), start()];
     for child in children {

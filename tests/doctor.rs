@@ -10,7 +10,7 @@ use serde_json::Value;
 /// What it says here; asked once, since it takes some seconds.
 fn diagnosis() -> &'static Value {
     static DIAGNOSIS: OnceLock<Value> = OnceLock::new();
-    DIAGNOSIS.get_or_init(|| Laboratory::new().json(&["doctor"]))
+    DIAGNOSIS.get_or_init(|| Laboratory::new().widthwise("doctor --json").json())
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn what_it_says_of_each_abi_is_what_compare_finds() {
     let diagnosis = diagnosis();
     assert_eq!(diagnosis["schema"], 1);
     lab.program("tells.c");
-    let report = lab.compare_json(&["tells.c", "--rounds", "6", "--", "arguments"]);
+    let report = lab.compare_json("tells.c --rounds 6 -- arguments");
     for abi in ["x86-64", "x32", "i386"] {
         let abilities: Vec<&Value> = diagnosis["abilities"]
             .as_array()
@@ -108,7 +108,7 @@ fn the_text_has_its_lines_and_no_colours_without_a_terminal() {
 fn without_a_compiler_it_says_what_to_install() {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("empty")).unwrap();
-    let said = said(lab.command(&["doctor", "--json"]).env("PATH", lab.path("empty")));
+    let said = said(lab.command("doctor --json").env("PATH", lab.path("empty")));
     assert_eq!(said.status, Some(0), "{said:?}");
     let missing = said.json()["missing"].to_string();
     assert!(missing.contains("apt-get install") && missing.contains("gcc"), "{missing}");
@@ -118,7 +118,7 @@ fn without_a_compiler_it_says_what_to_install() {
 #[test]
 fn it_leaves_nothing_behind() {
     let lab = Laboratory::new();
-    let said = said(lab.command(&["doctor"]).env("TMPDIR", lab.path("")));
+    let said = said(lab.command("doctor").env("TMPDIR", lab.path("")));
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(std::fs::read_dir(lab.path("")).unwrap().count(), 0);
 }

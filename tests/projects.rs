@@ -10,21 +10,9 @@ use laboratory::{unfolded, variant, Laboratory};
 fn works_in_both(project: &str, build: &str, run: &str) {
     let lab = Laboratory::new();
     lab.project(project);
-    let folder = format!("./{project}");
-    let arguments = [
-        &folder,
-        "--build",
-        build,
-        "--run",
-        run,
-        "--abi",
-        "x86-64,i386",
-        "--flags",
-        "-O2 -DCHOSEN",
-        "--rounds",
-        "6",
-    ];
-    let report = lab.compare_json(&arguments);
+    let report = lab.compare_json(&format!(
+        "./{project} --build '{build}' --run '{run}' --abi x86-64,i386 --flags '-O2 -DCHOSEN' --rounds 6"
+    ));
     let name = run.rsplit('/').next().unwrap();
     let mut widths = Vec::new();
     for variant_name in ["x86-64/-O2 -DCHOSEN", "i386/-O2 -DCHOSEN"] {
@@ -150,50 +138,33 @@ fn a_build_that_was_cut_off_is_begun_anew() {
 fn a_build_that_ignores_the_compiler_it_is_given_is_found_out() {
     let lab = Laboratory::new();
     lab.project("make");
-    let build = "make CC=gcc";
-    let said = lab.compare(&[
-        "./make",
-        "--build",
-        build,
-        "--run",
-        "{build}/program",
-        "--abi",
-        "x86-64,i386",
-        "--rounds",
-        "6",
-    ]);
+    let said = lab.compare("./make --build 'make CC=gcc' --run {build}/program --abi x86-64,i386 --rounds 6");
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(unfolded(&said.stdout).contains("is built for x86-64, not i386"), "{said:?}");
 }
 
 #[test]
 fn a_campaign_inside_the_source_does_not_grow_into_its_own_builds() {
-    let lab = Laboratory::new();
-    lab.project("make");
-    let run = |lab: &Laboratory| {
-        let mut command = lab.comparing(&[
-            ".",
-            "--build",
-            "make",
-            "--run",
-            "{build}/program",
-            "--abi",
-            "x86-64",
-            "--rounds",
-            "6",
-        ]);
-        laboratory::said(command.current_dir(lab.path("make")))
-    };
-    let first = run(&lab);
-    assert_eq!(first.status, Some(0), "{first:?}");
-    let second = run(&lab);
-    assert_eq!(second.status, Some(0), "{second:?}");
-    assert!(
-        !second.stderr.contains("built"),
-        "its own campaign was taken for a change of the source: {second:?}"
-    );
-    let builds = lab.path("make/.widthwise/builds");
-    for build in std::fs::read_dir(builds).unwrap() {
-        assert!(!build.unwrap().path().join("tree/.widthwise").exists());
+    for archive in [".widthwise", "results"] {
+        let lab = Laboratory::new();
+        lab.project("make");
+        let run = |rule: &str| {
+            let mut command = lab.command(&format!("compare --archive {archive} {rule}"));
+            laboratory::said(command.current_dir(lab.path("make")))
+        };
+        let begin = ". --build make --run {build}/program --abi x86-64 --cpus any --rounds 6";
+        let first = run(begin);
+        assert_eq!(first.status, Some(0), "{first:?}");
+        let second = run(begin);
+        assert_eq!(second.status, Some(0), "{second:?}");
+        assert!(
+            !second.stderr.contains("built"),
+            "a campaign was taken for a change of the source: {second:?}"
+        );
+        let third = run(&format!("--resume {archive}/latest --rounds 8"));
+        assert_eq!(third.status, Some(0), "{third:?}");
+        for build in std::fs::read_dir(lab.path("make").join(archive).join("builds")).unwrap() {
+            assert!(!build.unwrap().path().join("tree").join(archive).exists());
+        }
     }
 }

@@ -13,44 +13,23 @@ use serde_json::Value;
 fn measured() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("work.c");
-    let arguments = [
-        "work.c",
-        "--abi",
-        "x86-64,i386,x32",
-        "--allocator",
-        "glibc,jemalloc",
-        "--exclude",
-        "abi=i386,allocator=jemalloc",
-        "--rounds",
-        "8",
-        "--",
-        "3",
-    ];
-    let said = lab.compare(&arguments);
+    let arguments = "work.c --abi x86-64,i386,x32 --allocator glibc,jemalloc \
+                     --exclude abi=i386,allocator=jemalloc --rounds 8 -- 3";
+    let said = lab.compare(arguments);
     assert_eq!(said.status, Some(0), "{said:?}");
     lab
 }
 
 fn json(lab: &Laboratory) -> Value {
-    lab.widthwise(&["report", "--json", "-"]).json()
+    lab.widthwise("report --json -").json()
 }
 
 #[test]
 fn all_formats_are_made_at_once_again_from_the_archive() {
     let lab = measured();
     let made = std::fs::read(lab.campaign().join("report.html")).unwrap();
-    let said = lab.widthwise(&[
-        "report",
-        ".widthwise/latest",
-        "--html",
-        "out.html",
-        "--csv",
-        "out.csv",
-        "--markdown",
-        "out.md",
-        "--json",
-        "-",
-    ]);
+    let said =
+        lab.widthwise("report .widthwise/latest --html out.html --csv out.csv --markdown out.md --json -");
     assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{said:?}");
     assert_eq!(said.json()["schema"], 1);
     for name in ["out.html", "out.csv", "out.md"] {
@@ -59,9 +38,9 @@ fn all_formats_are_made_at_once_again_from_the_archive() {
     }
     // The same samples and the same seed: the same page, for ever.
     assert_eq!(String::from_utf8(made).unwrap(), lab.read("out.html"));
-    assert_eq!(lab.widthwise(&["report", "--html", "-"]).stdout, lab.read("out.html"));
-    assert_eq!(lab.widthwise(&["report", "--markdown"]).stdout, lab.read("out.md"));
-    assert_eq!(lab.widthwise(&["report", "--csv", "-"]).stdout, lab.read("out.csv"));
+    assert_eq!(lab.widthwise("report --html -").stdout, lab.read("out.html"));
+    assert_eq!(lab.widthwise("report --markdown").stdout, lab.read("out.md"));
+    assert_eq!(lab.widthwise("report --csv -").stdout, lab.read("out.csv"));
 }
 
 #[test]
@@ -72,7 +51,7 @@ fn a_report_does_not_touch_the_archive() {
     for format in ["--html", "--csv", "--markdown", "--json"] {
         assert_eq!(lab.widthwise(&["report", format, "-"]).status, Some(0));
     }
-    assert_eq!(lab.widthwise(&["report", "--all-metrics"]).status, Some(0));
+    assert_eq!(lab.widthwise("report --all-metrics").status, Some(0));
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 
@@ -101,7 +80,7 @@ fn the_json_is_what_its_schema_says_and_holds_every_sample() {
 #[test]
 fn the_csv_has_a_row_for_every_sample() {
     let lab = measured();
-    let said = lab.widthwise(&["report", "--csv", "-"]);
+    let said = lab.widthwise("report --csv -");
     let mut reader = csv::Reader::from_reader(said.stdout.as_bytes());
     let head: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let place =
@@ -128,7 +107,7 @@ fn the_csv_has_a_row_for_every_sample() {
 #[test]
 fn the_markdown_has_a_row_for_every_variant() {
     let lab = measured();
-    let page = lab.widthwise(&["report", "--markdown", "-"]).stdout;
+    let page = lab.widthwise("report --markdown -").stdout;
     for name in laboratory::names(&json(&lab)) {
         let name = name.trim_end_matches(" again");
         assert!(
@@ -142,9 +121,9 @@ fn the_markdown_has_a_row_for_every_variant() {
 #[test]
 fn a_format_that_cannot_be_written_leaves_nothing_half_written() {
     let lab = measured();
-    lab.widthwise(&["report", "--html", "nowhere/out.html"]).refuses(2, &["nowhere/out.html: No such file"]);
+    lab.widthwise("report --html nowhere/out.html").refuses(2, &["nowhere/out.html: No such file"]);
     lab.write("folder/file", "");
-    lab.widthwise(&["report", "--csv", "folder"]).refuses(2, &["folder: "]);
+    lab.widthwise("report --csv folder").refuses(2, &["folder: "]);
     assert!(!lab.path("folder.partial").exists());
 }
 
@@ -162,7 +141,7 @@ fn hostile_names_stay_text() {
              [env.{script:?}]\nA = {image:?}\n[output]\nallow_different = true\n[measure]\nrounds = 6\n"
         ),
     );
-    let said = lab.compare(&["widthwise.toml"]);
+    let said = lab.compare("widthwise.toml");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(!said.stdout.contains('\u{1b}') && !said.stdout.contains('\u{7}'), "{said:?}");
     let page = lab.campaign().join("report.html");

@@ -74,7 +74,7 @@ fn killed_five_times_and_resumed_it_loses_no_run_and_makes_none_twice() {
         }
         known = now;
         child = lab
-            .command(&["compare", "--resume", ".widthwise/latest"])
+            .command("compare --resume .widthwise/latest")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -94,7 +94,7 @@ fn killed_five_times_and_resumed_it_loses_no_run_and_makes_none_twice() {
     // A session that was killed before it had begun has left none; the last has said how it ended.
     let sessions = count(&archive, "SELECT count(*) FROM session");
     assert_eq!(count(&archive, "SELECT count(*) FROM session WHERE stopped IS NULL"), sessions - 1);
-    let report = lab.widthwise(&["report", "--json"]).json();
+    let report = lab.widthwise("report --json").json();
     let judged = laboratory::verdict(&report, "i386", "wall")["pairs"].as_i64().unwrap();
     assert_eq!(judged, rounds, "the verdict counts other rounds than those that were asked for");
 }
@@ -118,7 +118,7 @@ fn interrupted_it_ends_after_the_current_run_with_a_report_of_what_there_is() {
         0,
         "the current run was cut off"
     );
-    let report = lab.widthwise(&["report", "--json"]).json();
+    let report = lab.widthwise("report --json").json();
     assert_eq!(report["stopping"]["stopped"], "interrupted");
 
     // And it can be gone on with, to another end than was asked for first.
@@ -208,7 +208,7 @@ fn what_has_changed_since_is_named_and_the_campaign_is_not_gone_on_with() {
 fn only_the_stopping_rule_may_be_given_anew() {
     let lab = Laboratory::new();
     lab.program("tells.c");
-    assert_eq!(lab.compare(&["tells.c", "--abi", "x86-64", "--rounds", "6"]).status, Some(0));
+    assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));
     for other in
         [&["--abi", "i386"][..], &["--metric", "cpu"], &["--warmup", "3"], &["tells.c"], &["--cpus", "any"]]
     {
@@ -228,7 +228,19 @@ fn two_processes_do_not_measure_one_campaign() {
     let pid = format!("process {}", child.id());
     resumed(&lab, &[]).refuses(2, &["is being measured by", &pid]);
     // To be read it needs nobody's leave.
-    assert_eq!(lab.widthwise(&["report"]).status, Some(0));
+    assert_eq!(lab.widthwise("report").status, Some(0));
     signal(&child, libc::SIGINT);
     assert_eq!(ended(child).status, Some(0));
+}
+
+#[test]
+fn a_campaign_that_is_complete_is_not_measured_again() {
+    let lab = Laboratory::new();
+    lab.program("tells.c");
+    assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));
+    let before = runs(&lab.archive());
+    let said = resumed(&lab, &[]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(runs(&lab.archive()), before);
+    assert!(said.stdout.contains("6 rounds"), "{said:?}");
 }

@@ -72,6 +72,6 @@ fn a_campaign_of_nobodys_belongs_to_nobody_and_can_be_gone_on_with() {
     as_nobody(&lab, &["tells.c", "--", "compiler"]);
     let owner = std::fs::metadata(lab.campaign().join("campaign.sqlite")).unwrap().uid();
     assert_ne!(owner, 0);
-    let said = said(&mut lab.without_rights(&["compare", "--resume", ".widthwise/latest", "--rounds", "8"]));
+    let said = said(&mut lab.without_rights("compare --resume .widthwise/latest --rounds 8"));
     assert_eq!(said.status, Some(0), "{said:?}");
 }

@@ -2,8 +2,8 @@
  * Known truth: a chain of multiplications, each waiting for the one before, as long as argument 1 says times
  * PER_MILLE / 1000.
  *
- * PER_MILLE is read as data, so that two loops that differ in it have the same instructions at the same addresses:
- * alignment can make one loop slower than another by more than the slowdown that is planted.
+ * PER_MILLE is read as data, so that two loops that differ in it have the same instructions at the same
+ * addresses: alignment can make one loop slower than another by more than the slowdown that is planted.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /*
  * What most tools do: a process of so many MiB (argument 1) runs a command (the rest) and prints what
- * getrusage(RUSAGE_CHILDREN) then calls the children's peak resident size, in KiB. Linux hands the size of the old
- * image on at execve (fs/exec.c, exec_mmap: setmax_mm_hiwater_rss), so that it is never less than the parent's.
+ * getrusage(RUSAGE_CHILDREN) then calls the children's peak resident size, in KiB. Linux hands the size of
+ * the old image on at execve (fs/exec.c, exec_mmap: setmax_mm_hiwater_rss), so that it is never less than the
+ * parent's.
  */
 #include <stdio.h>
 #include <stdlib.h>

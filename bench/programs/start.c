@@ -1,7 +1,8 @@
 /*
- * The least that starting a program can cost: runs the file (argument 2) so many times (argument 1), one after the
- * other, and does nothing else.
+ * The least that starting a program can cost: runs the file (argument 2) so many times (argument 1), one
+ * after the other, and does nothing else.
  */
+#define _GNU_SOURCE /* vfork */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -17,6 +17,41 @@ pub struct Laboratory {
     folder: tempfile::TempDir,
 }
 
+/// The words of a command line: one by one, or as they are typed.
+pub trait Words {
+    fn words(self) -> Vec<String>;
+}
+
+impl Words for &str {
+    fn words(self) -> Vec<String> {
+        shell_words::split(self).unwrap()
+    }
+}
+
+impl Words for &String {
+    fn words(self) -> Vec<String> {
+        self.as_str().words()
+    }
+}
+
+impl Words for &[&str] {
+    fn words(self) -> Vec<String> {
+        self.iter().map(|word| word.to_string()).collect()
+    }
+}
+
+impl<const N: usize> Words for &[&str; N] {
+    fn words(self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
+impl Words for &Vec<&str> {
+    fn words(self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
 /// What a command said.
 #[derive(Debug)]
 pub struct Said {
@@ -61,43 +96,43 @@ impl Laboratory {
     }
 
     /// `gcc`, with these arguments.
-    pub fn gcc(&self, arguments: &[&str]) {
-        let said = said(Command::new("gcc").args(arguments).current_dir(self.folder.path()));
+    pub fn gcc(&self, arguments: impl Words) {
+        let said = said(Command::new("gcc").args(arguments.words()).current_dir(self.folder.path()));
         assert_eq!(said.status, Some(0), "{said:?}");
     }
 
     /// The command, not yet started.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: impl Words) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_widthwise"));
-        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("NO_COLOR");
+        command
+            .args(arguments.words())
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .env_remove("NO_COLOR");
         command
     }
 
-    pub fn widthwise(&self, arguments: &[&str]) -> Said {
+    pub fn widthwise(&self, arguments: impl Words) -> Said {
         said(&mut self.command(arguments))
     }
 
     /// `compare` on whatever CPU is free: campaigns that lock a core for themselves would wait for each other where
     /// tests run side by side. Only tests of the pinning do without this.
-    pub fn compare(&self, arguments: &[&str]) -> Said {
+    pub fn compare(&self, arguments: impl Words) -> Said {
         said(&mut self.comparing(arguments))
     }
 
     /// As [`compare`](Self::compare), not yet started.
-    pub fn comparing(&self, arguments: &[&str]) -> Command {
-        self.command(&[&["compare", "--cpus", "any"], arguments].concat())
+    pub fn comparing(&self, arguments: impl Words) -> Command {
+        let mut command = self.command("compare --cpus any");
+        command.args(arguments.words());
+        command
     }
 
     /// As [`compare`](Self::compare), with `--json`.
-    pub fn compare_json(&self, arguments: &[&str]) -> Value {
-        self.json(&[&["compare", "--cpus", "any"], arguments].concat())
-    }
-
-    /// `widthwise` with `--json`, which must succeed or fail with a report.
-    pub fn json(&self, arguments: &[&str]) -> Value {
-        let mut all = vec![arguments[0], "--json"];
-        all.extend(&arguments[1..]);
-        self.widthwise(&all).json()
+    pub fn compare_json(&self, arguments: impl Words) -> Value {
+        let mut command = self.command("compare --json --cpus any");
+        said(command.args(arguments.words())).json()
     }
 
     /// The folder of the last campaign.
@@ -142,7 +177,7 @@ impl Laboratory {
 
     /// Gives everything here to nobody, and says how to start `widthwise` as nobody: with a binary of their own,
     /// since the one that was built may lie where nobody may look. Whoever is not root already has no rights.
-    pub fn without_rights(&self, arguments: &[&str]) -> Command {
+    pub fn without_rights(&self, arguments: impl Words) -> Command {
         if !is_root() {
             return self.command(arguments);
         }
@@ -155,7 +190,7 @@ impl Laboratory {
         command
             .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
             .arg(binary)
-            .args(arguments)
+            .args(arguments.words())
             .current_dir(folder)
             .env("HOME", folder)
             .stdin(Stdio::null());

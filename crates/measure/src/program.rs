@@ -82,7 +82,7 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let arguments: Vec<String> = words.iter().map(|word| placeholder::fill(word, &values)).collect();
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;
     let directory = directory(experiment, places);
-    let file = find(name, places.here)?;
+    let file = find(name, places)?;
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill(text, &values));
     Ok(Start {
         environment: environment(experiment, variant, &file)
@@ -102,13 +102,14 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
 }
 
 /// The file that a command's first word names: by its path, or on the PATH.
-fn find(name: &str, here: &Path) -> Result<PathBuf, String> {
+fn find(name: &str, places: &Places) -> Result<PathBuf, String> {
     if name.contains('/') {
-        let path = here.join(name);
+        let path = places.here.join(name);
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(format!("there is no program {}; does the build put it there?", path.display()))
+            let hint = places.build.map_or("", |_| "; does the build put it there?");
+            Err(format!("there is no program {}{hint}", path.display()))
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();

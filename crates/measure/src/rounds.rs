@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thiserror::Error;
 use widthwise_experiment::model::OutputCheck;
@@ -131,8 +131,7 @@ pub fn measure<W: Witness>(
         [cpu] => Some(cpu),
         _ => None,
     };
-    let mut reader = NoiseReader::open(plan.cpus.iter().copied()).ok();
-    let mut snapshot = move || reader.as_mut().map(NoiseReader::read).unwrap_or_default();
+    let mut window = Window::open(&plan.cpus, cpu);
     for number in plan.first_round.. {
         let kind = if number - plan.first_round < plan.warmup { RoundKind::Warmup } else { RoundKind::Timed };
         let slots: Vec<_> = schedule::round(plan.seed, number, plan.participants.len())
@@ -140,8 +139,6 @@ pub fn measure<W: Witness>(
             .filter(|slot| !out.contains(&slot.participant))
             .collect();
         witness.round_begins(number, kind, slots.len() as u32, cpu).map_err(RoundsError::Witness)?;
-        let before = snapshot();
-        let mut busy = Duration::ZERO;
         for (position, slot) in slots.iter().enumerate() {
             let participant = &plan.participants[slot.participant];
             witness.run_begins(participant);
@@ -149,7 +146,7 @@ pub fn measure<W: Witness>(
             let interrupted = witness.interrupted();
             let cut_off = || interrupted.load(Ordering::Relaxed) >= 2;
             let ran = runner.run(&participant.start, slot.padding, &plan.cpus, plan.limits, &cut_off)?;
-            busy += ran.busy;
+            window.busy += ran.busy;
             if cut_off() && ran.ending != Ending::Done {
                 return Ok(End::Interrupted);
             }
@@ -183,7 +180,7 @@ pub fn measure<W: Witness>(
                 return Ok(End::Interrupted);
             }
         }
-        let noise = heard(&before, &snapshot(), cpu, busy);
+        let noise = window.heard();
         for told in answers.compare(&plan.participants) {
             witness
                 .differs(told.participant, &told.reason, &told.difference)
@@ -249,9 +246,42 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-fn heard(before: &Snapshot, after: &Snapshot, cpu: Option<u32>, busy: Duration) -> Noise {
-    let found = noise::between(before, after, cpu, busy.as_nanos() as u64);
-    Noise { steal: found.steal, pressure: found.pressure, others: found.others, throttled: found.throttled }
+/// Listens to the machine. The kernel counts in ticks of 10 ms, and reading its counts takes a fifth of a millisecond:
+/// rounds shorter than [`SHORTEST`] share what was heard last.
+struct Window {
+    reader: Option<NoiseReader>,
+    since: Snapshot,
+    opened: Instant,
+    busy: Duration,
+    cpu: Option<u32>,
+    last: Noise,
+}
+
+/// The shortest time over which anything can be heard.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+impl Window {
+    fn open(cpus: &[u32], cpu: Option<u32>) -> Window {
+        let mut reader = NoiseReader::open(cpus.iter().copied()).ok();
+        let since = reader.as_mut().map(NoiseReader::read).unwrap_or_default();
+        let last = Noise::default();
+        Window { reader, since, opened: Instant::now(), busy: Duration::ZERO, cpu, last }
+    }
+
+    fn heard(&mut self) -> Noise {
+        if self.opened.elapsed() >= SHORTEST {
+            let now = self.reader.as_mut().map(NoiseReader::read).unwrap_or_default();
+            let found = noise::between(&self.since, &now, self.cpu, self.busy.as_nanos() as u64);
+            self.last = Noise {
+                steal: found.steal,
+                pressure: found.pressure,
+                others: found.others,
+                throttled: found.throttled,
+            };
+            (self.since, self.opened, self.busy) = (now, Instant::now(), Duration::ZERO);
+        }
+        self.last
+    }
 }
 
 /// The answers of a campaign: the baseline's first is the one that counts.

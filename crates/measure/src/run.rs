@@ -117,6 +117,8 @@ pub struct Runner {
     scratch: PathBuf,
     accounting: Accounting,
     cgroup: Cgroup,
+    /// The group's CPU time at the end of the last run: nothing but runs is in it.
+    used: Option<Usage>,
 }
 
 impl Runner {
@@ -140,6 +142,7 @@ impl Runner {
             scratch: scratch.to_owned(),
             accounting,
             cgroup,
+            used: None,
         })
     }
 
@@ -232,7 +235,7 @@ impl Runner {
                 .map_err(|error| RunError::Scratch { path: request.stdout.clone(), error })?;
         }
         let refused_before = self.cgroup.refused_forks();
-        let used_before = self.cgroup.usage();
+        let used_before = self.used.or_else(|| self.cgroup.usage());
         self.counters.begin();
         let deadline = Instant::now() + limits.timeout;
         self.launcher.request(&request)?;
@@ -261,7 +264,8 @@ impl Runner {
             }
         }
         let mut reply = self.launcher.reply(&request)?;
-        let used = used_before.zip(self.cgroup.usage());
+        self.used = self.cgroup.usage();
+        let used = used_before.zip(self.used);
         let counted = self.counters.end();
         if let Some(listener) = &mut self.listener {
             lost |= listener.drain(&mut exits);

@@ -42,7 +42,8 @@ pub enum SourceError {
     Debian(#[from] DebianError),
 }
 
-/// Brings the source here; none for finished binaries. `cache` is where fetched packages are kept.
+/// Brings the source here; none for finished binaries. `cache` is where fetched packages are kept, and no part of a
+/// source that it lies in.
 pub fn prepare(
     origin: &Origin,
     cache: &Path,
@@ -60,18 +61,23 @@ pub fn prepare(
         }
         Origin::Binaries { .. } => return Ok(None),
     };
-    let digest = digest(&path)?;
+    let digest = digest_without(&path, cache)?;
     Ok(Some(Source { path, build: build.clone(), version, digest }))
 }
 
 /// A digest of a file's content, or of a folder's: every file's path, content, and whether it may be executed.
 pub fn digest(path: &Path) -> Result<String, SourceError> {
+    digest_without(path, Path::new(""))
+}
+
+/// As [`digest`], but for one folder inside: campaigns may be kept there, under any name.
+fn digest_without(path: &Path, apart: &Path) -> Result<String, SourceError> {
     let mut hasher = blake3::Hasher::new();
-    add(&mut hasher, path, path)?;
+    add(&mut hasher, path, path, apart)?;
     Ok(hasher.finalize().to_hex()[..32].to_owned())
 }
 
-fn add(hasher: &mut blake3::Hasher, root: &Path, path: &Path) -> Result<(), SourceError> {
+fn add(hasher: &mut blake3::Hasher, root: &Path, path: &Path, apart: &Path) -> Result<(), SourceError> {
     let unreadable = |error| SourceError::Unreadable { path: path.to_owned(), error };
     let data = std::fs::symlink_metadata(path).map_err(unreadable)?;
     let relative = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
@@ -89,10 +95,12 @@ fn add(hasher: &mut blake3::Hasher, root: &Path, path: &Path) -> Result<(), Sour
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<_, _>>()
             .map_err(unreadable)?;
-        entries.retain(|entry| !NO_PART.iter().any(|name| entry.file_name().is_some_and(|n| n == *name)));
+        entries.retain(|entry| {
+            entry != apart && !NO_PART.iter().any(|name| entry.file_name().is_some_and(|n| n == *name))
+        });
         entries.sort();
         for entry in entries {
-            add(hasher, root, &entry)?;
+            add(hasher, root, &entry, apart)?;
         }
     } else if data.is_file() {
         part(&[u8::from(data.permissions().mode() & 0o111 != 0)]);

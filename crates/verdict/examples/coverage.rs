@@ -21,13 +21,13 @@ const ROUNDS: [usize; 5] = [10, 20, 30, 50, 100];
 const MOST: usize = 300;
 
 fn main() {
-    let replications = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(500);
+    let replications = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
     println!("Coverage of the 95 % interval, {replications} campaigns a cell:\n");
     coverage(replications);
     println!("\nA/A: three variants that are the baseline, eleven metrics, 30 rounds:\n");
     false_alarms((replications / 5).max(1));
     println!("\nPlanted differences in CPU time, among eleven metrics:\n");
-    planted((replications / 2).max(1));
+    planted(replications);
 }
 
 /// Runs an experiment once for each replication, on every processor, and adds up what each returns.

@@ -268,7 +268,11 @@ impl Compare {
             epoch: epoch(&archive.head().created),
         };
         let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
-        let ended = rounds::measure(&plan, &mut runner, &mut recorder);
+        let ended = if recorder.has_enough() {
+            Ok(End::Enough)
+        } else {
+            rounds::measure(&plan, &mut runner, &mut recorder)
+        };
         let session = recorder.session();
         let why = recorder.why.clone();
         let mut archive = recorder.archive;

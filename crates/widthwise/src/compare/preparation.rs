@@ -123,7 +123,7 @@ fn ready(
         Some(unable) => Err(unable),
         None => program::ready(experiment, variant, &places)
             .and_then(|start| is_what_it_should_be(variant, &start).map(|()| start).map_err(Unready::from))
-            .map_err(|Unready { reason, lack }| Unable { reason, fault: !lack && built.is_some() }),
+            .map_err(|Unready { reason, lack }| Unable { reason, fault: !lack }),
     };
     let build = built.as_ref().map(|built| BuildNote {
         variant: variant.name.clone(),
@@ -157,13 +157,13 @@ fn is_what_it_should_be(variant: &Variant, start: &Start) -> Result<(), String> 
     if found.name == wanted.name {
         return Ok(());
     }
-    Err(format!(
-        "{} is built for {}, not {}: does the build use $CC and $CXX? (a run command may name only programs of the \
-         variant's own)",
-        start.file.display(),
-        found.name,
-        wanted.name
-    ))
+    let hint = match variant.binary {
+        Some(_) => "name the right file with --binary",
+        None => {
+            "does the build use $CC and $CXX? (a run command may name only programs of the variant's own)"
+        }
+    };
+    Err(format!("{} is built for {}, not {}: {hint}", start.file.display(), found.name, wanted.name))
 }
 
 /// The compiler of a variant.

@@ -92,6 +92,15 @@ impl<'a> Recorder<'a> {
         self.began.elapsed()
     }
 
+    /// Whether nothing is left to do: the campaign was killed at its very end, or is gone on with once too often.
+    pub fn has_enough(&mut self) -> bool {
+        let stopping = &self.experiment.stopping;
+        let done = timed(&self.rounds);
+        let is_over = stopping.rounds.is_some_and(|most| done >= most)
+            || stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
+        done > 0 && is_over && self.look() == Next::Stop
+    }
+
     fn look(&mut self) -> Next {
         let evidence = Evidence {
             experiment: self.experiment,
