@@ -25,13 +25,13 @@ lint: ## Formatting and lints of Rust, C and shell
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	clang-format --dry-run --Werror runtime/*/*.[ch] tests/programs/*.c
+	clang-format --dry-run --Werror runtime/*/*.[ch] tests/programs/*.c bench/programs/*.c
 	sh -n packaging/install.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
-	clang-format -i runtime/*/*.[ch] tests/programs/*.c
+	clang-format -i runtime/*/*.[ch] tests/programs/*.c bench/programs/*.c
 
 bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
 	@sh packaging/install.sh bench

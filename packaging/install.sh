@@ -10,7 +10,7 @@ case "${1:-}" in
 build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
-    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq" ;;
+    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ hyperfine" ;;
 *)

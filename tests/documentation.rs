@@ -1,7 +1,7 @@
 //! What the book tells a reader to type is typed here, line by line.
 //!
-//! Two things are done otherwise than by a reader. Lines with `make` are only looked up in the Makefile, since they
-//! would make these tests again. And every `compare` is given a budget of one second, in place of its own if it has
+//! Two things are done otherwise than by a reader. Lines with `make` and `cargo` are only looked up, since they would
+//! make these tests again, or the benchmarks. And every `compare` is given a budget of one second, in place of its own if it has
 //! one: how long a campaign takes is not what is tested.
 
 mod laboratory;
@@ -18,15 +18,20 @@ struct Block {
     text: String,
 }
 
-/// The pages of the book: `README.md` alone, or those in `docs`.
+/// The pages of the book in that folder.
 fn pages(folder: &str) -> Vec<PathBuf> {
-    let mut pages: Vec<PathBuf> = std::fs::read_dir(repository().join(folder))
+    files(folder, "md")
+}
+
+/// The files with that ending in a folder of the repository.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(repository().join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == ending))
         .collect();
-    pages.sort();
-    pages
+    files.sort();
+    files
 }
 
 /// The blocks of that language.
@@ -89,6 +94,16 @@ fn library() -> Laboratory {
     );
     lab.gcc("-x c++ -O2 tree.cpp -o a64 -lstdc++");
     lab.gcc("-x c++ -O2 -m32 tree.cpp -o a32 -lstdc++");
+    for program in [
+        "bench/programs/nothing.c",
+        "bench/programs/start.c",
+        "bench/programs/parent.c",
+        "tests/programs/allocate.c",
+    ] {
+        let source = repository().join(program);
+        let name = source.file_stem().unwrap().to_str().unwrap();
+        lab.gcc(&["-O2", source.to_str().unwrap(), "-o", name]);
+    }
     lab.copy(&repository().join("experiments"), "experiments");
     lab.copy(&repository().join("experiments/lua/binary-trees.lua"), "bench.lua");
     for project in ["make", "configure", "cmake", "meson"] {
@@ -141,9 +156,18 @@ fn typed(pages: Vec<PathBuf>) {
     for block in pages.iter().flat_map(|page| blocks(page, "sh")) {
         for command in commands(&block.text) {
             count += 1;
-            let said = if let Some(targets) = command.strip_prefix("make ") {
-                let targets = targets.split('#').next().unwrap().split_whitespace();
-                said(Command::new("make").arg("-n").args(targets).current_dir(repository()))
+            let words: Vec<&str> = command
+                .split('#')
+                .next()
+                .unwrap()
+                .split_whitespace()
+                .take_while(|word| *word != "--")
+                .collect();
+            let said = if words[0] == "make" {
+                said(Command::new("make").arg("-n").args(&words[1..]).current_dir(repository()))
+            } else if words[0] == "cargo" {
+                let package = words.iter().skip_while(|word| **word != "--package").nth(1).unwrap();
+                said(Command::new("cargo").args(["pkgid", package]).current_dir(repository()))
             } else {
                 prepare(&lab, &command);
                 let attempt = || run(&lab, &hurried(&command));

@@ -533,6 +533,8 @@ static void run(const struct request *request) {
 /* argv: launcher [CGROUP] — a cgroup v2 folder in which programs are started, where there is one. */
 int main_(int argc, char **argv) {
     sys_setsid();
+    sys_prctl(PR_SET_NAME,
+              (long)"ww-launcher"); /* it was started from a memory file, whose number it would show */
     sys_prctl(PR_SET_CHILD_SUBREAPER, 1);
     sys_close_on_exec(SOCKET);
     sys_prepare_sigchld();

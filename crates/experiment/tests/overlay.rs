@@ -187,7 +187,10 @@ fn an_anchored_request_means_the_same_from_another_folder() {
     let files: Vec<_> = anchored.program.binaries.iter().map(|binary| binary.file.value.clone()).collect();
     assert_eq!(files, ["/specs/lua/a64", "/b"].map(PathBuf::from));
     assert_eq!(anchored.run.inputs[0].value, Path::new("/specs/lua/in"));
-    assert_eq!(anchored.run.stdin.as_ref().map(|path| path.value.clone()), Some("/elsewhere/typed.txt".into()));
+    assert_eq!(
+        anchored.run.stdin.as_ref().map(|path| path.value.clone()),
+        Some("/elsewhere/typed.txt".into())
+    );
     let directory = anchored.run.directory.as_ref().map(|directory| directory.value.clone());
     assert_eq!(directory, Some(Directory::Path("/specs/lua".into())));
 

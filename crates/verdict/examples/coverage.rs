@@ -1,6 +1,7 @@
 //! How often intervals hold the truth, how often words are wrong, and how often planted differences are found, on
-//! made-up campaigns: `cargo run --release -p widthwise-verdict --example coverage [replications]` prints the Markdown
-//! tables of `docs/verdicts.md`. The same number of replications gives the same tables on any machine.
+//! made-up campaigns: `cargo run --release -p widthwise-verdict --example coverage [replications [table]]` prints the
+//! Markdown tables of `docs/verdicts.md`: `intervals`, `alarms` and `planted`, or one of them. The same number of
+//! replications gives the same tables on any machine.
 
 #[path = "../tests/campaign/mod.rs"]
 mod campaign;
@@ -21,13 +22,22 @@ const ROUNDS: [usize; 5] = [10, 20, 30, 50, 100];
 const MOST: usize = 300;
 
 fn main() {
-    let replications = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
-    println!("Coverage of the 95 % interval, {replications} campaigns a cell:\n");
-    coverage(replications);
-    println!("\nA/A: three variants that are the baseline, eleven metrics, 30 rounds:\n");
-    false_alarms((replications / 5).max(1));
-    println!("\nPlanted differences in CPU time, among eleven metrics:\n");
-    planted(replications);
+    let mut arguments = std::env::args().skip(1);
+    let replications = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let table = arguments.next();
+    let wanted = |name: &str| table.as_deref().is_none_or(|table| table == name);
+    if wanted("intervals") {
+        println!("Coverage of the 95 % interval, {replications} campaigns a cell:\n");
+        coverage(replications);
+    }
+    if wanted("alarms") {
+        println!("\nA/A: three variants that are the baseline, eleven metrics, 30 rounds:\n");
+        false_alarms((replications / 5).max(1));
+    }
+    if wanted("planted") {
+        println!("\nPlanted differences in CPU time, {replications} campaigns a row:\n");
+        planted(replications);
+    }
 }
 
 /// Runs an experiment once for each replication, on every processor, and adds up what each returns.
@@ -203,19 +213,22 @@ fn false_alarms(replications: usize) {
 }
 
 fn planted(replications: usize) {
-    println!("| noise of the times | truth | rounds | median half-width | called `higher` | truth in the interval | both |");
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for (kind, slower, rounds) in [
-        (Noise::Quiet, 1.01, 30),
-        (Noise::MachineMemory, 1.01, 30),
-        (Noise::LoadInLongSpells, 1.03, 60),
-        (Noise::LoadInSpells, 1.03, 60),
-        (Noise::LoadAnyRun, 1.03, 60),
+    println!("| noise of the times | metrics | truth | rounds | median half-width | called `higher` | truth in the interval | both |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for (kind, metrics, slower, rounds) in [
+        (Noise::Quiet, 1, 1.01, 30),
+        (Noise::Quiet, METRICS.len(), 1.01, 30),
+        (Noise::MachineMemory, METRICS.len(), 1.01, 30),
+        (Noise::LoadInLongSpells, METRICS.len(), 1.03, 60),
+        (Noise::LoadInSpells, METRICS.len(), 1.03, 60),
+        (Noise::LoadAnyRun, METRICS.len(), 1.03, 60),
     ] {
         let name = KINDS.iter().find(|row| row.0 == kind).map_or("", |row| row.1);
         let halves = std::sync::Mutex::new(Vec::new());
         let [called, held, both] = repeated(replications, |replication| {
-            let judgement = full(kind, &["variant"], rounds, slower, replication).judged();
+            let mut laid = full(kind, &["variant"], rounds, slower, replication);
+            laid.experiment.metrics.truncate(metrics);
+            let judgement = laid.judged();
             let verdict = pick(&judgement, "variant", "cpu");
             let (low, high) = (verdict.low.unwrap_or(1.0), verdict.high.unwrap_or(1.0));
             if let Ok(mut halves) = halves.lock() {
@@ -228,7 +241,7 @@ fn planted(replications: usize) {
         halves.sort_by(f64::total_cmp);
         let share = |count: f64| 100.0 * count / replications as f64;
         println!(
-            "| {name} | +{:.0} % | {rounds} | ±{:.2} % | {:.1} % | {:.1} % | {:.1} % |",
+            "| {name} | {metrics} | +{:.0} % | {rounds} | ±{:.2} % | {:.1} % | {:.1} % | {:.1} % |",
             100.0 * (slower - 1.0),
             100.0 * halves.get(halves.len() / 2).copied().unwrap_or(0.0),
             share(called),

@@ -108,7 +108,8 @@ impl<'a> Recorder<'a> {
             runs: &self.runs,
             standings: &self.standings,
         };
-        self.widest = widest_half_width(&evidence);
+        // Nobody waits for an interval to narrow: then none need be made.
+        self.widest = self.experiment.stopping.until.and_then(|_| widest_half_width(&evidence));
         let look = Look { rounds: timed(&self.rounds), elapsed: self.elapsed(), widest: self.widest };
         match self.stopper.decide(look) {
             Decision::Continue { next_look } => {
