@@ -18,20 +18,15 @@ struct Block {
     text: String,
 }
 
-/// The pages of the book in that folder.
+/// The pages of the book in a folder of the repository.
 fn pages(folder: &str) -> Vec<PathBuf> {
-    files(folder, "md")
-}
-
-/// The files with that ending in a folder of the repository.
-fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(repository().join(folder))
+    let mut pages: Vec<PathBuf> = std::fs::read_dir(repository().join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == ending))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
         .collect();
-    files.sort();
-    files
+    pages.sort();
+    pages
 }
 
 /// The blocks of that language.
