@@ -237,3 +237,29 @@ fn setup_and_teardown_surround_each_run_and_files_are_compared() {
     assert_eq!(lab.answer("writes"), "prepared\n");
     assert_eq!((lab.read("setups").len(), lab.read("teardowns").len()), (28, 28));
 }
+
+#[test]
+fn a_shell_may_start_the_variants_own_program_and_variables_know_where_it_is() {
+    let lab = Laboratory::new();
+    lab.write("project/main.c", "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0; }\n");
+    let said = lab.widthwise(&[
+        "compare",
+        "./project",
+        "--cpus",
+        "any",
+        "--abi",
+        "x86-64,i386",
+        "--build",
+        "$CC $CFLAGS main.c -o program",
+        "--run",
+        "sh -c '\"$PLACE\"/program'",
+        "--variable",
+        "PLACE={build}",
+        "--rounds",
+        "6",
+    ]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(!said.stdout.contains("not measured"), "{}", said.stdout);
+    let kept = std::fs::read_to_string(lab.campaign().join("output/i386")).unwrap();
+    assert_eq!(kept, "ran\n");
+}

@@ -85,7 +85,7 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let file = find(name, places)?;
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill(text, &values));
     Ok(Start {
-        environment: environment(experiment, variant, &file)
+        environment: environment(experiment, variant, &file, &values)
             .map_err(|reason| Unready { reason, lack: true })?,
         fresh: (launch.directory == Directory::Fresh)
             .then(|| launch.inputs.iter().map(|input| places.here.join(input)).collect()),
@@ -124,12 +124,16 @@ fn environment(
     experiment: &Experiment,
     variant: &Variant,
     file: &Path,
+    values: &BTreeMap<&str, String>,
 ) -> Result<BTreeMap<String, String>, String> {
+    let filled = |variables: &BTreeMap<String, String>| -> Vec<(String, String)> {
+        variables.iter().map(|(name, value)| (name.clone(), placeholder::fill(value, values))).collect()
+    };
     // A variable whose name or value is no UTF-8 cannot stand in a report; the program does without.
     let mut environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    environment.extend(experiment.launch.environment.clone());
+    environment.extend(filled(&experiment.launch.environment));
     if variant.allocator != "glibc" {
         let object = preload(variant, file)?;
         environment
@@ -137,7 +141,7 @@ fn environment(
             .and_modify(|list| *list = format!("{} {list}", object.display()))
             .or_insert_with(|| object.display().to_string());
     }
-    environment.extend(variant.environment.clone());
+    environment.extend(filled(&variant.environment));
     Ok(environment)
 }
 
@@ -148,7 +152,9 @@ fn preload(variant: &Variant, file: &Path) -> Result<PathBuf, String> {
     if !facts.is_dynamic() {
         return Err(format!("{} cannot be preloaded: the program is statically linked", variant.allocator));
     }
-    let abi = facts.abi().map_or("this", |abi| abi.name);
+    // The variant's own, where it has one: the file may be a shell that starts the program.
+    let own = variant.abi.map(|abi| abi.name);
+    let abi = own.or_else(|| facts.abi().map(|abi| abi.name)).unwrap_or("this");
     match allocator::find(&variant.allocator, abi) {
         Some(Ok(path)) => Ok(path),
         Some(Err(lack)) => Err(match &lack.mend {

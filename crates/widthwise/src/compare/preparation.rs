@@ -122,7 +122,9 @@ fn ready(
     let start = match failed {
         Some(unable) => Err(unable),
         None => program::ready(experiment, variant, &places)
-            .and_then(|start| is_what_it_should_be(variant, &start).map(|()| start).map_err(Unready::from))
+            .and_then(|start| {
+                is_what_it_should_be(variant, &start, places.build).map(|()| start).map_err(Unready::from)
+            })
             .map_err(|Unready { reason, lack }| Unable { reason, fault: !lack }),
     };
     let build = built.as_ref().map(|built| BuildNote {
@@ -148,8 +150,12 @@ fn ready(
     }
 }
 
-/// A build that ignores CC makes an x86-64 program under every name: nothing would be compared.
-fn is_what_it_should_be(variant: &Variant, start: &Start) -> Result<(), String> {
+/// A build that ignores CC makes an x86-64 program under every name: nothing would be compared. What the build did not
+/// make (`sh -c`, an interpreter) may be of any ABI.
+fn is_what_it_should_be(variant: &Variant, start: &Start, build: Option<&Path>) -> Result<(), String> {
+    if variant.binary.is_none() && !build.is_some_and(|build| start.file.starts_with(build)) {
+        return Ok(());
+    }
     let (Some(wanted), Ok(found)) = (variant.abi, program::abi_of(&start.file)) else {
         // No ELF file: a script, or an interpreter's input.
         return Ok(());
@@ -159,9 +165,7 @@ fn is_what_it_should_be(variant: &Variant, start: &Start) -> Result<(), String> 
     }
     let hint = match variant.binary {
         Some(_) => "name the right file with --binary",
-        None => {
-            "does the build use $CC and $CXX? (a run command may name only programs of the variant's own)"
-        }
+        None => "does the build use $CC and $CXX?",
     };
     Err(format!("{} is built for {}, not {}: {hint}", start.file.display(), found.name, wanted.name))
 }
