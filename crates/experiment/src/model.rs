@@ -185,7 +185,7 @@ pub struct Judging {
 pub enum Estimator {
     /// The robust mean of the paired log-ratios, with a BCa bootstrap interval.
     Paired,
-    /// rauschmayr-2013's: ten runs, the two slowest and the two fastest left out, the ratio of the averages of six.
+    /// peringer-2007's: ten runs, the two slowest and the two fastest left out, the ratio of the averages of six.
     TenRunTrim,
 }
 

@@ -395,7 +395,7 @@ fn remarks(
     }
     if experiment.judging.estimator == Estimator::TenRunTrim {
         remarks.push(
-            "ten-run-trim leaves out the two slowest and the two fastest of ten runs, as rauschmayr-2013 did"
+            "ten-run-trim leaves out the two slowest and the two fastest of ten runs, as peringer-2007 did"
                 .into(),
         );
     }

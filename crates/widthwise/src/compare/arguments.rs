@@ -117,7 +117,7 @@ pub struct Arguments {
     /// Confidence of the intervals (default: 95%)
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     confidence: Option<String>,
-    /// What is averaged: paired, or ten-run-trim (rauschmayr-2013)
+    /// What is averaged: paired, or ten-run-trim (peringer-2007)
     #[arg(long, value_name = "NAME", help_heading = "Measure")]
     estimator: Option<String>,
     /// Seed of the random orders, paddings and resampling
