@@ -1,7 +1,7 @@
 //! How often intervals hold the truth, how often words are wrong, and how often planted differences are found, on
 //! made-up campaigns: `cargo run --release -p widthwise-verdict --example coverage [replications [table]]` prints the
-//! Markdown tables of `docs/verdicts.md`: `intervals`, `alarms` and `planted`, or one of them. The same number of
-//! replications gives the same tables on any machine.
+//! Markdown tables of `docs/verdicts.md`: `intervals`, `alarms` and `planted`, or one of them. Seeds are fixed,
+//! and results do not depend on the number of processors.
 
 #[path = "../tests/campaign/mod.rs"]
 mod campaign;
