@@ -90,6 +90,7 @@ fn library() -> Laboratory {
     lab.gcc("-x c++ -O2 tree.cpp -o a64 -lstdc++");
     lab.gcc("-x c++ -O2 -m32 tree.cpp -o a32 -lstdc++");
     for program in [
+        "bench/programs/loop.c",
         "bench/programs/nothing.c",
         "bench/programs/start.c",
         "bench/programs/parent.c",

@@ -7,6 +7,10 @@
  */
 #include <stdlib.h>
 
+#ifndef PER_MILLE
+#define PER_MILLE 1000
+#endif
+
 static volatile const unsigned long per_mille = PER_MILLE;
 
 int main(int argc, char **argv) {
