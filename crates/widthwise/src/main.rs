@@ -2,6 +2,7 @@
 
 mod compare;
 mod doctor;
+mod exec;
 mod failure;
 mod interrupt;
 mod presentation;
@@ -24,6 +25,8 @@ enum Verb {
     Compare(Box<compare::Compare>),
     /// Say what can be built, run and counted here, and what mends the rest
     Doctor(doctor::Doctor),
+    /// Start an x32 program on a kernel without x32
+    Exec(exec::Exec),
     /// Render a campaign again: terminal, HTML, Markdown, JSON, CSV
     Report(report::Report),
 }
@@ -33,6 +36,7 @@ fn main() -> std::process::ExitCode {
     let done = match line.verb {
         Verb::Compare(compare) => compare.run(),
         Verb::Doctor(doctor) => doctor.run().map_err(failure::Failure::machine),
+        Verb::Exec(exec) => exec.run(),
         Verb::Report(report) => report.run(),
     };
     match done {

@@ -1,0 +1,81 @@
+/* The calls that are not simply forwarded. Each takes the program's registers and gives what the kernel
+ * would. */
+#ifndef X32_CALLS_H
+#define X32_CALLS_H
+
+#include "thread.h"
+
+/* The call as the program made it, with another number. */
+long forward(struct frame *frame, u64 number);
+long x32_gate(long number, const u64 arguments[6]);
+/* The i386 entry of the kernel: -ENOSYS where there is none. */
+long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+long x32_spawn(const u64 registers[6], struct thread *child);
+
+/* files.c */
+long call_file(struct frame *frame);
+long call_file_at(struct frame *frame);
+long call_readlink(struct frame *frame);
+long call_readlinkat(struct frame *frame);
+long call_ioctl(struct frame *frame);
+
+/* memory_calls.c */
+long call_mmap(struct frame *frame);
+long call_munmap(struct frame *frame);
+long call_mremap(struct frame *frame);
+long call_mprotect(struct frame *frame);
+long call_brk(struct frame *frame);
+long call_shmat(struct frame *frame);
+long call_shmdt(struct frame *frame);
+long call_move_pages(struct frame *frame);
+
+/* vectors.c */
+long call_readv(struct frame *frame);
+long call_writev(struct frame *frame);
+long call_preadv(struct frame *frame);
+long call_pwritev(struct frame *frame);
+long call_preadv2(struct frame *frame);
+long call_pwritev2(struct frame *frame);
+long call_vmsplice(struct frame *frame);
+long call_process_vm_readv(struct frame *frame);
+long call_process_vm_writev(struct frame *frame);
+long call_process_madvise(struct frame *frame);
+
+/* sockets.c */
+long call_sendmsg(struct frame *frame);
+long call_recvmsg(struct frame *frame);
+long call_sendmmsg(struct frame *frame);
+long call_recvmmsg(struct frame *frame);
+long call_setsockopt(struct frame *frame);
+long call_getsockopt(struct frame *frame);
+
+/* waiting.c */
+long call_rt_sigsuspend(struct frame *frame);
+long call_pselect6(struct frame *frame);
+long call_ppoll(struct frame *frame);
+long call_epoll_pwait(struct frame *frame);
+long call_io_pgetevents(struct frame *frame);
+long call_waitid(struct frame *frame);
+long call_timer_create(struct frame *frame);
+long call_mq_notify(struct frame *frame);
+long call_io_setup(struct frame *frame);
+long call_io_submit(struct frame *frame);
+
+/* processes.c */
+long call_clone(struct frame *frame);
+long call_clone3(struct frame *frame);
+long call_fork(struct frame *frame);
+long call_vfork(struct frame *frame);
+long call_exit(struct frame *frame);
+long call_set_robust_list(struct frame *frame);
+long call_get_robust_list(struct frame *frame);
+long call_arch_prctl(struct frame *frame);
+long call_prctl(struct frame *frame);
+long call_seccomp(struct frame *frame);
+long call_keyctl(struct frame *frame);
+
+/* exec.c */
+long call_execve(struct frame *frame);
+long call_execveat(struct frame *frame);
+
+#endif

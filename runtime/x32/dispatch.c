@@ -1,0 +1,67 @@
+#include "calls.h"
+#include "memory.h"
+#include "settings.h"
+#include "signals.h"
+#include "sites.h"
+#include "table.h"
+#include "trace.h"
+
+long forward(struct frame *frame, u64 number) {
+    u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
+    return x32_gate((long)number, arguments);
+}
+
+/* A number without bit 30 is a 64-bit call, which an x32 program may make: with 64-bit structures, as it is.
+ * But for those by which the process would get away from the runtime. */
+static long answer_native(struct frame *frame, u64 number) {
+    switch (number) {
+    case __NR_rt_sigaction:
+    case __NR_rt_sigreturn:
+    case __NR_sigaltstack:
+    case __NR_execve:
+    case __NR_execveat:
+    case __NR_ptrace:
+        return -ENOSYS;
+    default:
+        break;
+    }
+    const struct row *row = table_row(number | X32_BIT);
+    if (row->refused != NULL) {
+        return -ENOSYS;
+    }
+    return row->call != NULL && number < 512 ? row->call(frame) : forward(frame, number);
+}
+
+static long answer(struct frame *frame, u64 number) {
+    if (!(number & X32_BIT)) {
+        return answer_native(frame, number);
+    }
+    const struct row *row = table_row(number);
+    if (row->name == NULL || row->refused != NULL) {
+        return -ENOSYS;
+    }
+    return row->call != NULL ? row->call(frame) : forward(frame, table_native(number));
+}
+
+/* From entry.S, for every call that is not made by a stub. */
+void x32_dispatch(struct frame *frame) {
+    u64 number = (u32)frame->rax;
+    if (frame->trapped) {
+        trace_count_trap();
+        sites_rewrite(frame->rip - 2, number);
+    }
+    if (settings.trace) {
+        trace_before(frame, number);
+    }
+    long result = answer(frame, number);
+    if (settings.trace) {
+        trace_after(frame, number, result);
+    }
+    if (result == -RESTART_AFTER_SIGNAL) {
+        /* As the kernel: back to the instruction, with the number in rax, once the handler has run. */
+        frame->rip = sites_call_before(frame->rip);
+        frame->rax = number;
+        return;
+    }
+    frame->rax = (u64)result;
+}

@@ -1,0 +1,264 @@
+/*
+ * The doors: from the kernel into the runtime, from the program into the runtime and back, and the places in which a
+ * signal may find it. signals.c knows the labels; whoever moves an instruction across one changes what is safe.
+ *
+ * From the program's side a system call changes rax, rcx and r11 and nothing else: not the flags, not the stack below
+ * its pointer (the red zone), not a vector register. So the runtime is built without vector instructions, runs on a
+ * stack of its own, and finds that through GS, which x32 programs leave alone.
+ */
+#include "offsets.h"
+
+    .text
+    .globl _start
+    .type _start, @function
+_start:
+    xor %ebp, %ebp
+    mov %rsp, %rdi
+    lea _DYNAMIC(%rip), %rsi
+    and $-16, %rsp
+    call x32_main
+    ud2
+
+/* From a rewritten site, through its stub: rcx is where the program goes on, rax the number. */
+    .globl x32_enter
+x32_enter:
+    mov $0, %r11d
+    jmp 1f
+/* From SIGSYS: the same, of a site that has not been rewritten. */
+    .globl x32_enter_trapped
+x32_enter_trapped:
+    mov $1, %r11d
+1:  mov %rsp, %gs:THREAD_PROGRAM_RSP
+    mov %gs:THREAD_STACK_TOP, %rsp
+    pushfq
+    cld
+    push %rcx
+    push %rax
+    push %r11
+    push %rdi
+    push %rsi
+    push %rdx
+    push %r10
+    push %r8
+    push %r9
+    push %rbx
+    push %rbp
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov %rsp, %rdi
+    call x32_dispatch
+
+/* Back to the program, from the frame that rsp points to. A signal that finds us between here and x32_leave_end comes
+ * after the call: the program's registers are those of the frame. */
+    .globl x32_leave
+x32_leave:
+    cmpl $0, %gs:THREAD_PENDING
+    je 2f
+    mov %rsp, %rdi
+    call x32_release_pending
+    /* The last thing: the mask as the program has it. What was put off is delivered on this call's way back. */
+    mov $14, %eax
+    mov $2, %edi
+    mov %gs:THREAD_SELF, %rsi
+    add $THREAD_HELD_MASK, %rsi
+    xor %edx, %edx
+    mov $8, %r10d
+    syscall
+2:  mov FRAME_R15(%rsp), %r15
+    mov FRAME_R14(%rsp), %r14
+    mov FRAME_R13(%rsp), %r13
+    mov FRAME_R12(%rsp), %r12
+    mov FRAME_RBP(%rsp), %rbp
+    mov FRAME_RBX(%rsp), %rbx
+    mov FRAME_R9(%rsp), %r9
+    mov FRAME_R8(%rsp), %r8
+    mov FRAME_R10(%rsp), %r10
+    mov FRAME_RDX(%rsp), %rdx
+    mov FRAME_RSI(%rsp), %rsi
+    mov FRAME_RDI(%rsp), %rdi
+    mov FRAME_RAX(%rsp), %rax
+    mov FRAME_RIP(%rsp), %rcx
+    mov FRAME_FLAGS(%rsp), %r11
+    push %r11
+    popfq
+    mov %gs:THREAD_PROGRAM_RSP, %rsp
+    jmp *%rcx
+    .globl x32_leave_end
+x32_leave_end:
+
+/* long x32_gate(long number, const u64 arguments[6]): the call that a signal may interrupt. If one was put off before
+ * the kernel was entered, or the kernel would restart, the answer is -ERESTART, nothing was done, and the whole call is
+ * made again after the handler. */
+    .globl x32_gate
+    .type x32_gate, @function
+x32_gate:
+    mov %rdi, %rax
+    mov %rsi, %rcx
+    mov 0(%rcx), %rdi
+    mov 8(%rcx), %rsi
+    mov 16(%rcx), %rdx
+    mov 24(%rcx), %r10
+    mov 32(%rcx), %r8
+    mov 40(%rcx), %r9
+    .globl x32_gate_check
+x32_gate_check:
+    cmpl $0, %gs:THREAD_PENDING
+    jne x32_gate_given_up
+    syscall
+    .globl x32_gate_done
+x32_gate_done:
+    ret
+    .globl x32_gate_given_up
+x32_gate_given_up:
+    mov $-512, %rax
+    ret
+
+/* long x32_spawn(const u64 registers[6], struct thread *child): clone or clone3 with a stack and a block of its own for
+ * the child. registers: number, then rdi rsi rdx r10 r8. Every signal is blocked. The child finds a copy of the
+ * program's frame at the top of its own stack. */
+    .globl x32_spawn
+    .type x32_spawn, @function
+x32_spawn:
+    push %r12
+    mov %rsi, %r12
+    mov %rdi, %rcx
+    mov 0(%rcx), %rax
+    mov 8(%rcx), %rdi
+    mov 16(%rcx), %rsi
+    mov 24(%rcx), %rdx
+    mov 32(%rcx), %r10
+    mov 40(%rcx), %r8
+    syscall
+    test %rax, %rax
+    jz 3f
+    pop %r12
+    ret
+3:  mov $158, %eax
+    mov $0x1001, %edi
+    mov %r12, %rsi
+    syscall
+    xor %ebp, %ebp
+    mov %rsp, %rdi
+    call x32_thread_begin
+    jmp x32_leave
+
+/* noreturn x32_end_thread(void *area, u64 size, u64 status): a thread takes its own stack away and ends. */
+    .globl x32_end_thread
+x32_end_thread:
+    mov %rdx, %rbx
+    mov $11, %eax
+    syscall
+    mov %rbx, %rdi
+    mov $60, %eax
+    syscall
+    ud2
+
+/* noreturn x32_sigreturn(struct ucontext64 *): as the kernel's own return from a handler. */
+    .globl x32_sigreturn
+x32_sigreturn:
+    mov %rdi, %rsp
+    .globl x32_restorer
+x32_restorer:
+    mov $15, %eax
+    syscall
+    ud2
+
+/* noreturn x32_run_handler(sp, handler, signal, info, ucontext) */
+    .globl x32_run_handler
+x32_run_handler:
+    mov %rdi, %rsp
+    mov %rsi, %r11
+    mov %rdx, %rdi
+    mov %rcx, %rsi
+    mov %r8, %rdx
+    xor %eax, %eax
+    xor %ebx, %ebx
+    xor %ecx, %ecx
+    xor %ebp, %ebp
+    xor %r8d, %r8d
+    xor %r9d, %r9d
+    xor %r10d, %r10d
+    xor %r12d, %r12d
+    xor %r13d, %r13d
+    xor %r14d, %r14d
+    xor %r15d, %r15d
+    jmp *%r11
+
+/* noreturn x32_start(sp, entry): registers as the kernel leaves them at execve (ELF_PLAT_INIT). */
+    .globl x32_start
+x32_start:
+    mov %rdi, %rsp
+    mov %rsi, %r11
+    xor %eax, %eax
+    xor %ebx, %ebx
+    xor %ecx, %ecx
+    xor %edx, %edx
+    xor %esi, %esi
+    xor %edi, %edi
+    xor %ebp, %ebp
+    xor %r8d, %r8d
+    xor %r9d, %r9d
+    xor %r10d, %r10d
+    xor %r12d, %r12d
+    xor %r13d, %r13d
+    xor %r14d, %r14d
+    xor %r15d, %r15d
+    jmp *%r11
+
+/* size_t x32_copy(void *to, const void *from, size_t size): what is left when one of the two could not be touched. */
+    .globl x32_copy
+    .type x32_copy, @function
+x32_copy:
+    mov %rdx, %rcx
+    .globl x32_copy_touch
+x32_copy_touch:
+    rep movsb
+    .globl x32_copy_done
+x32_copy_done:
+    mov %rcx, %rax
+    ret
+
+/* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has.
+ * Where the kernel has no IA32_EMULATION it faults, and the answer is -ENOSYS. */
+    .globl x32_door
+    .type x32_door, @function
+x32_door:
+    push %rbx
+    push %rbp
+    mov %rdi, %rax
+    mov %rsi, %rbx
+    mov %rcx, %r10
+    mov %rdx, %rcx
+    mov %r10, %rdx
+    mov %r8, %rsi
+    mov %r9, %rdi
+    xor %ebp, %ebp
+    .globl x32_door_touch
+x32_door_touch:
+    int $0x80
+    .globl x32_door_done
+x32_door_done:
+    movslq %eax, %rax
+    pop %rbp
+    pop %rbx
+    ret
+    .globl x32_door_shut
+x32_door_shut:
+    mov $-38, %rax
+    pop %rbp
+    pop %rbx
+    ret
+
+/* Room for the stubs of rewritten sites (sites.c). In the runtime's own text, so that it is above 4 GiB, where system
+ * calls are let through, and within reach of x32_enter. */
+    .section .stubs, "ax", @progbits
+    .balign 4096
+    .globl x32_stubs
+x32_stubs:
+    .fill STUB_COUNT * STUB_SIZE, 1, 0xcc
+    .globl x32_stubs_end
+x32_stubs_end:
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,200 @@
+#include "calls.h"
+#include "memory.h"
+#include "program.h"
+#include "settings.h"
+#include "signals.h"
+#include "text.h"
+#include "trace.h"
+
+#define ST_NOEXEC 8
+#define O_NOFOLLOW 0400000
+#define AT_SYMLINK_NOFOLLOW 0x100
+#define AT_EXECVE_CHECK 0x10000
+
+/* Words that x32run puts before the program's own: --argv0 NAME --fd N, what is inherited, and -- PATH. */
+#define WORDS_BEFORE 12
+
+struct vector_count {
+    u64 arguments, variables;
+};
+
+static long count(u64 address, u64 *total) {
+    *total = 0;
+    for (u32 pointer; address != 0; address += 4) {
+        if (READ_USER(pointer, address) < 0) {
+            return -EFAULT;
+        }
+        if (pointer == 0) {
+            return 0;
+        }
+        ++*total;
+    }
+    return 0;
+}
+
+/* The program's 4-byte pointers, widened; the texts stay where they are. */
+static long widen(u64 *to, u64 address, u64 total) {
+    for (u64 i = 0; i < total; i++) {
+        u32 pointer;
+        if (READ_USER(pointer, address + 4 * i) < 0) {
+            return -EFAULT;
+        }
+        to[i] = pointer;
+    }
+    to[total] = 0;
+    return 0;
+}
+
+/* What the kernel would have refused, it has to refuse now: x32run could only fail. */
+static long may_execute(long fd) {
+    u64 status[15];
+    char path[32];
+    struct text name = {.size = 0};
+    text_add(&name, "/proc/self/fd/%d", (i64)fd);
+    name.bytes[name.size] = 0;
+    copy_bytes(path, name.bytes, name.size + 1);
+    long result = KERNEL_4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
+    if (result == -ENOSYS) {
+        result = KERNEL_3(__NR_faccessat, AT_FDCWD, path, X_OK);
+    }
+    if (result == -ENOENT) {
+        result = 0; /* no /proc: the loader will see */
+    }
+    /* struct statfs: f_flags is the eleventh word. */
+    if (!failed(result) && !failed(KERNEL_2(__NR_fstatfs, fd, status)) && (status[10] & ST_NOEXEC)) {
+        return -EACCES;
+    }
+    return failed(result) ? -EACCES : 0;
+}
+
+static long replace(const char *path, u64 directory, int by_descriptor, u64 native_path, u64 flags, u64 argv,
+                    u64 envp, long file, int x32) {
+    struct thread *thread = this_thread();
+    struct vector_count counts;
+    struct text number = {.size = 0};
+    long result = count(argv, &counts.arguments);
+    result = failed(result) ? result : count(envp, &counts.variables);
+    if (failed(result)) {
+        return result;
+    }
+    u64 size = ROUND_UP((counts.arguments + counts.variables + WORDS_BEFORE + 4) * 8, PAGE);
+    long scratch = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(scratch)) {
+        return -ENOMEM;
+    }
+    u64 *arguments = (u64 *)scratch;
+    u64 *variables = arguments + counts.arguments + WORDS_BEFORE + 2;
+    u64 *own = arguments + WORDS_BEFORE;
+    result = widen(own, argv, counts.arguments);
+    result = failed(result) ? result : widen(variables, envp, counts.variables);
+    if (failed(result)) {
+        goto out;
+    }
+    u64 call[6] = {native_path, (u64)own, (u64)variables, 0, 0, 0};
+    long system_call = __NR_execve;
+    if (x32) {
+        u64 words[WORDS_BEFORE], total = 0;
+        words[total++] = (u64) "x32run";
+        words[total++] = (u64) "--argv0";
+        words[total++] = counts.arguments > 0 ? own[0] : (u64) "";
+        if (by_descriptor) {
+            text_add(&number, "%d", (i64)file);
+            number.bytes[number.size] = 0;
+            words[total++] = (u64) "--fd";
+            words[total++] = (u64)number.bytes;
+        }
+        if (settings.trace) {
+            words[total++] = (u64) "--trace";
+        }
+        if (settings.statistics) {
+            words[total++] = (u64) "--stats";
+        }
+        if (settings.seccomp) {
+            words[total++] = (u64) "--seccomp";
+        }
+        words[total++] = (u64) "--";
+        words[total++] = (u64)path;
+        /* The program's own first word is given by --argv0; the others follow the path. */
+        u64 *first = own + (counts.arguments > 0 ? 1 : 0) - total;
+        for (u64 i = 0; i < total; i++) {
+            first[i] = words[i];
+        }
+        call[0] = (u64) "/proc/self/exe";
+        call[1] = (u64)first;
+    } else if (directory != (u64)AT_FDCWD || flags != 0) {
+        system_call = __NR_execveat;
+        call[0] = directory;
+        call[1] = native_path;
+        call[2] = (u64)own;
+        call[3] = (u64)variables;
+        call[4] = flags;
+    }
+    /* A vfork child's memory is its parent's, which has to clear up. */
+    thread->scratch = (u64)scratch;
+    thread->scratch_size = size;
+    signals_before_exec();
+    if (settings.statistics) {
+        trace_statistics();
+    }
+    result = x32_gate(system_call, call);
+    signals_after_failed_exec();
+    thread->scratch = 0;
+out:
+    KERNEL_2(__NR_munmap, scratch, size);
+    return result;
+}
+
+static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
+    char path[4096];
+    if (flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EXECVE_CHECK)) {
+        return -EINVAL;
+    }
+    int read = read_user_text(path, path_address, sizeof path);
+    if (read < 0) {
+        return read;
+    }
+    int own_file = same_text(path, "/proc/self/exe");
+    int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
+    int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
+    long file;
+    if (own_file) {
+        copy_bytes(path, settings.program, length_of(settings.program) + 1);
+    }
+    /* Without O_CLOEXEC only where x32run is to find it. */
+    u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
+    if (empty) {
+        /* Opened anew: a descriptor made with O_PATH cannot be read. */
+        struct text name = {.size = 0};
+        text_add(&name, "/proc/self/fd/%d", (i64)(i32)directory);
+        name.bytes[name.size] = 0;
+        file = KERNEL_3(__NR_openat, AT_FDCWD, name.bytes, mode);
+    } else {
+        file = KERNEL_3(__NR_openat, directory, path, mode);
+    }
+    int x32 = !failed(file) && program_follow(file) == PROGRAM_X32;
+    if (x32) {
+        long allowed = may_execute(file);
+        if (failed(allowed) || (flags & AT_EXECVE_CHECK)) {
+            KERNEL_1(__NR_close, file);
+            return allowed;
+        }
+    }
+    if (!failed(file) && !(x32 && by_descriptor)) {
+        KERNEL_1(__NR_close, file);
+    }
+    u64 native_path = own_file ? (u64)path : path_address;
+    long result =
+        replace(path, directory, by_descriptor, native_path, flags, (u32)argv, (u32)envp, file, x32);
+    if (x32 && by_descriptor) {
+        KERNEL_1(__NR_close, file);
+    }
+    return result;
+}
+
+long call_execve(struct frame *frame) {
+    return execute((u64)AT_FDCWD, (u32)frame->rdi, frame->rsi, frame->rdx, 0);
+}
+
+long call_execveat(struct frame *frame) {
+    return execute((u64)(i64)(i32)frame->rdi, (u32)frame->rsi, frame->rdx, frame->r10, (u32)frame->r8);
+}

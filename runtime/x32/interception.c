@@ -1,0 +1,70 @@
+#include "interception.h"
+#include "text.h"
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#define PROGRAM_END (1UL << 32)
+#define USER_END 0x7ffffffff000UL
+/* What the filter puts into si_errno, so that no other filter's trap is taken for ours. */
+#define OUR_MARK 0x7832
+
+static enum interception used;
+
+static long arm_dispatch(void) {
+    return KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, PROGRAM_END,
+                    USER_END - PROGRAM_END, 0);
+}
+
+static long arm_seccomp(void) {
+    struct sock_filter instructions[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x40000000, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP | OUR_MARK),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof instructions / sizeof instructions[0], instructions};
+    KERNEL_5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return KERNEL_5(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+void interception_begin(int valgrind, int seccomp_wanted) {
+    if (valgrind) {
+        used = CATCH_NOTHING;
+        return;
+    }
+    used = CATCH_DISPATCH;
+    long dispatch = seccomp_wanted ? -EINVAL : arm_dispatch();
+    if (!failed(dispatch)) {
+        return;
+    }
+    used = CATCH_SECCOMP;
+    long filter = arm_seccomp();
+    if (failed(filter)) {
+        give_up(126,
+                "this kernel, or the sandbox around this process, lets x32 calls be caught neither by "
+                "Syscall User "
+                "Dispatch (prctl 59: %s) nor by seccomp (prctl 22: %s); allow one of them, or use Linux 5.11 "
+                "or later",
+                error_name(-dispatch), error_name(-filter));
+    }
+}
+
+void interception_arm_thread(void) {
+    if (used == CATCH_DISPATCH) {
+        arm_dispatch();
+    }
+}
+
+enum interception interception_used(void) { return used; }
+
+int interception_caught(i32 code, i32 error, u64 rip) {
+    if (rip >= PROGRAM_END) {
+        return 0;
+    }
+    return (used == CATCH_DISPATCH && code == SYS_USER_DISPATCH) ||
+           (used == CATCH_SECCOMP && code == SYS_SECCOMP && error == OUR_MARK);
+}

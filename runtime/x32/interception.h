@@ -1,0 +1,24 @@
+/*
+ * What catches a system call of a site that has not been rewritten: Syscall User Dispatch (Linux 5.11), or,
+ * where that is not to be had, a seccomp filter on bit 30.
+ *
+ * Dispatch is armed for addresses below 4 GiB, where the program is; the runtime, its stubs and the kernel's
+ * vDSO lie above and are let through. It is each thread's own and gone at execve: a 64-bit child is not
+ * touched, and no right is given up. The filter is inherited for ever and takes no_new_privs.
+ */
+#ifndef X32_INTERCEPTION_H
+#define X32_INTERCEPTION_H
+
+#include "kernel.h"
+
+enum interception { CATCH_DISPATCH, CATCH_SECCOMP, CATCH_NOTHING };
+
+/* Decides, and arms the first thread. `valgrind`: it makes every call itself, so nothing can be caught and
+ * every site has to be rewritten ahead. Gives up where nothing works. */
+void interception_begin(int valgrind, int seccomp_wanted);
+void interception_arm_thread(void);
+enum interception interception_used(void);
+/* Whether a SIGSYS is ours. */
+int interception_caught(i32 code, i32 error, u64 rip);
+
+#endif

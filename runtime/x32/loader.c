@@ -1,0 +1,180 @@
+#include "loader.h"
+#include "memory.h"
+#include "settings.h"
+#include "sites.h"
+#include "space.h"
+#include "text.h"
+
+/* Where a movable program begins: ELF_ET_DYN_BASE of a 32-bit program, arch/x86/include/asm/elf.h. */
+#define MOVABLE_BASE 0x400000UL
+
+/* struct stat: the size is the seventh word. */
+static u64 size_of_file(long fd) {
+    u64 status[18];
+    return failed(KERNEL_2(__NR_fstat, fd, status)) ? 0 : status[6];
+}
+
+static void read_image(struct image *image, long fd, const char *path) {
+    u8 header[ELF_HEADER_SIZE];
+    static u8 entries[ELF_PROGRAM_HEADERS * ELF_PROGRAM_HEADER_SIZE];
+    u32 offset;
+    u16 count;
+    long size = KERNEL_4(__NR_pread64, fd, header, sizeof header, 0);
+    if (failed(size)) {
+        give_up(126, "%s: cannot be read: %s", path, error_name(-size));
+    }
+    if (elf_kind(header, (size_t)size) != ELF_X32) {
+        give_up(126, "%s: not an x32 program (ELF of class 32 for x86-64; gcc -mx32 makes them)", path);
+    }
+    const char *wrong = elf_read_header(header, (size_t)size, &offset, &count);
+    if (wrong != NULL) {
+        give_up(126, "%s: %s", path, wrong);
+    }
+    u64 wanted = (u64)count * ELF_PROGRAM_HEADER_SIZE;
+    if (KERNEL_4(__NR_pread64, fd, entries, wanted, offset) != (long)wanted) {
+        give_up(126, "%s: its program headers at byte %u lie beyond the end of the file: it is truncated",
+                path, (u64)offset);
+    }
+    wrong = elf_read(header, entries, count, size_of_file(fd), image);
+    if (wrong != NULL) {
+        give_up(126, "%s: %s", path, wrong);
+    }
+}
+
+__attribute__((noreturn)) static void cannot_map(const char *path, const struct segment *segment, u64 address,
+                                                 long error) {
+    if (error == -EPERM || error == -EACCES) {
+        give_up(126, "%s: the kernel does not let it be executed (%s): is its file system mounted noexec?",
+                path, error_name(-error));
+    }
+    give_up(126, "%s: no room for its segment of %u bytes at %x: %s", path, (u64)segment->memory_size,
+            address, error_name(-error));
+}
+
+/* The rest of a segment's last page of the file is the beginning of what is 0. */
+static void clear_tail(const char *path, const struct segment *segment, u64 from) {
+    static const u8 zeros[PAGE];
+    u64 size = ROUND_UP(from, PAGE) - from;
+    if ((segment->protection & PROT_WRITE) && size > 0 && write_user(from, zeros, size) < 0) {
+        give_up(126, "%s: its segment at %x cannot be read from the file: it is truncated", path, from);
+    }
+}
+
+static void map_segment(const char *path, long fd, const struct segment *segment, u32 bias) {
+    u64 start = (u64)segment->address + bias;
+    u64 page = ROUND_DOWN(start, PAGE), lead = start - page;
+    u64 file_end = start + segment->file_size, end = start + segment->memory_size;
+    u64 zero = page;
+    if (segment->file_size > 0) {
+        long result = space_map(page, segment->file_size + lead, segment->protection, MAP_PRIVATE | MAP_FIXED,
+                                fd, segment->file_offset - lead);
+        if (failed(result)) {
+            cannot_map(path, segment, page, result);
+        }
+        zero = ROUND_UP(file_end, PAGE);
+        clear_tail(path, segment, file_end);
+    }
+    if (ROUND_UP(end, PAGE) > zero) {
+        long result = space_map(zero, ROUND_UP(end, PAGE) - zero, segment->protection,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (failed(result)) {
+            cannot_map(path, segment, zero, result);
+        }
+    }
+    if ((segment->protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC) {
+        sites_text(page, segment->file_size + lead);
+    }
+}
+
+/* The whole range first, so that nothing else is replaced; what no segment covers is given back. */
+static void map_image(struct loaded *loaded, const char *path, long fd, u64 base, int exactly) {
+    const struct image *image = &loaded->image;
+    u64 size = (u64)image->high - image->low, place;
+    if (exactly) {
+        place = base;
+    } else if (base != 0 && space_is_free(ROUND_UP(base, image->alignment), size) &&
+               ROUND_UP(base, image->alignment) + size < TASK_SIZE) {
+        place = ROUND_UP(base, image->alignment);
+    } else {
+        place = space_choose(size, image->alignment);
+    }
+    long result = place == 0
+                      ? -ENOMEM
+                      : space_map(place, size, 0,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (failed(result) || (u64)result != place) {
+        give_up(126, "%s: no room below 4 GiB for its %u bytes at %x: %s", path, size, place,
+                error_name(failed(result) ? -result : ENOMEM));
+    }
+    loaded->bias = (u32)(place - image->low);
+    u64 covered = place;
+    for (u32 i = 0; i < image->segment_count; i++) {
+        const struct segment *segment = &image->segments[i];
+        u64 page = ROUND_DOWN((u64)segment->address + loaded->bias, PAGE);
+        map_segment(path, fd, segment, loaded->bias);
+        if (page > covered) {
+            space_unmap(covered, page - covered);
+        }
+        u64 end = ROUND_UP((u64)segment->address + loaded->bias + segment->memory_size, PAGE);
+        covered = end > covered ? end : covered;
+    }
+    if (place + size > covered) {
+        space_unmap(covered, place + size - covered);
+    }
+}
+
+/* With nothing to trap, what is not rewritten now never is. */
+static void rewrite_ahead(const struct loaded *loaded) {
+    for (u32 i = 0; i < loaded->image.segment_count; i++) {
+        const struct segment *segment = &loaded->image.segments[i];
+        if ((segment->protection & (PROT_EXEC | PROT_WRITE | PROT_READ)) == (PROT_EXEC | PROT_READ)) {
+            sites_rewrite_all((u64)segment->address + loaded->bias, segment->file_size);
+        }
+    }
+}
+
+static void load_interpreter(struct program *program, long fd, const char *path) {
+    static char name[4097];
+    const struct image *image = &program->main.image;
+    if (KERNEL_4(__NR_pread64, fd, name, image->interpreter_size, image->interpreter_offset) !=
+            (long)image->interpreter_size ||
+        name[image->interpreter_size - 1] != 0) {
+        give_up(126, "%s: the name of its interpreter is not text that ends", path);
+    }
+    long file = KERNEL_3(__NR_openat, AT_FDCWD, name, O_CLOEXEC);
+    if (failed(file)) {
+        give_up(127,
+                "%s: its interpreter %s cannot be opened: %s (Debian: apt-get install libc6-x32, and "
+                "libx32stdc++6 for C++)",
+                path, name, error_name(-file));
+    }
+    read_image(&program->interpreter.image, file, name);
+    if (program->interpreter.image.interpreter_size != 0) {
+        give_up(126, "%s: its interpreter %s wants an interpreter itself", path, name);
+    }
+    map_image(&program->interpreter, name, file, 0, !program->interpreter.image.movable);
+    KERNEL_1(__NR_close, file);
+    program->has_interpreter = 1;
+}
+
+void program_load(struct program *program, long fd, const char *path, u64 random) {
+    read_image(&program->main.image, fd, path);
+    const struct image *image = &program->main.image;
+    if (!image->movable && image->low < 0x1000) {
+        give_up(126, "%s: it wants to lie at address 0", path);
+    }
+    map_image(&program->main, path, fd, image->movable ? MOVABLE_BASE + random * PAGE : image->low,
+              !image->movable);
+    program->start = image->entry + program->main.bias;
+    program->heap_start = image->high + program->main.bias;
+    if (image->interpreter_size != 0) {
+        load_interpreter(program, fd, path);
+        program->start = program->interpreter.image.entry + program->interpreter.bias;
+    }
+    if (settings.ahead) {
+        rewrite_ahead(&program->main);
+        if (program->has_interpreter) {
+            rewrite_ahead(&program->interpreter);
+        }
+    }
+}

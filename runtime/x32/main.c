@@ -1,0 +1,361 @@
+/*
+ * x32run: runs an x32 program on any x86-64 Linux, in user space.
+ *
+ * The process stays a 64-bit one. The program lies below 4 GiB, as it would on a kernel with x32; everything
+ * of the runtime lies above. See docs/x32.md.
+ */
+#include "calls.h"
+#include "interception.h"
+#include "loader.h"
+#include "memory.h"
+#include "program.h"
+#include "settings.h"
+#include "signals.h"
+#include "sites.h"
+#include "space.h"
+#include "stack.h"
+#include "text.h"
+#include "thread.h"
+#include "trace.h"
+#include "vdso.h"
+#include <elf.h>
+
+struct settings settings;
+
+#define KERNEL_AT_MINSIGSTKSZ 51
+#define PRESERVED_FIRST_WORD 1 /* AT_FLAGS_PRESERVE_ARGV0 */
+#define ADDR_NO_RANDOMIZE 0x0040000
+#define GUARD_GAP (256 * PAGE)
+#define STACK_RANDOM_PAGES 0x7ffUL
+#define MAP_RANDOM_PAGES 0xffUL
+#define HEAP_RANDOM_PAGES 0x1fffUL
+
+static const char usage[] =
+    "usage: x32run [options] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Runs an x32 program (ELF of class 32 for x86-64) on a kernel without x32.\n"
+    "\n"
+    "  --trace       show every system call on standard error\n"
+    "  --stats       at the end, say how many sites were rewritten and how many calls trapped\n"
+    "  --argv0 NAME  the program's own name, if it is not PROGRAM\n"
+    "  --fd N        read the program from this descriptor, and close it\n"
+    "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
+    "  --no-rewrite  let every system call trap\n"
+    "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
+    "  --version     say which version this is\n"
+    "\n"
+    "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
+
+struct request {
+    const char *path;
+    const char *first_word;
+    i64 fd;
+    const char **rest; /* after the path */
+};
+
+static void print(int fd, const char *text) { KERNEL_3(__NR_write, fd, text, length_of(text)); }
+
+static i64 number(const char *text) {
+    i64 value = 0;
+    if (*text == 0) {
+        return -1;
+    }
+    for (; *text != 0; text++) {
+        if (*text < '0' || *text > '9' || value > 1000000) {
+            return -1;
+        }
+        value = value * 10 + (*text - '0');
+    }
+    return value;
+}
+
+static const char *value_of(const char ***word) {
+    const char *option = **word;
+    const char *value = *++*word;
+    if (value == NULL) {
+        give_up(126, "%s: a value is missing; x32run --help lists the options", option);
+    }
+    return value;
+}
+
+static struct request read_words(const char **word) {
+    struct request request = {.fd = -1};
+    for (; *word != NULL && (*word)[0] == '-' && (*word)[1] == '-'; word++) {
+        if ((*word)[2] == 0) {
+            word++;
+            break;
+        }
+        if (same_text(*word, "--trace")) {
+            settings.trace = 1;
+        } else if (same_text(*word, "--stats")) {
+            settings.statistics = 1;
+        } else if (same_text(*word, "--ahead")) {
+            settings.ahead = 1;
+        } else if (same_text(*word, "--no-rewrite")) {
+            settings.keep_sites = 1;
+        } else if (same_text(*word, "--seccomp")) {
+            settings.seccomp = 1;
+        } else if (same_text(*word, "--argv0")) {
+            request.first_word = value_of(&word);
+        } else if (same_text(*word, "--fd")) {
+            const char *value = value_of(&word);
+            request.fd = number(value);
+            if (request.fd < 0) {
+                give_up(126, "--fd %s: not a descriptor's number", value);
+            }
+        } else if (same_text(*word, "--help")) {
+            print(1, usage);
+            KERNEL_1(__NR_exit_group, 0);
+        } else if (same_text(*word, "--version")) {
+            print(1, "x32run " X32_VERSION "\n");
+            KERNEL_1(__NR_exit_group, 0);
+        } else {
+            give_up(126, "%s: there is no such option; x32run --help lists them", *word);
+        }
+    }
+    if (*word == NULL) {
+        print(2, usage);
+        KERNEL_1(__NR_exit_group, 126);
+    }
+    request.path = *word;
+    request.rest = word + 1;
+    return request;
+}
+
+static u64 vector_value(const u64 *vector, u64 key) {
+    for (; vector[0] != AT_NULL; vector += 2) {
+        if (vector[0] == key) {
+            return vector[1];
+        }
+    }
+    return 0;
+}
+
+/* RUNNING_ON_VALGRIND, valgrind.h: instructions that do nothing, but where valgrind looks for them. */
+static int under_valgrind(void) {
+    u64 request[6] = {0x1001};
+    u64 answer = 0;
+    __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+                     : "=d"(answer)
+                     : "a"(request), "0"(answer)
+                     : "cc", "memory");
+    return answer != 0;
+}
+
+/* The binary is linked to lie anywhere; its own pointers are made true first. */
+static void relocate(u64 base, const Elf64_Dyn *dynamic) {
+    const Elf64_Rela *relocation = NULL;
+    u64 size = 0;
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == DT_RELA) {
+            relocation = (const Elf64_Rela *)(base + dynamic->d_un.d_ptr);
+        } else if (dynamic->d_tag == DT_RELASZ) {
+            size = dynamic->d_un.d_val;
+        }
+    }
+    for (u64 i = 0; i < size / sizeof *relocation; i++) {
+        if (ELF64_R_TYPE(relocation[i].r_info) == R_X86_64_RELATIVE) {
+            *(u64 *)(base + relocation[i].r_offset) = base + (u64)relocation[i].r_addend;
+        }
+    }
+}
+
+/* Opens the program, and finds what it is really called. */
+static long open_program(struct request *request) {
+    long fd = request->fd >= 0 ? request->fd : KERNEL_3(__NR_openat, AT_FDCWD, request->path, O_CLOEXEC);
+    if (failed(fd)) {
+        give_up(fd == -ENOENT || fd == -ENOTDIR ? 127 : 126, "%s: %s", request->path,
+                fd == -ENOENT ? "there is no such file" : error_name(-fd));
+    }
+    struct text link = {.size = 0};
+    text_add(&link, "/proc/self/fd/%d", (i64)fd);
+    link.bytes[link.size] = 0;
+    long size = KERNEL_3(__NR_readlink, link.bytes, settings.program, sizeof settings.program - 1);
+    if (failed(size)) {
+        u64 length = length_of(request->path);
+        size = (long)(length < sizeof settings.program ? length : sizeof settings.program - 1);
+        copy_bytes(settings.program, request->path, (size_t)size);
+    }
+    settings.program[size] = 0;
+    return fd;
+}
+
+#define SCRIPT_WORDS (2 * SCRIPTS_NESTED + 1)
+
+/* A script becomes its interpreter's argument, as in the kernel. Returns how many words were put before the
+ * rest. */
+static u64 follow_scripts(struct request *request, long *fd, const char *words[SCRIPT_WORDS]) {
+    static struct program_head heads[SCRIPTS_NESTED];
+    u64 used = 0;
+    for (int depth = 0; program_look(*fd, &heads[depth]) == PROGRAM_SCRIPT; depth++) {
+        if (depth == SCRIPTS_NESTED - 1) {
+            give_up(126, "%s: its interpreter is a script, whose interpreter is a script, and so on",
+                    request->path);
+        }
+        const char *before[2] = {heads[depth].argument, request->path};
+        u64 more = heads[depth].argument[0] != 0 ? 2 : 1;
+        for (u64 i = used; i > 0; i--) {
+            words[i - 1 + more] = words[i - 1];
+        }
+        words[0] = before[2 - more];
+        words[more - 1] = before[1];
+        used += more;
+        KERNEL_1(__NR_close, *fd);
+        request->fd = -1;
+        request->path = heads[depth].interpreter;
+        request->first_word = heads[depth].interpreter;
+        *fd = open_program(request);
+    }
+    return used;
+}
+
+static void name_process(const char *path) {
+    const char *name = path;
+    for (const char *at = path; *at != 0; at++) {
+        if (*at == '/') {
+            name = at + 1;
+        }
+    }
+    KERNEL_2(__NR_prctl, PR_SET_NAME, name);
+}
+
+/* Of the kernel's mmap_base(), arch/x86/mm/mmap.c, for a 32-bit program. */
+static u64 lay_out_space(u64 random, int randomize) {
+    struct rlimit limit;
+    u64 stack = 8UL << 20;
+    if (!failed(KERNEL_2(__NR_getrlimit, RLIMIT_STACK, &limit))) {
+        stack = limit.current;
+    }
+    u64 shift = randomize ? (random & MAP_RANDOM_PAGES) * PAGE : 0;
+    if (stack == RLIM_INFINITY) {
+        space_begin(ROUND_DOWN(TASK_SIZE / 3, PAGE) + shift, 1);
+        return 0;
+    }
+    u64 gap = stack + (STACK_RANDOM_PAGES + 1) * PAGE + GUARD_GAP;
+    u64 least = 128UL << 20, most = TASK_SIZE / 6 * 5;
+    gap = gap < least ? least : gap > most ? most : gap;
+    space_begin(ROUND_DOWN(TASK_SIZE - gap - shift, PAGE), 0);
+    return gap;
+}
+
+/* Lets the kernel show and grow what is the program's: its heap, and in /proc its arguments and environment.
+ * Needs no right (prctl_set_mm_map, kernel/sys.c). */
+static void describe(const struct program *program, const struct stack *stack, u64 heap) {
+    const struct image *image = &program->main.image;
+    struct mm_map map = {
+        .start_code = (u64)image->low + program->main.bias,
+        .end_code = (u64)image->high + program->main.bias,
+        .start_data = (u64)image->low + program->main.bias,
+        .end_data = (u64)image->high + program->main.bias,
+        .start_brk = heap,
+        .brk = heap,
+        .start_stack = stack->sp,
+        .arg_start = stack->arguments,
+        .arg_end = stack->arguments_end,
+        .env_start = stack->environment,
+        .env_end = stack->environment_end,
+        .auxv = stack->vector,
+        .auxv_size = (u32)stack->vector_size,
+        .exe_fd = ~0U,
+    };
+    KERNEL_5(__NR_prctl, PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
+}
+
+static u64 count_words(const char *const *words) {
+    u64 count = 0;
+    while (words[count] != NULL) {
+        count++;
+    }
+    return count;
+}
+
+extern u8 __executable_start[];
+
+__attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynamic) {
+    relocate((u64)__executable_start, dynamic);
+    const char **words = (const char **)(cells + 1);
+    const char **environment = words + cells[0] + 1;
+    u64 environment_count = count_words(environment);
+    const u64 *vector = (const u64 *)(environment + environment_count + 1);
+
+    settings.trace_fd = 2;
+    settings.signal_frame_size = vector_value(vector, KERNEL_AT_MINSIGSTKSZ);
+    if (settings.signal_frame_size == 0) {
+        settings.signal_frame_size = 4096;
+    }
+    int result = thread_adopt_first(settings.signal_frame_size);
+    if (result < 0) {
+        give_up(126, "no memory for the runtime itself: %s", error_name(-result));
+    }
+
+    struct request request;
+    if ((vector_value(vector, AT_FLAGS) & PRESERVED_FIRST_WORD) && cells[0] >= 3) {
+        /* Started by binfmt_misc with the flag P: x32run, the file, its first word, the rest. */
+        request = (struct request){.path = words[1], .first_word = words[2], .fd = -1, .rest = words + 3};
+    } else {
+        request = read_words(words + (cells[0] > 0));
+    }
+    settings.valgrind = (u8)under_valgrind();
+    settings.ahead |= settings.valgrind;
+    sites_begin(settings.trace, !settings.keep_sites);
+    signals_begin();
+
+    long fd = open_program(&request);
+    const char *script_words[SCRIPT_WORDS + 1];
+    u64 script_count = follow_scripts(&request, &fd, script_words);
+
+    u64 random[6] = {0};
+    int randomize = (KERNEL_1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
+    KERNEL_3(__NR_getrandom, random, sizeof random, 0);
+    lay_out_space(random[0], randomize);
+
+    /* mmap_min_addr and less is never the program's by accident. */
+    struct program program;
+    clear_bytes(&program, sizeof program);
+    program_load(&program, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
+    KERNEL_1(__NR_close, fd);
+
+    u64 rest = count_words(request.rest);
+    u64 total = 1 + script_count + rest;
+    long arguments_place = KERNEL_6(__NR_mmap, 0, ROUND_UP(total * 8 + 8, PAGE), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(arguments_place)) {
+        give_up(126, "no memory for the runtime itself: %s", error_name(-arguments_place));
+    }
+    const char **arguments = (const char **)arguments_place;
+    arguments[0] = request.first_word != NULL ? request.first_word : request.path;
+    copy_bytes(arguments + 1, script_words, script_count * 8);
+    copy_bytes(arguments + 1 + script_count, request.rest, rest * 8);
+
+    const struct image *image = &program.main.image;
+    struct stack_content content = {
+        .arguments = arguments,
+        .argument_count = total,
+        .environment = environment,
+        .environment_count = environment_count,
+        .file_name = request.path,
+        .kernel_vector = vector,
+        .program_headers = image->header_address != 0 ? image->header_address + program.main.bias : 0,
+        .program_header_count = image->header_count,
+        .interpreter_base =
+            program.has_interpreter ? program.interpreter.image.low + program.interpreter.bias : 0,
+        .entry = image->entry + program.main.bias,
+        .vdso = vdso_map(settings.valgrind ? 0 : vector_value(vector, AT_SYSINFO_EHDR)),
+        .random = (const u8 *)&random[3],
+        .executable = image->executable_stack,
+    };
+    struct stack stack;
+    stack_build(&stack, TASK_SIZE - (randomize ? (random[2] & STACK_RANDOM_PAGES) * PAGE : 0), &content);
+    KERNEL_2(__NR_munmap, arguments_place, ROUND_UP(total * 8 + 8, PAGE));
+
+    u64 heap = program.heap_start + (randomize ? (random[2] >> 32 & HEAP_RANDOM_PAGES) * PAGE : 0);
+    if (!settings.valgrind) {
+        describe(&program, &stack, heap);
+    }
+    space_begin_heap(heap);
+    name_process(settings.program);
+
+    interception_begin(settings.valgrind, settings.seccomp);
+    thread_arm(this_thread());
+    x32_start(stack.sp, program.start);
+}

@@ -1,0 +1,64 @@
+#include "memory.h"
+#include "thread.h"
+
+size_t x32_copy(void *to, const void *from, size_t size);
+
+#define USER_END 0x7ffffffff000UL
+
+/* With SIGSEGV blocked a fault would end the process, so the kernel is asked to look. */
+static int copy_by_kernel(u64 program, void *own, size_t size, int number) {
+    struct iovec64 mine = {(u64)own, size}, theirs = {program, size};
+    long done = KERNEL_6(number, KERNEL_1(__NR_getpid, 0), &mine, 1, &theirs, 1, 0);
+    if (done == -EPERM || done == -ENOSYS) {
+        return 1;
+    }
+    return done == (long)size ? 0 : -EFAULT;
+}
+
+static int reachable(u64 address, size_t size) { return address < USER_END && size <= USER_END - address; }
+
+int read_user(void *to, u64 from, size_t size) {
+    if (!reachable(from, size)) {
+        return -EFAULT;
+    }
+    if (this_thread()->faults_blocked) {
+        int result = copy_by_kernel(from, to, size, __NR_process_vm_readv);
+        if (result <= 0) {
+            return result;
+        }
+    }
+    return x32_copy(to, (const void *)from, size) == 0 ? 0 : -EFAULT;
+}
+
+int write_user(u64 to, const void *from, size_t size) {
+    if (!reachable(to, size)) {
+        return -EFAULT;
+    }
+    if (this_thread()->faults_blocked) {
+        int result = copy_by_kernel(to, (void *)from, size, __NR_process_vm_writev);
+        if (result <= 0) {
+            return result;
+        }
+    }
+    return x32_copy((void *)to, from, size) == 0 ? 0 : -EFAULT;
+}
+
+int read_user_text(char *to, u64 from, size_t room) {
+    size_t done = 0;
+    while (done < room) {
+        /* Never across the end of a page: what follows the 0 need not be there. */
+        size_t piece = PAGE - ((from + done) & (PAGE - 1));
+        piece = piece < room - done ? piece : room - done;
+        piece = piece < 64 ? piece : 64;
+        if (read_user(to + done, from + done, piece) < 0) {
+            return -EFAULT;
+        }
+        for (size_t i = 0; i < piece; i++) {
+            if (to[done + i] == 0) {
+                return 0;
+            }
+        }
+        done += piece;
+    }
+    return -ENAMETOOLONG;
+}

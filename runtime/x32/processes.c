@@ -1,0 +1,215 @@
+#include "calls.h"
+#include "memory.h"
+#include "settings.h"
+#include "signals.h"
+#include "sites.h"
+#include "trace.h"
+#include "x32.h"
+
+#define SECCOMP_SET_MODE_STRICT 0
+#define SECCOMP_SET_MODE_FILTER 1
+#define CLONE_ARGS_FIRST 64
+
+extern int x32_several_threads;
+
+/* A child with memory of its own is a copy of everything, the thread's block included; it only has to be
+ * armed again. No other thread may be in the middle of a rewriting meanwhile, since the child would find it
+ * unfinished for ever. */
+static long fork_with(long number, const u64 arguments[6], u64 stack) {
+    struct thread *thread = this_thread();
+    sites_hold();
+    long result = x32_gate(number, arguments);
+    sites_let_go();
+    if (result == 0) {
+        x32_several_threads = 0;
+        thread->area = 0;
+        thread->is_vfork_child = 0;
+        if (stack != 0) {
+            thread->program_rsp = stack;
+        }
+        thread_arm(thread);
+    }
+    return result;
+}
+
+/* A child in the same memory gets a block and a stack of its own. Until they are in force nothing may reach
+ * it. */
+static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
+    struct thread *thread = this_thread(), *child = thread_make();
+    if (child == NULL) {
+        return -ENOMEM;
+    }
+    if (thread->pending) {
+        thread_unmake(child);
+        return -RESTART_AFTER_SIGNAL;
+    }
+    signals_block_until_leaving(thread);
+    x32_several_threads = 1;
+    child->program_rsp = stack != 0 ? stack : thread->program_rsp;
+    child->held_mask = thread->held_mask;
+    child->pending = 1;
+    child->sigsys_blocked = thread->sigsys_blocked;
+    child->faults_blocked = thread->faults_blocked;
+    child->is_vfork_child = (flags & CLONE_VFORK) != 0;
+    if (flags & CLONE_VFORK) {
+        child->alternate = thread->alternate;
+    }
+    *frame_of(child) = *frame;
+    /* The kernel starts the child on the runtime's stack, at the frame. */
+    if (registers[0] == __NR_clone) {
+        registers[2] = (u64)frame_of(child);
+    } else {
+        struct clone_args *wanted = (struct clone_args *)registers[1];
+        wanted->stack = child->area;
+        wanted->stack_size = (u64)frame_of(child) - child->area;
+    }
+    long result = x32_spawn(registers, child);
+    if (failed(result)) {
+        thread_unmake(child);
+    } else if (flags & CLONE_VFORK) {
+        /* It has ended, or is another program. */
+        if (child->scratch != 0) {
+            KERNEL_2(__NR_munmap, child->scratch, child->scratch_size);
+        }
+        thread_unmake(child);
+    }
+    return result;
+}
+
+long call_clone(struct frame *frame) {
+    u64 flags = frame->rdi, stack = frame->rsi;
+    if (flags & CLONE_VM) {
+        u64 registers[6] = {__NR_clone, flags, 0, frame->rdx, frame->r10, frame->r8};
+        return spawn(frame, registers, flags, stack);
+    }
+    u64 arguments[6] = {flags, 0, frame->rdx, frame->r10, frame->r8, 0};
+    return fork_with(__NR_clone, arguments, stack);
+}
+
+long call_clone3(struct frame *frame) {
+    struct clone_args wanted;
+    u64 size = frame->rsi;
+    if (size > PAGE) {
+        return -E2BIG;
+    }
+    if (size < CLONE_ARGS_FIRST) {
+        return -EINVAL;
+    }
+    clear_bytes(&wanted, sizeof wanted);
+    if (read_user(&wanted, frame->rdi, size < sizeof wanted ? size : sizeof wanted) < 0) {
+        return -EFAULT;
+    }
+    for (u64 i = sizeof wanted; i < size; i++) {
+        u8 byte;
+        if (READ_USER(byte, frame->rdi + i) < 0) {
+            return -EFAULT;
+        }
+        if (byte != 0) {
+            return -E2BIG;
+        }
+    }
+    if ((wanted.stack == 0) != (wanted.stack_size == 0)) {
+        return -EINVAL;
+    }
+    u64 stack = wanted.stack + wanted.stack_size;
+    if (wanted.flags & CLONE_VM) {
+        u64 registers[6] = {__NR_clone3, (u64)&wanted, sizeof wanted, 0, 0, 0};
+        return spawn(frame, registers, wanted.flags, stack);
+    }
+    wanted.stack = wanted.stack_size = 0;
+    u64 arguments[6] = {(u64)&wanted, sizeof wanted, 0, 0, 0, 0};
+    return fork_with(__NR_clone3, arguments, stack);
+}
+
+long call_fork(struct frame *frame) {
+    (void)frame;
+    u64 arguments[6] = {SIGCHLD, 0, 0, 0, 0, 0};
+    return fork_with(__NR_clone, arguments, 0);
+}
+
+long call_vfork(struct frame *frame) {
+    u64 flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+    u64 registers[6] = {__NR_clone, flags, 0, 0, 0, 0};
+    return spawn(frame, registers, flags, 0);
+}
+
+long call_exit(struct frame *frame) {
+    struct thread *thread = this_thread();
+    if (thread->area == 0 || thread->is_vfork_child) {
+        return forward(frame, __NR_exit);
+    }
+    u64 all = ~0UL;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
+    x32_end_thread(thread->area, thread->area_size, frame->rdi);
+}
+
+#define DOOR_SET_ROBUST_LIST 311
+#define DOOR_GET_ROBUST_LIST 312
+#define ROBUST_LIST_SIZE 12
+
+/* The kernel walks the list when the thread ends, however it ends, and x32's is linked by 4-byte pointers.
+ * The i386 entry registers such a list. */
+long call_set_robust_list(struct frame *frame) {
+    if (frame->rsi != ROBUST_LIST_SIZE) {
+        return -EINVAL;
+    }
+    this_thread()->robust_list = (u32)frame->rdi;
+    x32_door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
+    return 0;
+}
+
+long call_get_robust_list(struct frame *frame) {
+    if (frame->rdi != 0) {
+        return x32_door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
+    }
+    u32 head = this_thread()->robust_list, size = ROBUST_LIST_SIZE;
+    if (WRITE_USER((u32)frame->rdx, size) < 0 || WRITE_USER((u32)frame->rsi, head) < 0) {
+        return -EFAULT;
+    }
+    return 0;
+}
+
+/* GS is the runtime's: a program that wants one of its own is told that there is none. */
+long call_arch_prctl(struct frame *frame) {
+    if ((i32)frame->rdi == ARCH_SET_GS) {
+        return -EPERM;
+    }
+    if ((i32)frame->rdi == ARCH_GET_GS) {
+        u64 none = 0;
+        return WRITE_USER(frame->rsi, none);
+    }
+    return forward(frame, __NR_arch_prctl);
+}
+
+/* A filter of the program's would see the runtime's calls and 64-bit numbers. So this is a kernel without
+ * CONFIG_SECCOMP_FILTER. */
+long call_prctl(struct frame *frame) {
+    switch ((i32)frame->rdi) {
+    case PR_SET_SECCOMP:
+        return frame->rsi == SECCOMP_MODE_FILTER ? -EINVAL : forward(frame, __NR_prctl);
+    case PR_SET_SYSCALL_USER_DISPATCH:
+    case PR_SET_MM:
+        return -EINVAL;
+    default:
+        return forward(frame, __NR_prctl);
+    }
+}
+
+long call_seccomp(struct frame *frame) {
+    return frame->rdi == SECCOMP_SET_MODE_FILTER ? -EINVAL : forward(frame, __NR_seccomp);
+}
+
+#define KEYCTL_INSTANTIATE_IOV 20
+#define KEYCTL_DH_COMPUTE 23
+#define KEYCTL_PKEY_FIRST 24
+#define KEYCTL_PKEY_LAST 28
+
+/* Those whose arguments are in structures with pointers are as if not configured. */
+long call_keyctl(struct frame *frame) {
+    u32 operation = (u32)frame->rdi;
+    if (operation == KEYCTL_INSTANTIATE_IOV || operation == KEYCTL_DH_COMPUTE ||
+        (operation >= KEYCTL_PKEY_FIRST && operation <= KEYCTL_PKEY_LAST)) {
+        return -EOPNOTSUPP;
+    }
+    return forward(frame, __NR_keyctl);
+}

@@ -1,0 +1,26 @@
+/* What a file is to execve, and what a script makes of it. */
+#ifndef X32_PROGRAM_H
+#define X32_PROGRAM_H
+
+#include "kernel.h"
+
+enum program_kind {
+    PROGRAM_X32,    /* an x32 file, or a script that ends at one */
+    PROGRAM_SCRIPT, /* of which the interpreter is still to be looked at */
+    PROGRAM_OTHER,  /* whatever it is, the kernel knows */
+};
+
+#define SCRIPT_LINE 256 /* BINPRM_BUF_SIZE */
+#define SCRIPTS_NESTED 5
+
+struct program_head {
+    char interpreter[SCRIPT_LINE];
+    char argument[SCRIPT_LINE]; /* empty where there is none */
+};
+
+/* Reads the first bytes of an open file. */
+enum program_kind program_look(long fd, struct program_head *head);
+/* Follows scripts to their end: PROGRAM_X32 or PROGRAM_OTHER. Closes nothing but what it opened. */
+enum program_kind program_follow(long fd);
+
+#endif

@@ -1,0 +1,661 @@
+#include "signals.h"
+#include "calls.h"
+#include "interception.h"
+#include "memory.h"
+#include "sites.h"
+#include "text.h"
+
+extern u8 __executable_start[], etext[];
+extern u8 x32_leave[], x32_leave_end[], x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
+extern u8 x32_copy_touch[], x32_copy_done[], x32_door_touch[], x32_door_shut[], x32_enter_trapped[];
+extern u8 x32_stubs[], x32_stubs_end[];
+void x32_restorer(void);
+__attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
+
+#define SI_USER 0
+#define SI_KERNEL 0x80
+#define SI_QUEUE -1
+#define SI_TIMER -2
+#define SI_SIGIO -5
+#define SI_TKILL -6
+
+#define UAPI_FLAGS                                                                                           \
+    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |        \
+     SA_EXPOSE_TAGBITS | SA_RESTORER)
+
+#define FAULTS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS))
+#define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP))
+
+#define CONTEXT_EXTENDED 1UL      /* UC_FP_XSTATE */
+#define CONTEXT_STACK_SEGMENT 6UL /* UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
+
+/* What the program has asked for. The kernel has the runtime's handler for every signal that has one here,
+ * and for the three that the runtime itself needs. */
+static struct sigaction32 actions[SIGNALS + 1];
+
+static int is_ours(i32 signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGSYS; }
+
+static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
+
+static long tell_kernel(i32 signal, const struct sigaction32 *action) {
+    struct kernel_sigaction kernel = {
+        .handler = action->handler,
+        .flags =
+            SA_RESTORER | (action->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART | SA_EXPOSE_TAGBITS)),
+        .restorer = (u64)x32_restorer,
+        .mask = ~FAULTS,
+    };
+    if (action->handler > SIG_IGN || is_ours(signal)) {
+        kernel.handler = (u64)x32_on_signal;
+        /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. */
+        kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        if (!is_ours(signal)) {
+            kernel.flags |= action->flags & SA_RESETHAND;
+        }
+    }
+    return KERNEL_4(__NR_rt_sigaction, signal, &kernel, 0, 8);
+}
+
+void signals_begin(void) {
+    static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
+    for (int i = 0; i < 3; i++) {
+        struct kernel_sigaction before;
+        if (!failed(KERNEL_4(__NR_rt_sigaction, ours[i], 0, &before, 8)) && before.handler == SIG_IGN) {
+            actions[ours[i]].handler = SIG_IGN;
+        }
+        tell_kernel(ours[i], &actions[ours[i]]);
+    }
+    u64 mask = 0;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, 0, &mask, 8);
+    u64 allowed = signals_note_mask(this_thread(), mask);
+    if (allowed != mask) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &allowed, 0, 8);
+    }
+}
+
+void signals_before_exec(void) {
+    static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
+    for (int i = 0; i < 3; i++) {
+        if (actions[ours[i]].handler == SIG_IGN) {
+            struct kernel_sigaction ignore = {.handler = SIG_IGN};
+            KERNEL_4(__NR_rt_sigaction, ours[i], &ignore, 0, 8);
+        }
+    }
+}
+
+void signals_after_failed_exec(void) {
+    static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
+    for (int i = 0; i < 3; i++) {
+        if (actions[ours[i]].handler == SIG_IGN) {
+            tell_kernel(ours[i], &actions[ours[i]]);
+        }
+    }
+}
+
+u64 signals_note_mask(struct thread *thread, u64 mask) {
+    thread->sigsys_blocked = (mask & SIGNAL_BIT(SIGSYS)) != 0;
+    thread->faults_blocked = (mask & FAULTS) != 0;
+    return mask & ~SIGNAL_BIT(SIGSYS);
+}
+
+u64 signals_program_mask(const struct thread *thread, u64 kernel_mask) {
+    return kernel_mask | (thread->sigsys_blocked ? SIGNAL_BIT(SIGSYS) : 0);
+}
+
+void signals_block_until_leaving(struct thread *thread) {
+    u64 all = ~0UL;
+    if (thread->pending) {
+        return;
+    }
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &thread->held_mask, 8);
+    thread->pending = 1;
+}
+
+void signals_release_sigsys(struct thread *thread) {
+    if (thread->sigsys_waiting && !thread->sigsys_blocked) {
+        thread->sigsys_waiting = 0;
+        KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSYS,
+                 &thread->sigsys_info);
+    }
+}
+
+/* The kernel's siginfo_layout(), kernel/signal.c: what the union holds. */
+enum layout { BY_KILL, BY_QUEUE, BY_TIMER, BY_CHILD, BY_FAULT, BY_POLL, BY_FILTER };
+
+static enum layout layout_of(i32 signal, i32 code) {
+    if (code > SI_USER && code < SI_KERNEL) {
+        switch (signal) {
+        case SIGILL:
+            return code <= 11 ? BY_FAULT : BY_KILL;
+        case SIGFPE:
+            return code <= 15 ? BY_FAULT : BY_KILL;
+        case SIGSEGV:
+            return code <= 10 ? BY_FAULT : BY_KILL;
+        case SIGBUS:
+            return code <= 5 ? BY_FAULT : BY_KILL;
+        case SIGTRAP:
+            return code <= 6 ? BY_FAULT : BY_KILL;
+        case SIGCHLD:
+            return code <= 6 ? BY_CHILD : BY_KILL;
+        case SIGPOLL:
+            return code <= 6 ? BY_POLL : BY_KILL;
+        case SIGSYS:
+            return code <= 2 ? BY_FILTER : BY_KILL;
+        default:
+            return code <= 6 ? BY_POLL : BY_KILL;
+        }
+    }
+    if (code == SI_TIMER) {
+        return BY_TIMER;
+    }
+    if (code == SI_SIGIO) {
+        return BY_POLL;
+    }
+    return code < 0 ? (code == SI_TKILL ? BY_KILL : BY_QUEUE) : BY_KILL;
+}
+
+/* One field: where it is in x32's union (from 12), in the 64-bit one (from 16), and its size in each. */
+struct field {
+    u8 at32, at64, size32, size64;
+};
+
+static const struct field fields[][6] = {
+    [BY_KILL] = {{12, 16, 4, 4}, {16, 20, 4, 4}},
+    [BY_QUEUE] = {{12, 16, 4, 4}, {16, 20, 4, 4}, {20, 24, 4, 8}},
+    [BY_TIMER] = {{12, 16, 4, 4}, {16, 20, 4, 4}, {20, 24, 4, 8}},
+    [BY_CHILD] = {{12, 16, 4, 4}, {16, 20, 4, 4}, {20, 24, 4, 4}, {24, 32, 8, 8}, {32, 40, 8, 8}},
+    [BY_FAULT] = {{12, 16, 4, 8}},
+    [BY_POLL] = {{12, 16, 4, 8}, {16, 24, 4, 4}},
+    [BY_FILTER] = {{12, 16, 4, 8}, {16, 24, 4, 4}, {20, 28, 4, 4}},
+};
+/* What some faults say besides the address. */
+static const struct field least_bit = {16, 24, 2, 2};                                /* BUS_MCEERR_* */
+static const struct field bounds[] = {{20, 32, 4, 8}, {24, 40, 4, 8}};               /* SEGV_BNDERR */
+static const struct field protection_key = {20, 32, 4, 4};                           /* SEGV_PKUERR */
+static const struct field perf[] = {{16, 24, 4, 8}, {20, 32, 4, 4}, {24, 36, 4, 4}}; /* TRAP_PERF */
+
+static void narrow(struct siginfo32 *to, const struct siginfo64 *from, const struct field *field, int count) {
+    for (int i = 0; i < count && field[i].size32 != 0; i++) {
+        copy_bytes((u8 *)to + field[i].at32, (const u8 *)from + field[i].at64, field[i].size32);
+    }
+}
+
+static void widen(struct siginfo64 *to, const struct siginfo32 *from, const struct field *field, int count) {
+    for (int i = 0; i < count && field[i].size32 != 0; i++) {
+        copy_bytes((u8 *)to + field[i].at64, (const u8 *)from + field[i].at32, field[i].size32);
+    }
+}
+
+void siginfo_to_x32(struct siginfo32 *to, const struct siginfo64 *from) {
+    clear_bytes(to, sizeof *to);
+    to->signo = from->signo;
+    to->error = from->error;
+    to->code = from->code;
+    enum layout layout = layout_of(from->signo, from->code);
+    narrow(to, from, fields[layout], 6);
+    if (layout != BY_FAULT) {
+        return;
+    }
+    if (from->signo == SIGBUS && from->code >= 4) {
+        narrow(to, from, &least_bit, 1);
+    } else if (from->signo == SIGSEGV && from->code == 3) {
+        narrow(to, from, bounds, 2);
+    } else if (from->signo == SIGSEGV && from->code == 4) {
+        narrow(to, from, &protection_key, 1);
+    } else if (from->signo == SIGTRAP && from->code == 6) {
+        narrow(to, from, perf, 3);
+    }
+}
+
+void siginfo_from_x32(struct siginfo64 *to, const struct siginfo32 *from) {
+    clear_bytes(to, sizeof *to);
+    to->signo = from->signo;
+    to->error = from->error;
+    to->code = from->code;
+    widen(to, from, fields[layout_of(from->signo, from->code)], 6);
+}
+
+/* The alternate stack as the kernel's sas_ss_flags() sees it. */
+static int within_alternate(const struct thread *thread, u64 sp) {
+    return sp > thread->alternate.sp && sp - thread->alternate.sp <= thread->alternate.size;
+}
+
+static int on_alternate(const struct thread *thread, u64 sp) {
+    return !(thread->alternate.flags & (i32)SS_AUTODISARM) && within_alternate(thread, sp);
+}
+
+static i32 alternate_state(const struct thread *thread, u64 sp) {
+    if (thread->alternate.size == 0) {
+        return SS_DISABLE;
+    }
+    return on_alternate(thread, sp) ? SS_ONSTACK : 0;
+}
+
+/* FP_XSTATE_MAGIC1, in the software bytes of the saved state at 464: arch/x86/include/uapi/asm/sigcontext.h
+ */
+#define EXTENDED_MAGIC 0x46505853U
+#define SOFTWARE_BYTES 464
+#define LEGACY_SIZE 512
+
+static u64 vector_state_size(u64 state) {
+    u32 magic, size;
+    copy_bytes(&magic, (const u8 *)state + SOFTWARE_BYTES, 4);
+    copy_bytes(&size, (const u8 *)state + SOFTWARE_BYTES + 4, 4);
+    return magic == EXTENDED_MAGIC ? size : LEGACY_SIZE;
+}
+
+static void die_of(i32 signal, struct ucontext64 *context) {
+    struct kernel_sigaction plain = {.handler = SIG_DFL};
+    KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
+    context->mask &= ~SIGNAL_BIT(signal);
+    KERNEL_3(__NR_tgkill, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal);
+}
+
+/* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
+ * built, which sigsuspend and its like make another one than the context's. */
+static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
+    struct thread *thread = this_thread();
+    struct sigaction32 action = actions[signal];
+    struct sigcontext *registers = &context->registers;
+    int forced = info->code > SI_USER && info->code != SI_TIMER && is_ours(signal);
+
+    if (signal == SIGSYS && thread->sigsys_blocked) {
+        thread->sigsys_waiting = 1;
+        thread->sigsys_info = *info;
+        return;
+    }
+    if (action.handler <= SIG_IGN) {
+        /* Only the three that the runtime needs come here without a handler. */
+        if (action.handler == SIG_DFL || forced) {
+            die_of(signal, context);
+        }
+        return;
+    }
+    if (action.flags & SA_RESETHAND) {
+        actions[signal].handler = SIG_DFL;
+    }
+
+    u64 sp = registers->rsp - 128;
+    i32 nested = on_alternate(thread, registers->rsp);
+    if ((action.flags & SA_ONSTACK) && alternate_state(thread, registers->rsp) == 0) {
+        nested = 1;
+        sp = (u64)thread->alternate.sp + thread->alternate.size;
+    }
+    u64 vectors = 0, vectors_size = 0;
+    if (registers->fpstate != 0) {
+        vectors_size = vector_state_size(registers->fpstate);
+        vectors = ROUND_DOWN(sp - vectors_size, 64);
+        sp = vectors;
+    }
+    sp = ROUND_DOWN(sp - sizeof(struct frame32), 16) - 8;
+
+    struct frame32 frame;
+    clear_bytes(&frame, sizeof frame);
+    frame.return_address = action.restorer;
+    frame.context.flags = (u32)context->flags;
+    frame.context.stack_sp = thread->alternate.sp;
+    frame.context.stack_flags = thread->alternate.flags;
+    frame.context.stack_size = thread->alternate.size;
+    frame.context.registers = *registers;
+    frame.context.registers.fpstate = vectors;
+    frame.context.mask = signals_program_mask(thread, context->mask);
+    siginfo_to_x32(&frame.info, info);
+
+    int overflowed = nested && !within_alternate(thread, sp);
+    if (overflowed || !(action.flags & SA_RESTORER) || sp > TASK_SIZE ||
+        (vectors_size != 0 && write_user(vectors, (void *)registers->fpstate, vectors_size) < 0) ||
+        WRITE_USER(sp, frame) < 0) {
+        /* force_sigsegv(): a handler of SIGSEGV may have a stack that works, unless this was it. */
+        if (signal == SIGSEGV || actions[SIGSEGV].handler <= SIG_IGN) {
+            die_of(SIGSEGV, context);
+            return;
+        }
+        struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
+        deliver(SIGSEGV, &fault, context, mask_now);
+        return;
+    }
+    if (thread->alternate.flags & (i32)SS_AUTODISARM) {
+        thread->alternate = (struct stack32){.flags = SS_DISABLE};
+    }
+
+    u64 mask = signals_program_mask(thread, mask_now) | action.mask;
+    if (!(action.flags & SA_NODEFER)) {
+        mask |= SIGNAL_BIT(signal);
+    }
+    context->mask = signals_note_mask(thread, mask & ~NEVER_BLOCKED);
+    registers->rdi = (u64)signal;
+    registers->rsi = sp + offsetof(struct frame32, info);
+    registers->rdx = sp + offsetof(struct frame32, context);
+    registers->rax = 0;
+    registers->rip = action.handler;
+    registers->rsp = sp;
+    registers->rflags &= ~0x10500UL; /* direction, trap, resume */
+    registers->fpstate = 0;          /* a handler begins with a clean state, as the kernel gives it */
+}
+
+static void take_from_frame(struct sigcontext *registers, const struct thread *thread,
+                            const struct frame *frame) {
+    registers->r15 = frame->r15;
+    registers->r14 = frame->r14;
+    registers->r13 = frame->r13;
+    registers->r12 = frame->r12;
+    registers->rbp = frame->rbp;
+    registers->rbx = frame->rbx;
+    registers->r9 = frame->r9;
+    registers->r8 = frame->r8;
+    registers->r10 = frame->r10;
+    registers->rdx = frame->rdx;
+    registers->rsi = frame->rsi;
+    registers->rdi = frame->rdi;
+    registers->rax = frame->rax;
+    registers->rcx = frame->rip;
+    registers->r11 = frame->flags;
+    registers->rflags = frame->flags;
+    registers->rip = frame->rip;
+    registers->rsp = thread->program_rsp;
+}
+
+static int between(u64 rip, const u8 *low, const u8 *high) { return rip >= (u64)low && rip < (u64)high; }
+
+static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info,
+                 struct ucontext64 *context) {
+    u64 rip = context->registers.rip;
+    if (thread->held_count < HELD_SIGNALS) {
+        thread->held[thread->held_count].info = *info;
+        thread->held[thread->held_count++].signal = signal;
+    }
+    if (!thread->pending) {
+        thread->held_mask = context->mask;
+        thread->pending = 1;
+    }
+    context->mask = ~FAULTS;
+    if (between(rip, x32_gate_check, x32_gate_done)) {
+        context->registers.rip = (u64)x32_gate_given_up;
+    }
+}
+
+static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+    struct sigcontext *registers = &context->registers;
+    struct thread *thread = this_thread();
+    if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
+        registers->rcx = registers->rip;
+        registers->rip = (u64)x32_enter_trapped;
+        return;
+    }
+    if (between(registers->rip, x32_leave, x32_leave_end)) {
+        take_from_frame(registers, thread, frame_of(thread));
+    } else if (between(registers->rip, x32_stubs, x32_stubs_end) || registers->rip < (1UL << 32)) {
+        u64 there = sites_in_program(registers->rip, &registers->rax);
+        registers->rip = there != 0 ? there : registers->rip;
+    } else if (between(registers->rip, __executable_start, etext)) {
+        if (is_ours(signal) && info->code > SI_USER) {
+            if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
+                registers->rip = (u64)x32_copy_done;
+                return;
+            }
+            if (registers->rip == (u64)x32_door_touch) {
+                registers->rip = (u64)x32_door_shut;
+                return;
+            }
+            complain(
+                "the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
+                (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
+                registers->cr2);
+            die_of(signal, context);
+            return;
+        }
+        hold(thread, signal, info, context);
+        return;
+    }
+    deliver(signal, info, context, context->mask);
+}
+
+/* The state that a frame has to carry, taken by hand: xsave in the kernel's form. */
+static u32 save_vectors(u8 *to, u32 room) {
+    u32 a = 0xd, b, c = 0, d, features, features_high;
+    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    __asm__ volatile("xgetbv" : "=a"(features), "=d"(features_high) : "c"(0));
+    /* Tiles are some 8 KiB that hardly anybody uses; a handler that interrupts a call does not see them. */
+    features &= ~0x60000U;
+    u32 size = 576;
+    for (u32 i = 2; i < 32; i++) {
+        if (features & (1U << i)) {
+            u32 part_size = 0xd, offset, index = i, flags;
+            __asm__ volatile("cpuid" : "+a"(part_size), "=b"(offset), "+c"(index), "=d"(flags));
+            size = offset + part_size > size ? offset + part_size : size;
+        }
+    }
+    if (size + 4 > room) {
+        features &= 7;
+        size = 832;
+    }
+    clear_bytes(to, size + 4);
+    __asm__ volatile("xsave64 (%0)" : : "r"(to), "a"(features), "d"(0) : "memory");
+    u32 software[5] = {EXTENDED_MAGIC, size + 4, features, 0, size};
+    copy_bytes(to + SOFTWARE_BYTES, software, sizeof software);
+    u32 end_magic = 0x46505845U;
+    copy_bytes(to + size, &end_magic, 4);
+    return size + 4;
+}
+
+#define VECTOR_ROOM 4096U
+
+__attribute__((noreturn, noinline)) static void deliver_held(struct thread *thread,
+                                                             const struct frame *frame) {
+    u8 vectors[VECTOR_ROOM] __attribute__((aligned(64)));
+    struct ucontext64 context;
+    u32 count = thread->held_count;
+    struct held_signal held[HELD_SIGNALS];
+    clear_bytes(&context, sizeof context);
+    save_vectors(vectors, sizeof vectors);
+    context.flags = CONTEXT_EXTENDED | CONTEXT_STACK_SEGMENT;
+    context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
+    context.mask = thread->held_mask;
+    context.registers.fpstate = (u64)vectors;
+    context.registers.cs = 0x33;
+    context.registers.ss = 0x2b;
+    take_from_frame(&context.registers, thread, frame);
+    copy_bytes(held, thread->held, sizeof held);
+    thread->held_count = 0;
+    for (u32 i = 0; i < count; i++) {
+        /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
+        u64 mask = i == 0 && thread->waits_with_mask ? thread->wait_mask : context.mask;
+        deliver(held[i].signal, &held[i].info, &context, mask);
+    }
+    thread->waits_with_mask = 0;
+    thread->pending = 0;
+    x32_sigreturn(&context);
+}
+
+/* From x32_leave: what was held is delivered, or, where nothing is, the mask alone is to be restored. */
+void x32_release_pending(struct frame *frame) {
+    struct thread *thread = this_thread();
+    if (thread->held_count > 0) {
+        deliver_held(thread, frame);
+    }
+    thread->pending = 0;
+}
+
+long call_rt_sigaction(struct frame *frame) {
+    u64 signal = (u32)frame->rdi, act = (u32)frame->rsi, old = (u32)frame->rdx;
+    struct sigaction32 action, before;
+    if (frame->r10 != 8) {
+        return -EINVAL;
+    }
+    if (act != 0 && READ_USER(action, act) < 0) {
+        return -EFAULT;
+    }
+    if (signal < 1 || signal > SIGNALS || (act != 0 && (signal == SIGKILL || signal == SIGSTOP))) {
+        return -EINVAL;
+    }
+    before = actions[signal];
+    if (before.handler <= SIG_IGN && !is_ours((i32)signal)) {
+        /* Inherited, or reset by SA_RESETHAND. */
+        struct kernel_sigaction kernel;
+        if (!failed(KERNEL_4(__NR_rt_sigaction, signal, 0, &kernel, 8)) && kernel.handler <= SIG_IGN) {
+            before.handler = (u32)kernel.handler;
+        }
+    }
+    if (act != 0) {
+        action.flags &= UAPI_FLAGS;
+        action.mask &= ~NEVER_BLOCKED;
+        actions[signal] = action;
+        long result = tell_kernel((i32)signal, &action);
+        if (failed(result)) {
+            actions[signal] = before;
+            return result;
+        }
+    }
+    if (old != 0 && WRITE_USER(old, before) < 0) {
+        return -EFAULT;
+    }
+    return 0;
+}
+
+static void bad_frame(struct thread *thread) {
+    /* signal_fault(): the kernel forces SIGSEGV. */
+    if (actions[SIGSEGV].handler <= SIG_IGN || thread->held_count == HELD_SIGNALS) {
+        struct kernel_sigaction plain = {.handler = SIG_DFL};
+        u64 mask = ~SIGNAL_BIT(SIGSEGV);
+        KERNEL_4(__NR_rt_sigaction, SIGSEGV, &plain, 0, 8);
+        KERNEL_3(__NR_tgkill, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSEGV);
+        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+    }
+    signals_block_until_leaving(thread);
+    struct held_signal *held = &thread->held[thread->held_count++];
+    clear_bytes(held, sizeof *held);
+    held->signal = held->info.signo = SIGSEGV;
+    held->info.code = SI_KERNEL;
+}
+
+long call_rt_sigreturn(struct frame *call) {
+    struct thread *thread = this_thread();
+    struct frame32 frame;
+    struct ucontext64 context;
+    if (thread->pending) {
+        return -RESTART_AFTER_SIGNAL;
+    }
+    /* What arrives from here on comes after the return, so it has to find the program's mask in force. */
+    u64 all = ~FAULTS;
+    u64 before;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+    if (thread->pending) {
+        return -RESTART_AFTER_SIGNAL;
+    }
+    u64 address = thread->program_rsp - sizeof frame.return_address;
+    if (read_user(&frame, address, offsetof(struct frame32, info)) < 0) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+        bad_frame(thread);
+        return (long)call->rax;
+    }
+    clear_bytes(&context, sizeof context);
+    context.flags = frame.context.flags;
+    context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
+    context.registers = frame.context.registers;
+    context.mask = signals_note_mask(thread, frame.context.mask & ~NEVER_BLOCKED);
+    thread->alternate =
+        (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};
+    signals_release_sigsys(thread);
+    x32_sigreturn(&context);
+}
+
+long call_rt_sigprocmask(struct frame *frame) {
+    struct thread *thread = this_thread();
+    u64 how = (u32)frame->rdi, old = frame->rdx, mask = 0, before = 0;
+    u64 visible = thread->sigsys_blocked ? SIGNAL_BIT(SIGSYS) : 0;
+    if (frame->r10 != 8) {
+        return -EINVAL;
+    }
+    if (frame->rsi != 0 && READ_USER(mask, frame->rsi) < 0) {
+        return -EFAULT;
+    }
+    u64 allowed = mask & ~SIGNAL_BIT(SIGSYS);
+    u64 arguments[6] = {how, frame->rsi != 0 ? (u64)&allowed : 0, (u64)&before, 8, 0, 0};
+    long result = x32_gate(__NR_rt_sigprocmask, arguments);
+    if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
+        return result;
+    }
+    if (frame->rsi != 0) {
+        u64 now = how == SIG_SETMASK ? mask
+                  : how == SIG_BLOCK ? (before | visible | mask)
+                                     : ((before | visible) & ~mask);
+        signals_note_mask(thread, now);
+        signals_release_sigsys(thread);
+    }
+    before |= visible;
+    return old != 0 && WRITE_USER(old, before) < 0 ? -EFAULT : 0;
+}
+
+long call_rt_sigpending(struct frame *frame) {
+    struct thread *thread = this_thread();
+    u64 pending = 0, size = frame->rsi;
+    if (size > 8) {
+        return -EINVAL;
+    }
+    long result = KERNEL_2(__NR_rt_sigpending, &pending, 8);
+    if (failed(result)) {
+        return result;
+    }
+    pending |= thread->sigsys_waiting ? SIGNAL_BIT(SIGSYS) : 0;
+    return write_user((u32)frame->rdi, &pending, size);
+}
+
+long call_rt_sigtimedwait(struct frame *frame) {
+    struct siginfo64 info;
+    u64 arguments[6] = {frame->rdi, (u64)&info, frame->rdx, frame->r10, 0, 0};
+    long result = x32_gate(__NR_rt_sigtimedwait, arguments);
+    if (failed(result) || result == -RESTART_AFTER_SIGNAL || frame->rsi == 0) {
+        return result;
+    }
+    struct siginfo32 narrow_info;
+    siginfo_to_x32(&narrow_info, &info);
+    return WRITE_USER((u32)frame->rsi, narrow_info) < 0 ? -EFAULT : result;
+}
+
+static long queue(int number, u64 a, u64 b, u64 signal, u64 address) {
+    struct siginfo32 given;
+    struct siginfo64 info;
+    if (READ_USER(given, (u32)address) < 0) {
+        return -EFAULT;
+    }
+    given.signo = (i32)signal;
+    siginfo_from_x32(&info, &given);
+    return number == __NR_rt_sigqueueinfo ? KERNEL_3(number, a, signal, &info)
+                                          : KERNEL_4(number, a, b, signal, &info);
+}
+
+long call_rt_sigqueueinfo(struct frame *frame) {
+    return queue(__NR_rt_sigqueueinfo, frame->rdi, 0, frame->rsi, frame->rdx);
+}
+
+long call_rt_tgsigqueueinfo(struct frame *frame) {
+    return queue(__NR_rt_tgsigqueueinfo, frame->rdi, frame->rsi, frame->rdx, frame->r10);
+}
+
+/* do_sigaltstack(), kernel/signal.c */
+long call_sigaltstack(struct frame *frame) {
+    struct thread *thread = this_thread();
+    struct stack32 before = thread->alternate, wanted;
+    u64 new = (u32)frame->rdi, old = (u32)frame->rsi;
+    i32 state = alternate_state(thread, thread->program_rsp);
+    before.flags = state | (before.flags & (i32)SS_AUTODISARM);
+    if (new != 0) {
+        if (READ_USER(wanted, new) < 0) {
+            return -EFAULT;
+        }
+        if (on_alternate(thread, thread->program_rsp)) {
+            return -EPERM;
+        }
+        i32 mode = wanted.flags & ~(i32)SS_AUTODISARM;
+        if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE) {
+            return -EINVAL;
+        }
+        if (mode == SS_DISABLE) {
+            wanted.sp = wanted.size = 0;
+        } else if (wanted.size < MINSIGSTKSZ) {
+            return -ENOMEM;
+        }
+        thread->alternate = wanted;
+    }
+    return old != 0 && WRITE_USER(old, before) < 0 ? -EFAULT : 0;
+}

@@ -1,0 +1,50 @@
+/*
+ * Signals. The kernel delivers to the runtime, in 64-bit frames on a stack of the runtime's own; the runtime
+ * builds the frame that an x32 kernel would have built, where it would have built it, and the kernel's own
+ * sigreturn starts the program's handler.
+ *
+ * Where a signal finds the thread decides:
+ *   in the program            it is delivered;
+ *   in a stub                 the context is moved to where in the program the stub stands for;
+ *   on the way back           (x32_leave) the call is over: the context is the program's after it;
+ *   anywhere else in the      it is held, everything else is blocked, and it is delivered on the way back. If
+ * the runtime                   call that may block has not been made yet, it is not made: x32_gate answers
+ * -RESTART_AFTER_SIGNAL and the program's call is made again after the handler, as a kernel restarts one.
+ */
+#ifndef X32_SIGNALS_H
+#define X32_SIGNALS_H
+
+#include "thread.h"
+#include "x32.h"
+
+/* Of x32_gate: the call was not made, since a signal came first. */
+#define RESTART_AFTER_SIGNAL 512
+
+void signals_begin(void);
+/* Before execve of what will not be x32run: what the program ignores, the next program ignores. Undone by
+ * begin. */
+void signals_before_exec(void);
+void signals_after_failed_exec(void);
+
+/* The mask as the kernel may have it: without SIGSYS. Notes in the thread what the program believes. */
+u64 signals_note_mask(struct thread *thread, u64 mask);
+/* The program's mask, of the kernel's. */
+u64 signals_program_mask(const struct thread *thread, u64 kernel_mask);
+/* Blocks everything until the program is entered again, where the mask becomes the one that was. */
+void signals_block_until_leaving(struct thread *thread);
+/* After a change of the mask: a SIGSYS that waited and no longer has to. */
+void signals_release_sigsys(struct thread *thread);
+
+void siginfo_to_x32(struct siginfo32 *to, const struct siginfo64 *from);
+void siginfo_from_x32(struct siginfo64 *to, const struct siginfo32 *from);
+
+long call_rt_sigaction(struct frame *frame);
+long call_rt_sigreturn(struct frame *frame);
+long call_rt_sigprocmask(struct frame *frame);
+long call_rt_sigpending(struct frame *frame);
+long call_rt_sigtimedwait(struct frame *frame);
+long call_rt_sigqueueinfo(struct frame *frame);
+long call_rt_tgsigqueueinfo(struct frame *frame);
+long call_sigaltstack(struct frame *frame);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The program's system-call instructions, and what has become of them.
+ *
+ * A site is rewritten when it first traps: then its address and its number are known and not guessed, only
+ * what is used is touched, and no page of the program's text becomes resident that the program itself would
+ * not have touched. Under valgrind, where nothing can trap, sites are found ahead instead.
+ *
+ * Most sites are `mov $nr,%eax; syscall`, 5 and 2 bytes. The five become `jmp` to a trampoline below 4 GiB,
+ * that jumps to a stub above, which makes the call or enters the runtime, and goes back behind the `syscall`.
+ * The `syscall` itself stays, so that a jump straight to it still traps.
+ */
+#ifndef X32_SITES_H
+#define X32_SITES_H
+
+#include "kernel.h"
+
+struct site {
+    u32 address; /* of the first byte that was replaced */
+    u32 call;    /* of the `syscall` */
+    u32 back;    /* where the program goes on */
+    u32 number;  /* with bit 30; 0 where rax says it */
+};
+
+struct site_count {
+    u64 rewritten, refused;
+};
+
+/* Whether calls are to be shown or counted, so that none may bypass the runtime. */
+void sites_begin(int everything_enters, int rewriting);
+/* A mapping of the program became, or ceased to be, executable and not writable: only there is anything
+ * rewritten. */
+void sites_text(u64 address, u64 size);
+void sites_forget_text(u64 address, u64 size);
+/* Rewrites the site whose `syscall` instruction is at `call` and was reached with `number` in rax. */
+void sites_rewrite(u64 call, u64 number);
+/* Rewrites all sites that can be told for certain in a mapping. Returns how many `syscall` were left. */
+u64 sites_rewrite_all(u64 address, u64 size);
+/* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
+ * not there. 0 where it is neither. */
+u64 sites_in_program(u64 rip, u64 *rax);
+/* The `syscall` of the site that goes on at `back`. */
+u64 sites_call_before(u64 back);
+struct site_count sites_count(void);
+/* Around a fork: nothing is half rewritten in the child. */
+void sites_hold(void);
+void sites_let_go(void);
+
+#endif

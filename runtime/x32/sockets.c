@@ -1,0 +1,354 @@
+#include "calls.h"
+#include "memory.h"
+#include "signals.h"
+#include "vectors.h"
+#include "x32.h"
+
+#define SOL_SOCKET 1
+#define SCM_RIGHTS 1
+#define MSG_CTRUNC 8U
+#define MSG_DONTWAIT 0x40U
+#define MSG_WAITFORONE 0x10000U
+#define CLOCK_MONOTONIC 1
+
+/* struct cmsghdr: length, level, type; 12 bytes and 4-byte steps in x32, 16 bytes and 8-byte steps in the
+ * kernel. */
+struct control32 {
+    u32 size;
+    i32 level, type;
+};
+
+struct control64 {
+    u64 size;
+    i32 level, type;
+};
+
+#define CONTROL_NEAR 1024
+#define CONTROL_MOST 0x20000UL
+
+struct message {
+    struct msghdr32 narrow;
+    struct msghdr64 wide;
+    struct vectors vectors;
+    u64 control[CONTROL_NEAR / 8];
+    u64 mapped;
+};
+
+static long control_room(struct message *message, u64 size) {
+    message->wide.control = (u64)message->control;
+    message->wide.control_size = size;
+    if (size <= CONTROL_NEAR) {
+        return 0;
+    }
+    long place = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(place)) {
+        return -ENOBUFS;
+    }
+    message->wide.control = (u64)place;
+    message->mapped = ROUND_UP(size, PAGE);
+    return 0;
+}
+
+static void message_free(struct message *message) {
+    vectors_free(&message->vectors);
+    if (message->mapped != 0) {
+        KERNEL_2(__NR_munmap, message->wide.control, message->mapped);
+    }
+}
+
+/* get_compat_msghdr(), net/compat.c */
+static long message_read(struct message *message, u64 address) {
+    message->mapped = 0;
+    message->vectors.mapped = 0;
+    if (READ_USER(message->narrow, address) < 0) {
+        return -EFAULT;
+    }
+    const struct msghdr32 *narrow = &message->narrow;
+    if (narrow->name != 0 && narrow->name_size < 0) {
+        return -EINVAL;
+    }
+    if (narrow->vector_count > VECTORS_MOST) {
+        return -EMSGSIZE;
+    }
+    long result = vectors_read(&message->vectors, narrow->vectors, narrow->vector_count);
+    if (failed(result)) {
+        return result;
+    }
+    clear_bytes(&message->wide, sizeof message->wide);
+    message->wide.name = narrow->name;
+    message->wide.name_size = (u32)narrow->name_size;
+    message->wide.vectors = (u64)message->vectors.at;
+    message->wide.vector_count = message->vectors.count;
+    message->wide.flags = narrow->flags;
+    return 0;
+}
+
+/* cmsghdr_from_user_compat_to_kern(), net/compat.c */
+static long control_to_send(struct message *message) {
+    u64 from = message->narrow.control, size = message->narrow.control_size;
+    if (from == 0 || size == 0) {
+        return 0;
+    }
+    if (size > CONTROL_MOST) {
+        return -ENOBUFS;
+    }
+    long result = control_room(message, 2 * size + 64);
+    if (failed(result)) {
+        return result;
+    }
+    u64 read = 0, written = 0;
+    while (size - read >= sizeof(struct control32)) {
+        struct control32 narrow;
+        if (READ_USER(narrow, from + read) < 0) {
+            return -EFAULT;
+        }
+        if (narrow.size < sizeof narrow || narrow.size > size - read) {
+            return -EINVAL;
+        }
+        u64 data = narrow.size - sizeof narrow;
+        struct control64 wide = {sizeof wide + data, narrow.level, narrow.type};
+        u8 *to = (u8 *)message->wide.control + written;
+        copy_bytes(to, &wide, sizeof wide);
+        if (read_user(to + sizeof wide, from + read + sizeof narrow, data) < 0) {
+            return -EFAULT;
+        }
+        written += ROUND_UP(wide.size, 8UL);
+        read += ROUND_UP((u64)narrow.size, 4UL);
+        if (read > size) {
+            break;
+        }
+    }
+    message->wide.control_size = written;
+    return written == 0 ? -EINVAL : 0;
+}
+
+static long send_message(u64 fd, u64 address, u64 flags) {
+    struct message message;
+    long result = message_read(&message, address);
+    if (!failed(result)) {
+        result = control_to_send(&message);
+    }
+    if (!failed(result)) {
+        u64 arguments[6] = {fd, (u64)&message.wide, flags, 0, 0, 0};
+        result = x32_gate(__NR_sendmsg, arguments);
+    }
+    message_free(&message);
+    return result;
+}
+
+/* put_cmsg_compat() and scm_detach_fds_compat(): what does not fit is cut off, and said to be. Descriptors
+ * that do not fit are closed. */
+static long control_received(struct message *message) {
+    u64 to = message->narrow.control, room = message->narrow.control_size, written = 0, read = 0;
+    while (message->wide.control_size - read >= sizeof(struct control64)) {
+        struct control64 wide;
+        const u8 *from = (const u8 *)message->wide.control + read;
+        copy_bytes(&wide, from, sizeof wide);
+        if (wide.size < sizeof wide || wide.size > message->wide.control_size - read) {
+            break;
+        }
+        u64 data = wide.size - sizeof wide, left = room - written;
+        u64 fits = left < sizeof(struct control32) ? 0 : left - sizeof(struct control32);
+        u64 kept = data < fits ? data : fits;
+        int rights = wide.level == SOL_SOCKET && wide.type == SCM_RIGHTS;
+        if (rights) {
+            kept = ROUND_DOWN(kept, 4UL);
+            for (u64 i = kept; i + 4 <= data; i += 4) {
+                i32 fd;
+                copy_bytes(&fd, from + sizeof wide + i, 4);
+                KERNEL_1(__NR_close, fd);
+            }
+        }
+        if (kept < data) {
+            message->wide.flags |= MSG_CTRUNC;
+        }
+        if (left >= sizeof(struct control32) && !(rights && kept == 0)) {
+            struct control32 narrow = {(u32)(sizeof narrow + kept), wide.level, wide.type};
+            if (WRITE_USER(to + written, narrow) < 0 ||
+                write_user(to + written + sizeof narrow, from + sizeof wide, kept) < 0) {
+                return -EFAULT;
+            }
+            u64 step = ROUND_UP((u64)narrow.size, 4UL);
+            written += step < left ? step : left;
+        }
+        read += ROUND_UP(wide.size, 8UL);
+        if (read > message->wide.control_size) {
+            break;
+        }
+    }
+    message->wide.control_size = written;
+    return 0;
+}
+
+static long receive_message(u64 fd, u64 address, u64 flags) {
+    struct message message;
+    long result = message_read(&message, address);
+    if (!failed(result) && message.narrow.control_size > 0 && message.narrow.control != 0) {
+        u64 size = 2UL * message.narrow.control_size + 256;
+        result = control_room(&message, size < CONTROL_MOST ? size : CONTROL_MOST);
+    }
+    if (!failed(result)) {
+        u64 arguments[6] = {fd, (u64)&message.wide, flags, 0, 0, 0};
+        result = x32_gate(__NR_recvmsg, arguments);
+    }
+    if (!failed(result) && result != -RESTART_AFTER_SIGNAL) {
+        long control = message.wide.control != 0 ? control_received(&message) : 0;
+        if (failed(control)) {
+            result = control;
+        } else {
+            u32 control_size = (u32)message.wide.control_size;
+            if ((message.narrow.name != 0 &&
+                 WRITE_USER(address + offsetof(struct msghdr32, name_size), message.wide.name_size) < 0) ||
+                WRITE_USER(address + offsetof(struct msghdr32, flags), message.wide.flags) < 0 ||
+                WRITE_USER(address + offsetof(struct msghdr32, control_size), control_size) < 0) {
+                result = -EFAULT;
+            }
+        }
+    }
+    message_free(&message);
+    return result;
+}
+
+long call_sendmsg(struct frame *frame) { return send_message(frame->rdi, (u32)frame->rsi, frame->rdx); }
+long call_recvmsg(struct frame *frame) { return receive_message(frame->rdi, (u32)frame->rsi, frame->rdx); }
+
+#define MMSG_SIZE 32UL
+
+long call_sendmmsg(struct frame *frame) {
+    u64 count = (u32)frame->rdx < VECTORS_MOST ? (u32)frame->rdx : VECTORS_MOST;
+    for (u64 i = 0; i < count; i++) {
+        u64 address = (u32)frame->rsi + i * MMSG_SIZE;
+        long result = send_message(frame->rdi, address, frame->r10);
+        if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
+            return i > 0 ? (long)i : result;
+        }
+        u32 size = (u32)result;
+        if (WRITE_USER(address + sizeof(struct msghdr32), size) < 0) {
+            return i > 0 ? (long)i : -EFAULT;
+        }
+    }
+    if (count == 0) {
+        u64 arguments[6] = {frame->rdi, 0, 0, frame->r10, 0, 0};
+        return x32_gate(__NR_sendmmsg, arguments);
+    }
+    return (long)count;
+}
+
+struct time {
+    i64 seconds, nanoseconds;
+};
+
+static i64 now(void) {
+    struct time time;
+    KERNEL_2(__NR_clock_gettime, CLOCK_MONOTONIC, &time);
+    return time.seconds * 1000000000 + time.nanoseconds;
+}
+
+/* do_recvmmsg(), net/socket.c: the time is looked at after each message, and no sooner. */
+long call_recvmmsg(struct frame *frame) {
+    u64 count = (u32)frame->rdx < VECTORS_MOST ? (u32)frame->rdx : VECTORS_MOST;
+    u64 flags = frame->r10, done = 0;
+    struct time limit;
+    i64 end = 0;
+    long result = 0;
+    if (frame->r8 != 0) {
+        if (READ_USER(limit, frame->r8) < 0) {
+            return -EFAULT;
+        }
+        if (limit.seconds < 0 || limit.nanoseconds < 0 || limit.nanoseconds > 999999999) {
+            return -EINVAL;
+        }
+        i64 seconds = limit.seconds < 1000000000 ? limit.seconds : 1000000000;
+        end = now() + seconds * 1000000000 + limit.nanoseconds;
+    }
+    if (count == 0) {
+        u64 arguments[6] = {frame->rdi, 0, 0, flags, 0, 0};
+        return x32_gate(__NR_recvmmsg, arguments);
+    }
+    while (done < count) {
+        u64 address = (u32)frame->rsi + done * MMSG_SIZE;
+        result = receive_message(frame->rdi, address, flags & ~(u64)MSG_WAITFORONE);
+        if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
+            break;
+        }
+        u32 size = (u32)result;
+        if (WRITE_USER(address + sizeof(struct msghdr32), size) < 0) {
+            result = -EFAULT;
+            break;
+        }
+        done++;
+        if (flags & MSG_WAITFORONE) {
+            flags |= MSG_DONTWAIT;
+        }
+        if (frame->r8 != 0) {
+            i64 left = end - now();
+            left = left > 0 ? left : 0;
+            limit = (struct time){left / 1000000000, left % 1000000000};
+            if (WRITE_USER(frame->r8, limit) < 0) {
+                result = -EFAULT;
+                break;
+            }
+            if (left == 0) {
+                break;
+            }
+        }
+    }
+    return done > 0 ? (long)done : result;
+}
+
+#define SOL_IP 0
+#define SOL_IPV6 41
+#define SOL_SCTP 132
+#define SO_ATTACH_FILTER 26
+#define SO_ATTACH_REUSEPORT_CBPF 51
+#define MCAST_JOIN_GROUP 42
+#define MCAST_LEAVE_SOURCE_GROUP 47
+#define MCAST_MSFILTER 48
+#define NETFILTER_OPTIONS 64
+#define DOOR_GETSOCKOPT 365
+#define DOOR_SETSOCKOPT 366
+
+/* Those that hold pointers, or the tables of netfilter: where an x32 kernel's own handlers ask
+ * in_compat_syscall(). */
+static int is_compat_only(u32 level, u32 name) {
+    if (level == SOL_SOCKET) {
+        return name == SO_ATTACH_FILTER || name == SO_ATTACH_REUSEPORT_CBPF;
+    }
+    if (level == SOL_IP || level == SOL_IPV6) {
+        return (name >= MCAST_JOIN_GROUP && name <= MCAST_MSFILTER) || name >= NETFILTER_OPTIONS;
+    }
+    return level == SOL_SCTP;
+}
+
+struct filter_program {
+    u16 size;
+    u64 instructions;
+};
+
+long call_setsockopt(struct frame *frame) {
+    u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
+    if (!is_compat_only(level, name)) {
+        return forward(frame, __NR_setsockopt);
+    }
+    if (level == SOL_SOCKET) {
+        u32 narrow[2];
+        if ((u32)frame->r8 != sizeof narrow) {
+            return -EINVAL;
+        }
+        if (READ_USER(narrow, frame->r10) < 0) {
+            return -EFAULT;
+        }
+        struct filter_program program = {(u16)narrow[0], narrow[1]};
+        u64 arguments[6] = {frame->rdi, level, name, (u64)&program, sizeof program, 0};
+        return x32_gate(__NR_setsockopt, arguments);
+    }
+    return x32_door(DOOR_SETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+}
+
+long call_getsockopt(struct frame *frame) {
+    u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
+    if (level == SOL_SOCKET || !is_compat_only(level, name)) {
+        return forward(frame, __NR_getsockopt);
+    }
+    return x32_door(DOOR_GETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+}

@@ -1,0 +1,465 @@
+#include "space.h"
+#include "memory.h"
+
+#define PAGES (1UL << 20)
+#define WORDS (PAGES / 64)
+
+/* One bit for each page below 4 GiB, 1 where it is taken. Only the parts that are used become resident. */
+static u64 taken[WORDS];
+static u64 base; /* mappings go below (or, in the legacy layout, above) this */
+static int bottom_up;
+static u64 highest_free; /* no page in [highest_free, base) is free */
+
+static void set(u64 word, u64 bits) { __atomic_fetch_or(&taken[word], bits, __ATOMIC_RELAXED); }
+static void clear(u64 word, u64 bits) { __atomic_fetch_and(&taken[word], ~bits, __ATOMIC_RELAXED); }
+
+/* Calls `change` with each word of a range of pages and the bits of it that are meant. */
+static void each_word(u64 first, u64 end, void (*change)(u64, u64)) {
+    while (first < end) {
+        u64 word = first / 64, low = first % 64;
+        u64 high = end - word * 64 < 64 ? end - word * 64 : 64;
+        u64 bits = (high == 64 ? ~0UL : (1UL << high) - 1) & ~((1UL << low) - 1);
+        change(word, bits);
+        first = word * 64 + high;
+    }
+}
+
+static u64 last_page(u64 address, u64 size) {
+    u64 end = address + size < address ? ~0UL : address + size;
+    end = end > (1UL << 32) ? 1UL << 32 : end;
+    return ROUND_UP(end, PAGE) / PAGE;
+}
+
+void space_take(u64 address, u64 size) {
+    if (address < (1UL << 32)) {
+        each_word(address / PAGE, last_page(address, size), set);
+    }
+}
+
+void space_free(u64 address, u64 size) {
+    if (address >= (1UL << 32) || size == 0) {
+        return;
+    }
+    u64 end = last_page(address, size);
+    each_word(address / PAGE, end, clear);
+    u64 before = __atomic_load_n(&highest_free, __ATOMIC_RELAXED);
+    while (end * PAGE > before && !__atomic_compare_exchange_n(&highest_free, &before, end * PAGE, 0,
+                                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+static int is_taken(u64 page) {
+    return (__atomic_load_n(&taken[page / 64], __ATOMIC_RELAXED) >> (page % 64)) & 1;
+}
+
+int space_is_free(u64 address, u64 size) {
+    for (u64 page = address / PAGE, end = last_page(address, size); page < end; page++) {
+        u64 word = __atomic_load_n(&taken[page / 64], __ATOMIC_RELAXED);
+        if (page % 64 == 0 && word == 0) {
+            page += 63;
+        } else if ((word >> (page % 64)) & 1) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The highest free range below `high`. */
+static u64 find_down(u64 pages, u64 alignment, u64 low, u64 high) {
+    u64 run_end = high / PAGE, page = run_end;
+    while (page > low / PAGE) {
+        u64 word = __atomic_load_n(&taken[(page - 1) / 64], __ATOMIC_RELAXED);
+        if (page % 64 == 0 && (word == 0 || word == ~0UL) && page >= 64 + low / PAGE) {
+            page -= 64;
+            if (word != 0) {
+                run_end = page;
+                continue;
+            }
+        } else {
+            page--;
+            if ((word >> (page % 64)) & 1) {
+                run_end = page;
+                continue;
+            }
+        }
+        if (run_end - page >= pages) {
+            u64 start = ROUND_DOWN((run_end - pages) * PAGE, alignment);
+            if (start / PAGE >= page && start >= low) {
+                return start;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The lowest free range at or above `low`. */
+static u64 find_up(u64 pages, u64 alignment, u64 low, u64 high) {
+    u64 start = ROUND_UP(low, alignment) / PAGE;
+    u64 page = start;
+    while (page < high / PAGE) {
+        if (is_taken(page)) {
+            start = ROUND_UP((page + 1) * PAGE, alignment) / PAGE;
+            page = start;
+            continue;
+        }
+        page++;
+        if (page - start >= pages) {
+            return start * PAGE;
+        }
+    }
+    return 0;
+}
+
+u64 space_find(u64 size, u64 alignment, u64 low, u64 high) {
+    return find_down(ROUND_UP(size, PAGE) / PAGE, alignment, low, high);
+}
+
+/* /proc/sys/vm/mmap_min_addr is never more; nothing is put lower unless the program says so. */
+#define LOWEST 0x10000UL
+
+static u64 search(u64 size, u64 alignment) {
+    u64 pages = ROUND_UP(size, PAGE) / PAGE;
+    if (bottom_up) {
+        u64 found = find_up(pages, alignment, base, TASK_SIZE);
+        return found != 0 ? found : find_up(pages, alignment, LOWEST, base);
+    }
+    u64 high = __atomic_load_n(&highest_free, __ATOMIC_RELAXED);
+    high = high < base ? high : base;
+    /* Remember how far everything is taken, so that the next search begins there. */
+    u64 page = high / PAGE;
+    while (page > LOWEST / PAGE && is_taken(page - 1)) {
+        page = (page % 64 == 0 && taken[page / 64 - 1] == ~0UL) ? page - 64 : page - 1;
+    }
+    if (page * PAGE < high) {
+        __atomic_compare_exchange_n(&highest_free, &high, page * PAGE, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+    u64 found = find_down(pages, alignment, LOWEST, page * PAGE);
+    /* As the kernel: above the base only when there is nothing below. */
+    return found != 0 ? found : find_up(pages, alignment, base, TASK_SIZE);
+}
+
+u64 space_choose(u64 size, u64 alignment) { return search(size, alignment); }
+
+void space_begin(u64 mapping_base, int legacy) {
+    base = mapping_base;
+    highest_free = mapping_base;
+    bottom_up = legacy;
+}
+
+/* One line of /proc/self/maps begins with `low-high `. */
+void space_read_again(void) {
+    static char buffer[4096];
+    static u32 busy;
+    if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
+        return;
+    }
+    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/maps", O_CLOEXEC);
+    if (!failed(fd)) {
+        u64 free_from = 0, number = 0, low = 0;
+        enum { LOW, HIGH, REST } part = LOW;
+        long size;
+        while ((size = KERNEL_3(__NR_read, fd, buffer, sizeof buffer)) > 0) {
+            for (long i = 0; i < size; i++) {
+                char byte = buffer[i];
+                if (byte == '\n') {
+                    part = LOW;
+                    number = 0;
+                } else if (part == REST) {
+                    continue;
+                } else if (byte == '-') {
+                    low = number;
+                    number = 0;
+                    part = HIGH;
+                } else if (byte == ' ') {
+                    part = REST;
+                    if (low < (1UL << 32)) {
+                        if (low > free_from) {
+                            space_free(free_from, low - free_from);
+                        }
+                        space_take(low, number - low);
+                        free_from = number;
+                    }
+                } else {
+                    number = number * 16 + (u64)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
+                }
+            }
+        }
+        if (free_from < (1UL << 32)) {
+            space_free(free_from, (1UL << 32) - free_from);
+        }
+        KERNEL_1(__NR_close, fd);
+    }
+    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+/* Maps at exactly this address, and only where nothing is. Kernels before 4.17, and valgrind, take the
+ * address for a hint. */
+static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
+    long result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
+    if (failed(result)) {
+        return result;
+    }
+    if ((u64)result != address) {
+        KERNEL_2(__NR_munmap, result, size);
+        return -EEXIST;
+    }
+    space_take(address, size);
+    return result;
+}
+
+#define ATTEMPTS 8
+
+/* Somebody was faster, or has been here all along. */
+static void learn(u64 address, u64 size, int attempt) {
+    if (attempt > 0) {
+        space_read_again();
+    }
+    /* Without /proc there is no more to know than that some page of it is taken. */
+    if (attempt > 1 && space_is_free(address, size)) {
+        space_take(ROUND_DOWN(address + size - 1, PAGE), PAGE);
+    }
+}
+
+static u64 alignment_of(u64 flags) {
+    if (!(flags & MAP_HUGETLB)) {
+        return PAGE;
+    }
+    u64 shift = (flags >> MAP_HUGE_SHIFT) & MAP_HUGE_MASK;
+    return 1UL << (shift != 0 ? shift : 21);
+}
+
+long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
+    /* Every x32 mapping is below 4 GiB; the flag means nothing (arch_get_unmapped_area_topdown). */
+    flags &= ~(u64)MAP_32BIT;
+    if (size == 0) {
+        return KERNEL_6(__NR_mmap, address, size, protection, flags, fd, offset);
+    }
+    u64 rounded = ROUND_UP(size, PAGE);
+    if (rounded < size || rounded > TASK_SIZE) {
+        return -ENOMEM;
+    }
+    if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) {
+        if (address > TASK_SIZE - rounded) {
+            return -ENOMEM;
+        }
+        long result = KERNEL_6(__NR_mmap, address, size, protection, flags, fd, offset);
+        if (!failed(result)) {
+            space_take((u64)result, rounded);
+        }
+        return result;
+    }
+    u64 alignment = alignment_of(flags);
+    u64 hint = ROUND_DOWN(address, PAGE);
+    if (hint != 0 && hint < LOWEST) {
+        hint = LOWEST;
+    }
+    if (hint != 0 && hint <= TASK_SIZE - rounded && hint % alignment == 0 && space_is_free(hint, rounded)) {
+        long result = map_at(hint, size, protection, flags, fd, offset);
+        if (result != -EEXIST) {
+            return result;
+        }
+    }
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        u64 found = search(rounded, alignment);
+        if (found == 0) {
+            if (attempt > 0) {
+                break;
+            }
+            space_read_again();
+            continue;
+        }
+        long result = map_at(found, size, protection, flags, fd, offset);
+        if (result != -EEXIST) {
+            return result;
+        }
+        learn(found, rounded, attempt);
+    }
+    /* What is wrong with the request itself comes first. */
+    long result = KERNEL_6(__NR_mmap, 0, size, protection, flags, fd, offset);
+    if (failed(result)) {
+        return result;
+    }
+    KERNEL_2(__NR_munmap, result, size);
+    return -ENOMEM;
+}
+
+long space_map_within(u64 size, u64 protection, u64 low, u64 high) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        u64 found = space_find(size, PAGE, low, high);
+        if (found == 0) {
+            return -ENOMEM;
+        }
+        long result = map_at(found, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (result != -EEXIST) {
+            return result;
+        }
+        learn(found, ROUND_UP(size, PAGE), attempt);
+    }
+    return -ENOMEM;
+}
+
+long space_unmap(u64 address, u64 size) {
+    if (address > TASK_SIZE || size > TASK_SIZE - address) {
+        return -EINVAL;
+    }
+    long result = KERNEL_2(__NR_munmap, address, size);
+    if (!failed(result)) {
+        space_free(address, size);
+    }
+    return result;
+}
+
+/* What moves, moves onto a place that was reserved, since MREMAP_FIXED replaces whatever is there. */
+static long move(u64 old, u64 old_size, u64 new_size, u64 flags) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        u64 found = search(new_size, PAGE);
+        if (found == 0) {
+            if (attempt > 0) {
+                return -ENOMEM;
+            }
+            space_read_again();
+            continue;
+        }
+        long reserved = map_at(found, new_size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (reserved == -EEXIST) {
+            learn(found, new_size, attempt);
+            continue;
+        }
+        if (failed(reserved)) {
+            return reserved;
+        }
+        long result =
+            KERNEL_5(__NR_mremap, old, old_size, new_size, flags | MREMAP_MAYMOVE | MREMAP_FIXED, found);
+        if (failed(result)) {
+            KERNEL_2(__NR_munmap, found, new_size);
+            space_free(found, new_size);
+        } else if (!(flags & MREMAP_DONTUNMAP)) {
+            space_free(old, old_size);
+        }
+        return result;
+    }
+    return -ENOMEM;
+}
+
+long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {
+    u64 size = ROUND_UP(new_size, PAGE);
+    if (old > TASK_SIZE || old_size > TASK_SIZE - old) {
+        return failed(KERNEL_5(__NR_mremap, old, 0, 0, flags, new_address)) ? -EINVAL : -EFAULT;
+    }
+    if (flags & MREMAP_FIXED) {
+        if (new_address > TASK_SIZE || new_size > TASK_SIZE - new_address) {
+            return -EINVAL;
+        }
+        long result = KERNEL_5(__NR_mremap, old, old_size, new_size, flags, new_address);
+        if (!failed(result)) {
+            if (!(flags & MREMAP_DONTUNMAP)) {
+                space_free(old, ROUND_UP(old_size, PAGE));
+            }
+            space_take(new_address, size);
+        }
+        return result;
+    }
+    if (!(flags & MREMAP_DONTUNMAP) && old_size != 0 && new_size <= TASK_SIZE - old) {
+        long result = KERNEL_5(__NR_mremap, old, old_size, new_size, flags & ~(u64)MREMAP_MAYMOVE, 0);
+        if (!failed(result)) {
+            if (size < ROUND_UP(old_size, PAGE)) {
+                space_free(old + size, ROUND_UP(old_size, PAGE) - size);
+            }
+            space_take(old, size);
+            return result;
+        }
+        if (result != -ENOMEM || !(flags & MREMAP_MAYMOVE)) {
+            return result;
+        }
+    }
+    if (!(flags & MREMAP_MAYMOVE) || new_size == 0 || size < new_size) {
+        return KERNEL_5(__NR_mremap, old, old_size, new_size, flags, new_address);
+    }
+    if (size > TASK_SIZE) {
+        return -ENOMEM;
+    }
+    return move(old, ROUND_UP(old_size, PAGE), size, flags);
+}
+
+/* struct shmid64_ds: the segment's size follows the 48 bytes of its permissions. */
+#define IPC_STAT 2
+#define SHM_REMAP 040000
+
+long space_attach(u64 id, u64 address, u64 flags) {
+    u64 status[14];
+    long result = KERNEL_3(__NR_shmctl, id, IPC_STAT, status);
+    if (address != 0 || failed(result)) {
+        if (address > TASK_SIZE) {
+            return -EINVAL;
+        }
+        long there = address == 0 ? result : KERNEL_3(__NR_shmat, id, address, flags);
+        if (!failed(there) && address != 0) {
+            space_take((u64)there, failed(result) ? PAGE : status[6]);
+        }
+        return there;
+    }
+    u64 size = ROUND_UP(status[6], PAGE);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        u64 found = search(size, PAGE);
+        if (found == 0) {
+            if (attempt > 0) {
+                break;
+            }
+            space_read_again();
+            continue;
+        }
+        long there = KERNEL_3(__NR_shmat, id, found, flags);
+        if (!failed(there)) {
+            space_take(found, size);
+            return there;
+        }
+        if (there != -EINVAL) {
+            return there;
+        }
+        learn(found, size, attempt);
+    }
+    return -ENOMEM;
+}
+
+static u64 heap_start, heap_end;
+static int heap_is_kernels;
+
+/* The kernel's own heap can be put where the program wants it, without any right, where
+ * CONFIG_CHECKPOINT_RESTORE is set; then brk is the kernel's, with its limits and its name. Elsewhere it is
+ * made of mappings. */
+void space_begin_heap(u64 start) {
+    heap_start = heap_end = start;
+    heap_is_kernels = (u64)KERNEL_1(__NR_brk, 0) == start;
+}
+
+long space_break(u64 wanted) {
+    if (heap_is_kernels) {
+        long result = KERNEL_1(__NR_brk, wanted < TASK_SIZE ? wanted : 0);
+        if ((u64)result > heap_end) {
+            space_take(heap_end, (u64)result - heap_end);
+        } else {
+            space_free(ROUND_UP((u64)result, PAGE), heap_end - (u64)result);
+        }
+        heap_end = (u64)result;
+        return result;
+    }
+    struct rlimit limit;
+    u64 now = ROUND_UP(heap_end, PAGE), then = ROUND_UP(wanted, PAGE);
+    if (wanted < heap_start || wanted >= TASK_SIZE) {
+        return (long)heap_end;
+    }
+    if (!failed(KERNEL_2(__NR_getrlimit, RLIMIT_DATA, &limit)) && wanted - heap_start > limit.current) {
+        return (long)heap_end;
+    }
+    if (then > now) {
+        long result = map_at(now, then - now, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (failed(result)) {
+            return (long)heap_end;
+        }
+    } else if (then < now) {
+        KERNEL_2(__NR_munmap, then, now - then);
+        space_free(then, now - then);
+    }
+    heap_end = wanted;
+    return (long)heap_end;
+}

@@ -1,0 +1,37 @@
+/*
+ * The program's address space: which pages below 4 GiB are taken, and where the next mapping goes. A 64-bit
+ * process's mappings would go above 4 GiB, so the choice is made here and the kernel is told with
+ * MAP_FIXED_NOREPLACE; it has the last word, and where the two differ (a stack that grew, shmat's size), the
+ * map of the process is read again.
+ */
+#ifndef X32_SPACE_H
+#define X32_SPACE_H
+
+#include "kernel.h"
+
+/* Lays out the space below `stack_low`, the lowest address that the stack may grow to. `legacy`: from the
+ * bottom up, as the kernel does where the stack is unlimited. */
+void space_begin(u64 mapping_base, int legacy);
+void space_take(u64 address, u64 size);
+void space_free(u64 address, u64 size);
+int space_is_free(u64 address, u64 size);
+/* A free range within [low, high), or 0. */
+u64 space_find(u64 size, u64 alignment, u64 low, u64 high);
+/* The range the kernel would choose, or 0. */
+u64 space_choose(u64 size, u64 alignment);
+/* Reads which pages are taken from /proc/self/maps. */
+void space_read_again(void);
+
+/* mmap, munmap, mremap, brk and shmat as a kernel does for an x32 program. */
+long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset);
+long space_unmap(u64 address, u64 size);
+long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address);
+long space_attach(u64 id, u64 address, u64 flags);
+/* Anonymous memory anywhere in [low, high), for the runtime's own use. */
+long space_map_within(u64 size, u64 protection, u64 low, u64 high);
+
+/* The program's heap begins at `start`. */
+void space_begin_heap(u64 start);
+long space_break(u64 wanted);
+
+#endif

@@ -1,0 +1,139 @@
+#include "stack.h"
+#include "memory.h"
+#include "space.h"
+#include "text.h"
+#include <elf.h>
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#define AT_RSEQ_ALIGN 28
+#endif
+#define KERNEL_AT_MINSIGSTKSZ 51
+
+/* What the kernel gives a new stack besides its content: fs/exec.c, setup_arg_pages(). */
+#define FIRST_ROOM 0x20000UL
+#define VECTOR_ENTRIES 32
+
+static u64 texts_size(const char *const *texts, u64 count) {
+    u64 size = 0;
+    for (u64 i = 0; i < count; i++) {
+        size += length_of(texts[i]) + 1;
+    }
+    return size;
+}
+
+static u64 put_texts(u64 at, const char *const *texts, u64 count) {
+    for (u64 i = 0; i < count; i++) {
+        u64 size = length_of(texts[i]) + 1;
+        copy_bytes((void *)at, texts[i], size);
+        at += size;
+    }
+    return at;
+}
+
+static u32 *point_to_texts(u32 *cell, u64 at, u64 count) {
+    for (u64 i = 0; i < count; i++) {
+        *cell++ = (u32)at;
+        at += length_of((const char *)at) + 1;
+    }
+    *cell++ = 0;
+    return cell;
+}
+
+static u32 *put_pair(u32 *cell, u64 key, u64 value) {
+    cell[0] = (u32)key;
+    cell[1] = (u32)value;
+    return cell + 2;
+}
+
+/* The runtime's own vector, with what differs for the program. */
+static u32 *put_vector(u32 *cell, const struct stack_content *content, u64 platform, u64 random,
+                       u64 file_name) {
+    if (content->vdso != 0) {
+        cell = put_pair(cell, AT_SYSINFO_EHDR, content->vdso);
+    }
+    for (const u64 *pair = content->kernel_vector; pair[0] != AT_NULL; pair += 2) {
+        switch (pair[0]) {
+        case AT_HWCAP:
+        case AT_HWCAP2:
+        case AT_PAGESZ:
+        case AT_CLKTCK:
+        case AT_FLAGS:
+        case AT_UID:
+        case AT_EUID:
+        case AT_GID:
+        case AT_EGID:
+        case AT_SECURE:
+        case KERNEL_AT_MINSIGSTKSZ:
+        case AT_RSEQ_FEATURE_SIZE:
+        case AT_RSEQ_ALIGN:
+            /* AT_FLAGS may say that binfmt_misc kept the first word; the program is not to know. */
+            cell = put_pair(cell, pair[0], pair[0] == AT_FLAGS ? 0 : pair[1]);
+            break;
+        default:
+            break;
+        }
+    }
+    cell = put_pair(cell, AT_PHDR, content->program_headers);
+    cell = put_pair(cell, AT_PHENT, sizeof(Elf32_Phdr));
+    cell = put_pair(cell, AT_PHNUM, content->program_header_count);
+    cell = put_pair(cell, AT_BASE, content->interpreter_base);
+    cell = put_pair(cell, AT_ENTRY, content->entry);
+    cell = put_pair(cell, AT_RANDOM, random);
+    cell = put_pair(cell, AT_EXECFN, file_name);
+    cell = put_pair(cell, AT_PLATFORM, platform);
+    return put_pair(cell, AT_NULL, 0);
+}
+
+void stack_build(struct stack *stack, u64 top, const struct stack_content *content) {
+    /* COMPAT_ELF_PLATFORM: so it is called on an x32 kernel. */
+    static const char platform_name[] = "i686";
+    u64 texts = texts_size(content->arguments, content->argument_count) +
+                texts_size(content->environment, content->environment_count) + length_of(content->file_name) +
+                1;
+    u64 cells = content->argument_count + content->environment_count + 3 + 2 * VECTOR_ENTRIES;
+    u64 size = ROUND_UP(texts + cells * 4 + 128, PAGE) + FIRST_ROOM;
+    struct rlimit limit;
+    /* The kernel keeps arguments and environment below a quarter of the stack's limit, but has done so for
+     * 8-byte cells. */
+    if (!failed(KERNEL_2(__NR_getrlimit, RLIMIT_STACK, &limit)) && size > limit.current) {
+        size = ROUND_DOWN(limit.current, PAGE);
+        if (size < texts + cells * 4 + 4 * PAGE) {
+            give_up(126, "the stack's limit of %u bytes has no room for the arguments", limit.current);
+        }
+    }
+    u64 protection = PROT_READ | PROT_WRITE | (content->executable ? PROT_EXEC : 0);
+    long low =
+        space_map(top - size, size, protection,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_STACK, -1, 0);
+    if (failed(low)) {
+        give_up(126, "no room for a stack of %u bytes at %x: %s", size, top - size, error_name(-low));
+    }
+    stack->low = (u64)low;
+    stack->top = top;
+    /* From the top, as fs/exec.c and fs/binfmt_elf.c: an empty word, the file's name, environment, arguments;
+     * platform, random bytes; the vector, the pointers, the count. */
+    u64 at = top - 8 - (length_of(content->file_name) + 1), file_name = at;
+    copy_bytes((void *)at, content->file_name, length_of(content->file_name) + 1);
+    stack->environment_end = at;
+    at -= texts_size(content->environment, content->environment_count);
+    stack->environment = at;
+    put_texts(at, content->environment, content->environment_count);
+    stack->arguments_end = at;
+    at -= texts_size(content->arguments, content->argument_count);
+    stack->arguments = at;
+    put_texts(at, content->arguments, content->argument_count);
+    at = ROUND_DOWN(at, 16UL) - sizeof platform_name;
+    u64 platform = at;
+    copy_bytes((void *)at, platform_name, sizeof platform_name);
+    at = ROUND_DOWN(at - 16, 16UL);
+    u64 random = at;
+    copy_bytes((void *)at, content->random, 16);
+    stack->sp = ROUND_DOWN(at - cells * 4, 16UL);
+    u32 *cell = (u32 *)stack->sp;
+    *cell++ = (u32)content->argument_count;
+    cell = point_to_texts(cell, stack->arguments, content->argument_count);
+    cell = point_to_texts(cell, stack->environment, content->environment_count);
+    stack->vector = (u64)cell;
+    stack->vector_size = (u64)put_vector(cell, content, platform, random, file_name) - stack->vector;
+}

@@ -1,0 +1,74 @@
+#include "thread.h"
+#include "interception.h"
+#include "offsets.h"
+#include "signals.h"
+
+_Static_assert(offsetof(struct thread, self) == THREAD_SELF, "entry.S");
+_Static_assert(offsetof(struct thread, program_rsp) == THREAD_PROGRAM_RSP, "entry.S");
+_Static_assert(offsetof(struct thread, stack_top) == THREAD_STACK_TOP, "entry.S");
+_Static_assert(offsetof(struct thread, pending) == THREAD_PENDING, "entry.S");
+_Static_assert(offsetof(struct thread, held_mask) == THREAD_HELD_MASK, "entry.S");
+_Static_assert(offsetof(struct frame, r15) == FRAME_R15, "entry.S");
+_Static_assert(offsetof(struct frame, rbx) == FRAME_RBX, "entry.S");
+_Static_assert(offsetof(struct frame, r9) == FRAME_R9, "entry.S");
+_Static_assert(offsetof(struct frame, rdi) == FRAME_RDI, "entry.S");
+_Static_assert(offsetof(struct frame, trapped) == FRAME_TRAPPED, "entry.S");
+_Static_assert(offsetof(struct frame, rax) == FRAME_RAX, "entry.S");
+_Static_assert(offsetof(struct frame, rip) == FRAME_RIP, "entry.S");
+_Static_assert(offsetof(struct frame, flags) == FRAME_FLAGS, "entry.S");
+
+/* What the runtime's own code may need: the deepest translation keeps a few hundred bytes and one vector of
+ * 64 pieces, and a held signal's vector registers 3 KiB. Pages that are not touched cost nothing. */
+#define RUNTIME_STACK 0x8000UL
+
+static u64 handler_stack_size;
+
+static struct thread *lay_out(u64 area, u64 size) {
+    struct thread *thread = (struct thread *)(area + size - ROUND_UP(sizeof(struct thread), 64));
+    thread->self = thread;
+    thread->stack_top = (u64)thread;
+    thread->handler_stack = area;
+    thread->handler_stack_size = handler_stack_size;
+    thread->alternate.flags = SS_DISABLE;
+    return thread;
+}
+
+static u64 area_size(void) { return handler_stack_size + RUNTIME_STACK; }
+
+struct thread *thread_make(void) {
+    u64 size = area_size();
+    long area = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(area)) {
+        return NULL;
+    }
+    struct thread *thread = lay_out((u64)area, size);
+    thread->area = (u64)area;
+    thread->area_size = size;
+    return thread;
+}
+
+void thread_unmake(struct thread *thread) { KERNEL_2(__NR_munmap, thread->area, thread->area_size); }
+
+void thread_arm(struct thread *thread) {
+    struct kernel_stack stack = {.sp = thread->handler_stack, .size = thread->handler_stack_size};
+    KERNEL_2(__NR_sigaltstack, &stack, 0);
+    interception_arm_thread();
+}
+
+int thread_adopt_first(u64 signal_frame_size) {
+    /* A handler of ours can be interrupted by a fault in reading the program's memory: two frames, and some
+     * room. */
+    handler_stack_size = ROUND_UP(3 * signal_frame_size + 2 * PAGE, PAGE);
+    struct thread *thread = thread_make();
+    if (thread == NULL) {
+        return -ENOMEM;
+    }
+    thread->area = 0;
+    long result = KERNEL_2(__NR_arch_prctl, ARCH_SET_GS, thread);
+    return failed(result) ? (int)result : 0;
+}
+
+void x32_thread_begin(struct frame *frame) {
+    thread_arm(this_thread());
+    frame->rax = 0;
+}

@@ -1,0 +1,80 @@
+/*
+ * What the runtime keeps for each thread of the program. The block lies at the top of the thread's own area,
+ * above the stack on which the runtime works; GS points to it.
+ */
+#ifndef X32_THREAD_H
+#define X32_THREAD_H
+
+#include "kernel.h"
+
+/* The program's registers at a system call, as entry.S pushes them. */
+struct frame {
+    u64 r15, r14, r13, r12, rbp, rbx, r9, r8, r10, rdx, rsi, rdi;
+    u64 trapped; /* came through SIGSYS, not through a stub */
+    u64 rax;     /* the number, then the result */
+    u64 rip;     /* where the program goes on */
+    u64 flags;
+};
+
+/* x32's stack_t */
+struct stack32 {
+    u32 sp;
+    i32 flags;
+    u32 size;
+};
+
+struct held_signal {
+    struct siginfo64 info;
+    i32 signal;
+};
+
+/* One ordinary signal, after which all others are blocked; SIGSEGV and SIGBUS never are. */
+#define HELD_SIGNALS 3
+
+struct thread {
+    struct thread *self;
+    u64 program_rsp;
+    u64 stack_top;
+    u32 pending; /* before it goes back to the program: deliver what is held, and set the mask to held_mask */
+    u32 held_count;
+    u64 held_mask;
+    struct held_signal held[HELD_SIGNALS];
+
+    struct stack32 alternate; /* the program's own; the kernel is told of the runtime's */
+    u8 sigsys_blocked;        /* as the program sees it; really SIGSYS never is */
+    u8 sigsys_waiting;        /* one came while it was blocked, in the program's eyes */
+    u8 faults_blocked;        /* SIGSEGV or SIGBUS is blocked: touching a bad address would kill */
+    u8 is_vfork_child;
+    u8 waits_with_mask; /* the call that is being made puts wait_mask in force while it waits */
+    u64 wait_mask;
+    struct siginfo64 sigsys_info;
+    u64 handler_stack, handler_stack_size;
+    u64 area, area_size;       /* what to unmap when the thread ends; 0 for the first */
+    u64 scratch, scratch_size; /* a vfork child's vectors for execve, which its parent frees */
+    u32 robust_list;
+};
+
+static inline struct thread *this_thread(void) {
+    struct thread *thread;
+    __asm__ volatile("mov %%gs:0, %0" : "=r"(thread));
+    return thread;
+}
+
+static inline struct frame *frame_of(struct thread *thread) {
+    return (struct frame *)(thread->stack_top - sizeof(struct frame));
+}
+
+/* Makes the block of a thread to come; null where there is no memory. */
+struct thread *thread_make(void);
+void thread_unmake(struct thread *thread);
+/* Makes the first thread's block and adopts the calling thread. */
+int thread_adopt_first(u64 signal_frame_size);
+/* What each thread has to tell the kernel itself: its handler stack and which system calls are to be caught.
+ */
+void thread_arm(struct thread *thread);
+
+void x32_thread_begin(struct frame *frame);
+__attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status);
+__attribute__((noreturn)) void x32_start(u64 sp, u64 entry);
+
+#endif

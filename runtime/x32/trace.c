@@ -1,0 +1,97 @@
+#include "trace.h"
+#include "interception.h"
+#include "memory.h"
+#include "settings.h"
+#include "signals.h"
+#include "sites.h"
+#include "table.h"
+#include "text.h"
+
+static u64 traps;
+
+void trace_count_trap(void) { __atomic_fetch_add(&traps, 1, __ATOMIC_RELAXED); }
+
+static void add_argument(struct text *text, char kind, u64 value) {
+    char string[64];
+    if (kind == 's') {
+        int result = value == 0 ? -EFAULT : read_user_text(string, value, sizeof string);
+        if (result == -EFAULT) {
+            text_add(text, value == 0 ? "NULL" : "%x", value);
+            return;
+        }
+        string[sizeof string - 1] = 0;
+        text_add(text, result == 0 ? "%q" : "%q...", string);
+    } else if (kind == 'd') {
+        text_add(text, "%d", (i64)(i32)value);
+    } else if (kind == 'o') {
+        text_add(text, "0%u%u%u", value >> 6 & 7, value >> 3 & 7, value & 7);
+    } else {
+        text_add(text, "%x", value);
+    }
+}
+
+static void add_call(struct text *text, const struct frame *frame, u64 number) {
+    const u64 values[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
+    const struct row *row = table_row(number);
+    text_add(text, "[%d] ", (i64)KERNEL_1(__NR_gettid, 0));
+    if (row->name == NULL) {
+        text_add(text, "call %u%s(", number & ~(u64)X32_BIT, number & X32_BIT ? "" : " of 64 bits");
+    } else {
+        text_add(text, "%s(", row->name);
+    }
+    const char *kinds = row->name != NULL ? row->arguments : "xxxxxx";
+    for (int i = 0; kinds[i] != 0; i++) {
+        text_add(text, i == 0 ? "" : ", ");
+        add_argument(text, kinds[i], values[i]);
+    }
+    text_add(text, ")");
+}
+
+/* Calls that do not return, or not here, are shown when they are made. */
+static int returns(u64 number) {
+    u64 native = number & ~(u64)X32_BIT;
+    return native != __NR_exit && native != __NR_exit_group && native != 513 && native != 520 &&
+           native != 545;
+}
+
+void trace_before(const struct frame *frame, u64 number) {
+    if (!returns(number)) {
+        struct text text = {.size = 0};
+        add_call(&text, frame, number);
+        text_add(&text, "\n");
+        text_write(&text, settings.trace_fd);
+    }
+}
+
+void trace_after(const struct frame *frame, u64 number, long result) {
+    struct text text = {.size = 0};
+    add_call(&text, frame, number);
+    const struct row *row = table_row(number);
+    if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
+        text_add(&text, " = -1 %s", error_name(-result));
+        if (error_name(-result)[0] == 'e') {
+            text_add(&text, " %d", (i64)-result);
+        }
+    } else if ((u64)result > 65535) {
+        text_add(&text, " = %x", (u64)result);
+    } else {
+        text_add(&text, " = %d", (i64)result);
+    }
+    if (row->refused != NULL) {
+        text_add(&text, " (refused: %s)", row->refused);
+    }
+    text_add(&text, "%s\n", frame->trapped ? " [trapped]" : "");
+    text_write(&text, settings.trace_fd);
+}
+
+void trace_statistics(void) {
+    static const char *const ways[] = {"Syscall User Dispatch", "a seccomp filter", "nothing"};
+    struct site_count count = sites_count();
+    struct text text = {.size = 0};
+    text_add(
+        &text,
+        "x32run: process %d: %u sites rewritten, %u calls trapped, %u traps that could not be rewritten; ",
+        (i64)KERNEL_1(__NR_getpid, 0), count.rewritten, traps, count.refused);
+    text_add(&text, "what is left is caught by %s\n", ways[interception_used()]);
+    text_write(&text, settings.trace_fd);
+}

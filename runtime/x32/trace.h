@@ -1,0 +1,13 @@
+/* --trace and --stats. */
+#ifndef X32_TRACE_H
+#define X32_TRACE_H
+
+#include "thread.h"
+
+void trace_before(const struct frame *frame, u64 number);
+void trace_after(const struct frame *frame, u64 number, long result);
+void trace_count_trap(void);
+/* What there is to say at the end of the process, where --stats was given. */
+void trace_statistics(void);
+
+#endif

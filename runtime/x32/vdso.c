@@ -1,0 +1,66 @@
+#include "vdso.h"
+#include "space.h"
+#include <elf.h>
+
+extern const u8 x32_vdso[], x32_vdso_end[], x32_vdso_targets[];
+
+static u64 find(u64 image, const char *name) {
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(image + header->e_phoff);
+    const Elf64_Dyn *entry = NULL;
+    u64 bias = image;
+    for (int i = 0; i < header->e_phnum; i++) {
+        if (segments[i].p_type == PT_LOAD) {
+            bias = image + segments[i].p_offset - segments[i].p_vaddr;
+        } else if (segments[i].p_type == PT_DYNAMIC) {
+            entry = (const Elf64_Dyn *)(image + segments[i].p_offset);
+        }
+    }
+    const Elf64_Sym *symbols = NULL;
+    const char *strings = NULL;
+    const u32 *hash = NULL;
+    for (; entry != NULL && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_SYMTAB) {
+            symbols = (const Elf64_Sym *)(bias + entry->d_un.d_ptr);
+        } else if (entry->d_tag == DT_STRTAB) {
+            strings = (const char *)(bias + entry->d_un.d_ptr);
+        } else if (entry->d_tag == DT_HASH) {
+            hash = (const u32 *)(bias + entry->d_un.d_ptr);
+        }
+    }
+    /* Since 6.x the vDSO may have DT_GNU_HASH alone; then the strings' place bounds the symbols, which come
+     * before. */
+    if (symbols == NULL || strings == NULL) {
+        return 0;
+    }
+    u64 count = hash != NULL ? hash[1] : ((u64)strings - (u64)symbols) / sizeof(Elf64_Sym);
+    for (u64 i = 0; i < count && count < 1000; i++) {
+        if (symbols[i].st_shndx != SHN_UNDEF && same_text(strings + symbols[i].st_name, name)) {
+            return bias + symbols[i].st_value;
+        }
+    }
+    return 0;
+}
+
+u64 vdso_map(u64 kernel_vdso) {
+    static const char names[][24] = {"__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time",
+                                     "__vdso_clock_getres", "__vdso_getcpu"};
+    u64 targets[5];
+    if (kernel_vdso == 0) {
+        return 0;
+    }
+    for (int i = 0; i < 5; i++) {
+        targets[i] = find(kernel_vdso, names[i]);
+        if (targets[i] == 0) {
+            return 0;
+        }
+    }
+    long page = space_map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(page)) {
+        return 0;
+    }
+    copy_bytes((void *)page, x32_vdso, (size_t)(x32_vdso_end - x32_vdso));
+    copy_bytes((u8 *)page + (x32_vdso_targets - x32_vdso), targets, sizeof targets);
+    KERNEL_3(__NR_mprotect, page, PAGE, PROT_READ | PROT_EXEC);
+    return (u64)page;
+}
