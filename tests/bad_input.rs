@@ -142,6 +142,8 @@ fn a_source_that_is_not_there_is_named() {
     lab.widthwise("compare nowhere.toml").refuses(2, &["nowhere.toml: No such file"]);
     let folder = ["compare", "./nowhere", "--build", "make", "--run", "{build}/x"];
     lab.widthwise(&folder).refuses(2, &["nowhere: No such file"]);
+    lab.widthwise("compare ./nowhere").refuses(2, &["nowhere: No such file"]);
+    assert!(!lab.path(".widthwise").exists());
 }
 
 #[test]
@@ -219,20 +221,24 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
 #[test]
 fn a_program_that_is_not_where_the_run_command_says_is_named() {
     let lab = laboratory();
-    for (run, word) in [
-        ("{build}/nowhere", "tree/nowhere"),
-        ("no-such-program", "\"no-such-program\" on the PATH"),
-        ("./nowhere", "./nowhere"),
-    ] {
-        let said = lab.compare(&["tells.c", "--abi", "x86-64", "--run", run]);
-        assert_eq!(said.status, Some(1), "{said:?}");
-        assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
-        assert!(said.stderr.contains(word), "{said:?}");
+    for (run, word) in [("no-such-program", "\"no-such-program\" on the PATH"), ("./nowhere 1", "/nowhere;")]
+    {
+        let arguments = ["tells.c", "--abi", "x86-64", "--run", run];
+        lab.compare(&arguments).refuses(2, &["error: --run: there is no program", word, "lies in {build}"]);
     }
-    is_intact(&lab);
-    let said = lab.compare("--binary a=./nowhere --run {binary}");
+    lab.compare("--binary a=./tells.c --binary b=./nowhere --run {binary}")
+        .refuses(2, &["error: --binary: ", "/nowhere: No such file or directory"]);
+    lab.compare("--binary a=. --run {binary}").refuses(2, &["is a folder, not a program"]);
+    lab.compare("tells.c --directory ./nowhere")
+        .refuses(2, &["error: --directory: ", "nowhere: No such file"]);
+    assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
+
+    // What a build makes is known only after it.
+    let said = lab.compare("tells.c --abi x86-64 --run {build}/nowhere");
     assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(said.stderr.contains("nowhere"), "{said:?}");
+    assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
+    assert!(said.stderr.contains("tree/nowhere; does the build put it there?"), "{said:?}");
+    is_intact(&lab);
 }
 
 #[test]

@@ -81,7 +81,6 @@ impl Compare {
             Some(archive) => archive.folder().parent().map_or_else(|| here.clone(), Path::to_owned),
             None => here.join(&self.archive),
         };
-        preparation::check_inputs(&session.request, &session.experiment, &here)?;
         std::fs::create_dir_all(&root).map_err(|error| {
             Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
         })?;
@@ -107,6 +106,7 @@ impl Compare {
             ));
         }
         let mut request = self.arguments.request()?;
+        check_files(&request)?;
         let seed = random_seed();
         let facts =
             Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
@@ -130,6 +130,7 @@ impl Compare {
         let head = archive.head().clone();
         let mut request =
             spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
+        check_files(&request)?;
         let mut stopping = Request::default();
         self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
         if stopping != Request::default() {
@@ -400,6 +401,11 @@ fn remarks(
         );
     }
     remarks
+}
+
+/// Checks the files that a request names, from where the user stands.
+fn check_files(request: &Request) -> Result<(), Failure> {
+    preparation::check_files(request, &std::env::current_dir().map_err(Failure::machine)?)
 }
 
 /// A campaign names its compilers: "all" means those that were here, and stays that.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 use widthwise_archive::{slug, BuildNote};
-use widthwise_experiment::model::{Experiment, Variant};
-use widthwise_experiment::Request;
+use widthwise_experiment::model::{Directory, Experiment, Variant};
+use widthwise_experiment::request::Binary;
+use widthwise_experiment::{placeholder, ProgramSource, Request, Said, Stated};
 use widthwise_machine::abi::{self, AbiRow};
 use widthwise_machine::ability;
 use widthwise_machine::compiler::{self, Compiler};
@@ -312,14 +313,40 @@ pub fn names(compilers: &[Compiler]) -> Vec<String> {
     compilers.iter().map(|compiler| compiler.name.clone()).collect()
 }
 
-/// Inputs that are not there are an error of the request, told before anything is built.
-pub fn check_inputs(request: &Request, experiment: &Experiment, here: &Path) -> Result<(), Failure> {
-    let stated = request.run.inputs.iter().chain(&request.run.stdin);
-    for (input, stated) in experiment.launch.inputs.iter().chain(&experiment.launch.stdin).zip(stated) {
-        let path = here.join(input);
-        if let Err(error) = std::fs::metadata(&path) {
-            return Err(Failure::request(format!("{}: {}: {error}", stated.said, path.display())));
+/// Files that are not there are an error of the request, told before anything is made: the source or the finished
+/// binaries, the program of the run command as far as it is known before a build, what runs read, where they run.
+pub fn check_files(request: &Request, here: &Path) -> Result<(), Failure> {
+    let there = |said: &Said, path: &Path| match std::fs::metadata(here.join(path)) {
+        Ok(data) => Ok(data),
+        Err(error) => Err(Failure::request(format!("{said}: {}: {error}", path.display()))),
+    };
+    if let Some(Stated { value: ProgramSource::Path(path), said }) = &request.program.source {
+        there(said, path)?;
+    }
+    for Binary { file, .. } in &request.program.binaries {
+        if there(&file.said, &file.value)?.is_dir() {
+            let path = file.value.display();
+            return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.said)));
         }
     }
-    Ok(())
+    for input in request.run.inputs.iter().chain(&request.run.stdin) {
+        there(&input.said, &input.value)?;
+    }
+    if let Some(Stated { value: Directory::Path(path), said }) = &request.run.directory {
+        there(said, path)?;
+    }
+    let Some(run) = &request.program.run else { return Ok(()) };
+    let words = shell_words::split(&run.value).unwrap_or_default();
+    match words.first() {
+        // What a build makes is looked for after the build.
+        Some(name) if placeholder::used(name).next().is_none() => {
+            let name = placeholder::fill(name, &BTreeMap::new());
+            let hint =
+                if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
+            program::find(&name, here)
+                .map(drop)
+                .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.said)))
+        }
+        _ => Ok(()),
+    }
 }
