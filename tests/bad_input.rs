@@ -67,6 +67,9 @@ fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_mean
         (&["--variable", "FOO"], ["--variable: \"FOO\" has no \"=\"", "MALLOC_ARENA_MAX=1"]),
         (&["--stdin", "nowhere"], ["--stdin: ", "nowhere: No such file or directory"]),
         (&["--input", "nowhere"], ["--input: ", "nowhere: No such file or directory"]),
+        (&["--variable", "A={bild}/x"], ["--variable: unknown placeholder {bild}", "did you mean {build}?"]),
+        (&["--variable", "A={jobs}"], ["{jobs} means nothing in a variable of a run", "{work}"]),
+        (&["--set", "env.tuned.A = '{binary}'"], ["--set:1: {binary} means nothing here", "{build}"]),
         (&["--run", "'"], ["--run: the run command has a quotation mark", "without its partner"]),
     ] {
         let said = lab.widthwise(&[&["compare", "tells.c"], &arguments[..]].concat());
@@ -133,6 +136,15 @@ fn a_request_that_says_too_little_is_told_what_to_add() {
     lab.widthwise("compare .").refuses(2, &["no build command"]);
     lab.widthwise("compare . --build true").refuses(2, &["no run command", "{build}/prog"]);
     lab.widthwise("compare --binary x86-64").refuses(2, &["--binary", "x86-64=./a64"]);
+}
+
+#[test]
+fn the_long_help_lists_every_metric() {
+    let help = Laboratory::new().widthwise("compare --help").stdout;
+    let (_, metrics) = help.split_once("\nMetrics").unwrap();
+    for word in ["* peak_resident ", "  instructions ", "cpu_migrations ", "moves from one CPU to another"] {
+        assert!(metrics.contains(word), "{word:?} is not in {metrics:?}");
+    }
 }
 
 #[test]

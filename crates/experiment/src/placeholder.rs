@@ -14,6 +14,8 @@ pub enum Stage {
     Build,
     /// Runs it, or does something before or after a run.
     Run,
+    /// No command, but an environment variable of a run: it can refer to what the run command can.
+    Variable,
 }
 
 impl Stage {
@@ -22,6 +24,7 @@ impl Stage {
         match self {
             Stage::Build => "build command",
             Stage::Run => "run command",
+            Stage::Variable => "variable of a run",
         }
     }
 }
@@ -76,7 +79,7 @@ impl Placeholder {
     fn allowed(&self, stage: Stage) -> bool {
         match stage {
             Stage::Build => self.in_build,
-            Stage::Run => self.in_run,
+            Stage::Run | Stage::Variable => self.in_run,
         }
     }
 }
