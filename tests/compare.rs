@@ -201,6 +201,22 @@ fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
 }
 
 #[test]
+fn a_budget_too_short_for_an_interval_is_told_after_the_first_round() {
+    let lab = Laboratory::new();
+    let nap = |budget: &str| lab.compare(&["--binary", "nap=/bin/sleep", "--budget", budget, "--", "0.3"]);
+    let said = nap("1s");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(
+        said.stderr.contains("warning: --budget 1s is too short for an interval, which needs 6"),
+        "{said:?}"
+    );
+    let enough = said.stderr.rsplit("--budget ").next().unwrap().split(' ').next().unwrap();
+    let said = nap(enough);
+    assert!(!said.stderr.contains("too short"), "{said:?}");
+    assert!(!said.stdout.contains("too few"), "{said:?}");
+}
+
+#[test]
 fn a_campaign_ends_when_its_intervals_are_narrow_enough() {
     let lab = Laboratory::new();
     lab.program("work.c");

@@ -1,6 +1,7 @@
 //! `compare`: the main job.
 
 mod arguments;
+mod budget;
 mod preparation;
 mod recorder;
 
@@ -35,6 +36,7 @@ const BUSY: f64 = 0.2;
 
 /// The verb.
 #[derive(Debug, Args)]
+#[command(after_long_help = arguments::metrics())]
 pub struct Compare {
     #[command(flatten)]
     arguments: Arguments,

@@ -10,8 +10,9 @@ use widthwise_experiment::Experiment;
 use widthwise_measure::rounds::{Next, Participant, Witness};
 use widthwise_measure::run::Ran;
 use widthwise_verdict::stopping::{Decision, Look, Stopper};
-use widthwise_verdict::{judge, widest_half_width, words, Evidence, Standing, Verdict};
+use widthwise_verdict::{judge, widest_half_width, words, Evidence, Standing, Verdict, FEWEST_PAIRS};
 
+use crate::compare::budget::Pace;
 use crate::interrupt;
 use crate::presentation::standing;
 use crate::progress::Progress;
@@ -42,6 +43,8 @@ pub struct Recorder<'a> {
     participants: u32,
     in_round: u32,
     estimate: Estimate,
+    /// The first round of this session is over.
+    paced: bool,
     /// Why the rounds ended, once they have.
     pub why: Option<String>,
 }
@@ -78,6 +81,7 @@ impl<'a> Recorder<'a> {
             participants: 0,
             in_round: 0,
             estimate: Estimate { text: String::new(), made: Instant::now(), cost: Duration::ZERO },
+            paced: false,
             why: None,
         })
     }
@@ -156,6 +160,22 @@ impl<'a> Recorder<'a> {
         self.estimate.cost = began.elapsed();
     }
 
+    /// After a session's first round: whether the budget is too short for an interval, told while it can be mended.
+    fn warn_of_budget(&mut self) {
+        let first = !std::mem::replace(&mut self.paced, true);
+        let stopping = &self.experiment.stopping;
+        let (Some(budget), true) = (stopping.budget, first) else { return };
+        if stopping.rounds.is_some_and(|most| most < FEWEST_PAIRS) {
+            return;
+        }
+        let warmups = self.experiment.warmup.saturating_sub(1);
+        let left = Pace::left(timed(&self.rounds), warmups);
+        let pace = Pace { budget, elapsed: self.elapsed(), round: self.session(), left };
+        if let Some(warning) = pace.warning() {
+            self.progress.say(&warning);
+        }
+    }
+
     /// How much is done, by whichever end is nearest.
     fn share(&self) -> f64 {
         let stopping = &self.experiment.stopping;
@@ -223,6 +243,7 @@ impl Witness for Recorder<'_> {
         self.archive.end_round(round)?;
         self.rounds.push(round.clone());
         self.in_round = 0;
+        self.warn_of_budget();
         self.estimate();
         let rounds = timed(&self.rounds);
         let over = self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
