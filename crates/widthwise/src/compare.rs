@@ -213,6 +213,9 @@ impl Compare {
                 build.log = short(if copied { &kept } else { log });
                 archive.set_build(&build)?;
             }
+            for warning in &ready.warnings {
+                archive.warn(warning)?;
+            }
             if let Err(Unable { reason, fault }) = &ready.start {
                 archive.set_standing(&ready.name, if *fault { "failed" } else { "unable" }, reason)?;
             }

@@ -10,8 +10,8 @@ use widthwise_experiment::model::{Directory, Experiment, Variant};
 use widthwise_experiment::request::Binary;
 use widthwise_experiment::{placeholder, ProgramSource, Request, Said, Stated};
 use widthwise_machine::abi::{self, AbiRow};
-use widthwise_machine::ability;
 use widthwise_machine::compiler::{self, Compiler};
+use widthwise_machine::{ability, linking};
 use widthwise_measure::builds::{self, BuildError, Built, Order};
 use widthwise_measure::program::{self, Places, Unready};
 use widthwise_measure::run::Start;
@@ -42,6 +42,8 @@ pub struct Ready {
     pub build: Option<BuildNote>,
     /// The build log, to be kept with the campaign.
     pub log: Option<PathBuf>,
+    /// What a reader must know of it.
+    pub warnings: Vec<String>,
 }
 
 /// Why a variant cannot be measured.
@@ -142,11 +144,16 @@ fn ready(
         seconds: built.seconds,
         cached: built.cached,
     });
+    let warnings = match (&start, places.build) {
+        (Ok(start), Some(build)) => strays(&variant.name, start, build),
+        _ => Vec::new(),
+    };
     Ready {
         name: variant.name.clone(),
         slug: slug(&variant.name),
         start,
         build,
+        warnings,
         log: built.map(|built| built.log),
     }
 }
@@ -169,6 +176,38 @@ fn is_what_it_should_be(variant: &Variant, start: &Start, build: Option<&Path>) 
         None => "does the build use $CC and $CXX?",
     };
     Err(format!("{} is built for {}, not {}: {hint}", start.file.display(), found.name, wanted.name))
+}
+
+/// The program that was built may ask for a library of the same build, and be given the system's: then it is the
+/// system's that is measured, in every variant.
+fn strays(name: &str, start: &Start, build: &Path) -> Vec<String> {
+    let library_path = start.environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
+    let mut warnings = Vec::new();
+    // A shell or another starter may have the program among its words.
+    let words = start.arguments.iter().skip(1).map(PathBuf::from).filter(|word| word.is_absolute());
+    for program in std::iter::once(start.file.clone()).chain(words).filter(|file| file.starts_with(build)) {
+        for stray in linking::strays(&program, build, library_path, &start.directory) {
+            let taken = match &stray.taken {
+                Some(path) => format!("is given {}", path.display()),
+                None => "is given none".to_owned(),
+            };
+            let inside =
+                |path: &Path| match path.strip_prefix(std::fs::canonicalize(build).unwrap_or_default()) {
+                    Ok(rest) if rest.as_os_str().is_empty() => "{build}".to_owned(),
+                    Ok(rest) => format!("{{build}}/{}", rest.display()),
+                    Err(_) => path.display().to_string(),
+                };
+            let folder = stray.own.parent().map(inside).unwrap_or_default();
+            warnings.push(format!(
+                "{name}: {} asks for {}, and {taken} instead of its own build's {}: link with -Wl,-rpath,{folder}, or \
+                 set --variable 'LD_LIBRARY_PATH={folder}'",
+                program.file_name().unwrap_or_default().to_string_lossy(),
+                stray.name,
+                inside(&stray.own),
+            ));
+        }
+    }
+    warnings
 }
 
 /// The compiler of a variant.
