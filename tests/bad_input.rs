@@ -220,6 +220,11 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
     assert_eq!(said.status, Some(1), "{said:?}");
     let reason = "static assertion failed: \"64 bits or nothing\"";
     assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
+    // It is told when it happens, before anything is measured.
+    let lines: Vec<&str> =
+        said.stderr.lines().skip_while(|line| !line.contains("i386: build failed (exit 1)")).collect();
+    assert!(lines.iter().any(|line| line.contains(reason)), "{said:?}");
+    assert!(lines.iter().any(|line| line.starts_with("    full log: .widthwise/builds/i386-")), "{said:?}");
     let report = lab.compare_json(&arguments);
     assert_eq!(variant(&report, "x86-64")["standing"], "measured");
     assert_eq!(variant(&report, "i386")["standing"], "unable");
@@ -344,10 +349,33 @@ fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
     let arguments = "--binary sound=./sound --binary unsound=./unsound --run '{binary} compiler' --rounds 6";
     let said = lab.compare(arguments);
     assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(unfolded(&said.stdout).contains("unsound not measured:"), "{said:?}");
+    let table = unfolded(&said.stdout);
+    assert!(table.contains("unsound not measured: "), "{said:?}");
+    assert!(table.contains("unsound could not be measured: the table says why."), "{said:?}");
+    assert!(table.contains("No other variant's answer was compared with that of sound."), "{said:?}");
+    assert!(!table.contains("same answer"), "{said:?}");
+    assert_eq!(
+        table.matches("nowhere/interpreter").count() + table.matches("unsound: ").count(),
+        1,
+        "{said:?}"
+    );
     let report = lab.compare_json(arguments);
     assert_eq!(variant(&report, "unsound")["standing"], "unable");
     assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "missing");
+}
+
+#[test]
+fn a_baseline_whose_second_run_fails_says_so_in_both_its_rows() {
+    let lab = Laboratory::new();
+    lab.write("once.sh", "#!/bin/sh\n[ ! -e been ] || exit 3\ntouch been\n");
+    // The order of the first round is the seed's; one of these begins with the baseline, the other with its twin.
+    for seed in ["1", "2", "3", "4"] {
+        let _ = std::fs::remove_file(lab.path("been"));
+        let said = lab.compare(&["--binary", "a=./once.sh", "--run", "sh {binary}", "--seed", seed]);
+        assert_eq!(said.status, Some(1), "{said:?}");
+        assert_eq!(said.stdout.matches("not measured: it ended with exit status 3").count(), 2, "{said:?}");
+        assert!(!said.stdout.contains("missing"), "{said:?}");
+    }
 }
 
 #[test]

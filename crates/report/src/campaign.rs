@@ -127,11 +127,16 @@ impl Campaign<'_> {
         })
     }
 
-    /// Why the participant has no numbers at all, if it has none.
+    /// Why the participant has no numbers at all, if it has none. The baseline has none either where its second run
+    /// ended the campaign before the first timed round.
     pub fn unable(&self, variant: &str) -> Option<&str> {
-        match self.standing(variant) {
-            Some(Standing::Unable(reason)) => Some(reason),
+        let of = |name: &str| match self.standing(name) {
+            Some(Standing::Unable(reason)) => Some(reason.as_str()),
             _ => None,
-        }
+        };
+        let is_baseline = variant == self.experiment.baseline;
+        of(variant).or_else(|| {
+            (is_baseline && self.timed_rounds() == 0).then(|| of(&self.experiment.twin())).flatten()
+        })
     }
 }

@@ -100,6 +100,9 @@ fn differs(how: &str) -> String {
     let text = "its output differs from the baseline's";
     if how.is_empty() {
         text.to_owned()
+    } else if how.starts_with("its output") {
+        // It says itself what is wrong with the output.
+        how.to_owned()
     } else {
         format!("{text}: {how}")
     }

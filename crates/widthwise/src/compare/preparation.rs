@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use widthwise_archive::{slug, BuildNote};
 use widthwise_experiment::model::{Directory, Experiment, Variant};
@@ -16,9 +17,14 @@ use widthwise_measure::builds::{self, BuildError, Built, Order};
 use widthwise_measure::program::{self, Places, Unready};
 use widthwise_measure::run::Start;
 use widthwise_measure::source::{self, Source};
+use widthwise_report::amounts::duration;
 
 use crate::failure::Failure;
+use crate::presentation::short;
 use crate::progress::Progress;
+
+/// Lines of a failed build's log that are told at once.
+const LAST_LINES: usize = 5;
 
 /// Every variant, as far as it can be got ready here.
 pub struct Prepared {
@@ -68,7 +74,7 @@ pub fn prepare(
     let source = source::prepare(&experiment.program.origin, root, &mut |text| progress.say(text))
         .map_err(Failure::request)?;
     let builds = match &source {
-        Some(source) => build_all(experiment, source, compilers, root, here, jobs, progress)?,
+        Some(source) => build_all(experiment, &Workshop { source, compilers, root, here, jobs, progress })?,
         None => experiment.variants.iter().map(|_| None).collect(),
     };
     let mut used = BTreeMap::new();
@@ -219,28 +225,34 @@ fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compil
     }
 }
 
+/// What builds are made with, whatever the variant.
+struct Workshop<'a> {
+    source: &'a Source,
+    compilers: &'a [Compiler],
+    root: &'a Path,
+    here: &'a Path,
+    jobs: usize,
+    progress: &'a Progress,
+}
+
 /// Builds every variant, several at a time; in the order of the variants.
 fn build_all(
     experiment: &Experiment,
-    source: &Source,
-    compilers: &[Compiler],
-    root: &Path,
-    here: &Path,
-    jobs: usize,
-    progress: &Progress,
+    workshop: &Workshop,
 ) -> Result<Vec<Option<Result<Built, Unable>>>, Failure> {
     let count = experiment.variants.len();
     let results: Mutex<Vec<Option<Result<Built, Unable>>>> = Mutex::new((0..count).map(|_| None).collect());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, count.max(1)) {
+        for _ in 0..workshop.jobs.clamp(1, count.max(1)) {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(variant) = experiment.variants.get(index) else { return };
-                let result = build_one(experiment, variant, source, compilers, root, here, jobs);
+                let result = build_one(experiment, variant, workshop);
                 if let Ok(built) = &result {
                     if !built.cached {
-                        progress.say(&format!("  built {} in {:.1} s", variant.name, built.seconds));
+                        let time = duration(Duration::try_from_secs_f64(built.seconds).unwrap_or_default());
+                        workshop.progress.say(&format!("  built {} in {time}", variant.name));
                     }
                 }
                 if let Ok(mut results) = results.lock() {
@@ -250,39 +262,46 @@ fn build_all(
         }
     });
     let mut results = results.into_inner().map_err(|_| Failure::machine("a build's thread panicked"))?;
-    blame(experiment, compilers, &mut results);
+    blame(experiment, workshop.compilers, &mut results);
     Ok(results)
 }
 
-fn build_one(
-    experiment: &Experiment,
-    variant: &Variant,
-    source: &Source,
-    compilers: &[Compiler],
-    root: &Path,
-    here: &Path,
-    jobs: usize,
-) -> Result<Built, Unable> {
-    let compiler = chosen(variant, compilers).map_err(|reason| Unable { reason, fault: false })?;
+fn build_one(experiment: &Experiment, variant: &Variant, workshop: &Workshop) -> Result<Built, Unable> {
+    let compiler = chosen(variant, workshop.compilers).map_err(|reason| Unable { reason, fault: false })?;
     let abi: &'static AbiRow = variant.abi.and_then(|row| abi::find(row.name)).unwrap_or(&abi::ABIS[0]);
     let order = Order {
         variant,
         abi,
         compiler,
-        source,
-        training: variant.flags.profile_guided.then(|| training(experiment, variant, source, here)),
+        source: workshop.source,
+        training: variant
+            .flags
+            .profile_guided
+            .then(|| training(experiment, variant, workshop.source, workshop.here)),
         slug: slug(&variant.name),
-        jobs,
+        jobs: workshop.jobs,
     };
-    builds::build(&order, root).map_err(|error| {
+    builds::build(&order, workshop.root).map_err(|error| {
         let log = match &error {
-            BuildError::Failed { log, .. } => {
-                format!("; full log: {}", crate::presentation::short(log))
-            }
+            BuildError::Failed { log, .. } => format!("; full log: {}", short(log)),
             _ => String::new(),
         };
+        // The baseline's failure ends everything, and is told by that.
+        if variant.name != experiment.baseline {
+            workshop.progress.say(&format!("  {}: {}", variant.name, last_words(&error)));
+        }
         Unable { reason: format!("{error}{log}"), fault: true }
     })
+}
+
+/// How a build failed, with the last lines of its log.
+fn last_words(error: &BuildError) -> String {
+    let BuildError::Failed { how, log, .. } = error else { return error.to_string() };
+    let text = String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last: String =
+        lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| format!("    {line}\n")).collect();
+    format!("build failed ({how})\n{last}    full log: {}", short(log))
 }
 
 /// The training command of a profile-guided build: the variant's own, or else its run command.

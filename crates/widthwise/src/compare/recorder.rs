@@ -262,7 +262,9 @@ impl Witness for Recorder<'_> {
         // What cannot be started here is this machine's lack; all else is the program's failure.
         let state = if matches!(ending, Ending::NotStarted { .. }) { "unable" } else { "failed" };
         self.standings.insert(participant.name.clone(), standing(self.experiment, state, reason));
-        self.progress.say(&format!("  {}: {reason}", participant.name));
+        // The table has the mend as well.
+        let told = if state == "unable" { reason.split("; ").next().unwrap_or(reason) } else { reason };
+        self.progress.say(&format!("  {}: {told}", participant.name));
         self.archive.set_standing(&participant.name, state, reason)
     }
 
