@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use widthwise_experiment::outcome::{Round, RoundKind, Run};
+use widthwise_experiment::outcome::{Round, RoundKind, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
 use widthwise_verdict::{Judgement, Standing, Typical, Verdict};
 
@@ -105,6 +105,15 @@ impl Campaign<'_> {
     /// The verdict on that variant in that metric.
     pub fn verdict(&self, variant: &str, metric: Metric) -> Option<&Verdict> {
         self.judgement.verdicts.iter().find(|v| v.variant == variant && v.metric.name == metric.name)
+    }
+
+    /// The metric at the head of a column: its title, with where its numbers come from if that is no real processor.
+    pub fn title(&self, metric: Metric) -> String {
+        let of_metric = self.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
+        match of_metric.filter_map(|verdict| verdict.source).any(|source| source == Source::Simulated) {
+            true => format!("{}, simulated", metric.title),
+            false => metric.title.to_owned(),
+        }
     }
 
     /// The detection floor of that metric, as a fraction: from the twin's verdict, else from any that knows it.

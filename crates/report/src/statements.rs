@@ -42,8 +42,11 @@ pub fn extent(campaign: &Campaign) -> String {
 pub fn stopping(campaign: &Campaign) -> String {
     let of_kind = |kind| campaign.rounds.iter().filter(|round| round.kind == kind).count();
     let mut parts = vec![counted(of_kind(RoundKind::Timed), "timed round")];
-    for (kind, noun) in [(RoundKind::Warmup, "warm-up round"), (RoundKind::Interrupted, "interrupted round")]
-    {
+    for (kind, noun) in [
+        (RoundKind::Warmup, "warm-up round"),
+        (RoundKind::Simulated, "simulated round"),
+        (RoundKind::Interrupted, "interrupted round"),
+    ] {
         match of_kind(kind) {
             0 => {}
             count => parts.push(counted(count, noun)),
@@ -327,9 +330,12 @@ pub fn warnings(campaign: &Campaign) -> Vec<String> {
 
 fn bad_endings(campaign: &Campaign) -> Vec<String> {
     let mut by_ending: BTreeMap<(&str, String), Vec<u32>> = BTreeMap::new();
+    let simulated: BTreeSet<u32> =
+        campaign.rounds.iter().filter(|r| r.kind == RoundKind::Simulated).map(|r| r.number).collect();
     for run in campaign.runs {
-        // Why a variant takes no part is said in its row, and need not be said again.
-        let said = campaign.unable(&run.variant).is_some() && matches!(run.ending, Ending::NotStarted { .. });
+        // Why a variant takes no part is said in its row, and why its counts were not simulated beside them.
+        let said = matches!(run.ending, Ending::NotStarted { .. })
+            && (campaign.unable(&run.variant).is_some() || simulated.contains(&run.round));
         if run.ending != Ending::Done && !said {
             by_ending.entry((&run.variant, ending(&run.ending))).or_default().push(run.round);
         }

@@ -4,6 +4,7 @@ mod arguments;
 mod budget;
 mod preparation;
 mod recorder;
+mod simulator;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +25,7 @@ use widthwise_report::{html, json, terminal};
 use crate::compare::arguments::Arguments;
 use crate::compare::preparation::{Prepared, Unable};
 use crate::compare::recorder::Recorder;
+use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::presentation::{self, short, Presentation};
@@ -252,9 +254,19 @@ impl Compare {
         if let Some(lock) = &lock {
             core_lock::step_aside(lock.cpu);
         }
-        for text in remarks(experiment, &runner, lock.as_ref(), accounting) {
+        let simulator = Simulator::of(runner.missing_counters());
+        for text in
+            remarks(experiment, &runner, lock.as_ref(), accounting).into_iter().chain(simulator.remarks())
+        {
             archive.warn(&text).map_err(Failure::machine)?;
         }
+        let simulated_alone;
+        let experiment = if simulator.metrics.len() == experiment.metrics.len() {
+            simulated_alone = simulator::without_timing(experiment);
+            &simulated_alone
+        } else {
+            experiment
+        };
         let plan = Plan {
             participants,
             seed: experiment.seed,
@@ -274,11 +286,14 @@ impl Compare {
             epoch: epoch(&archive.head().created),
         };
         let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
-        let ended = if recorder.has_enough() {
+        let mut ended = if recorder.has_enough() {
             Ok(End::Enough)
         } else {
             rounds::measure(&plan, &mut runner, &mut recorder)
         };
+        if matches!(ended, Ok(End::Enough)) {
+            ended = simulator.simulate(plan, &mut runner, &mut recorder);
+        }
         let session = recorder.session();
         let why = recorder.why.clone();
         let mut archive = recorder.archive;
@@ -392,9 +407,6 @@ fn remarks(
             "peak address space, sums over processes and their number were not read: taskstats: {reason} (it takes \
              CAP_NET_ADMIN; `--exit-stop` needs no rights)"
         ));
-    }
-    for (metric, reason) in runner.missing_counters() {
-        remarks.push(format!("{} could not be counted: {reason}", metric.noun));
     }
     if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
         remarks.push("runs were not pinned: no core could be chosen and locked".into());

@@ -91,6 +91,32 @@ impl<'a> Recorder<'a> {
         self.before + self.began.elapsed()
     }
 
+    /// Whether there are simulated rounds enough already: two of the same counts, or as many as an interval needs.
+    pub fn has_simulated(&self) -> bool {
+        let simulated =
+            |number| self.rounds.iter().any(|r| r.number == number && r.kind == RoundKind::Simulated);
+        let rounds = self.rounds.iter().filter(|round| round.kind == RoundKind::Simulated).count();
+        let mut first = BTreeMap::new();
+        let mut runs = self.runs.iter().filter(|run| run.ending == Ending::Done && simulated(run.round));
+        let same = runs.all(|run| *first.entry(&run.variant).or_insert(&run.sample) == &run.sample);
+        rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
+    }
+
+    /// Whether a participant has not dropped out.
+    pub fn is_compared(&self, name: &str) -> bool {
+        !matches!(self.standings.get(name), Some(Standing::Unable(_) | Standing::Different(_)))
+    }
+
+    /// What each participant has answered, as a digest.
+    pub fn answers(&self) -> BTreeMap<String, String> {
+        self.runs.iter().filter_map(|run| Some((run.variant.clone(), run.answer.clone()?))).collect()
+    }
+
+    /// One line that stays.
+    pub fn says(&self, text: &str) {
+        self.progress.say(&format!("  {text}"));
+    }
+
     /// How long they took in this session.
     pub fn session(&self) -> Duration {
         self.began.elapsed()
