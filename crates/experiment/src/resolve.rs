@@ -10,7 +10,7 @@ use crate::model::{
     Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping, Variant,
 };
 use crate::placeholder::{self, Stage};
-use crate::request::{check_name, Check, MetricWord, Request};
+use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
 use crate::said::{Said, Stated};
 use crate::source::{Language, ProgramSource};
 
@@ -88,7 +88,7 @@ impl Request {
             .filter_map(|(command, stage)| Some((command.as_ref()?, stage)))
             .chain(variables);
         for (text, stage) in texts {
-            placeholder::check(&text.value, stage).map_err(|mistake| text.said.wrong(mistake))?;
+            check_placeholders(&text.value, stage).map_err(|mistake| text.said.wrong(mistake))?;
             self.check_values(text)?;
         }
         for set in self.flag_sets.values().map(|set| &set.value) {
