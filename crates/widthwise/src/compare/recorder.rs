@@ -112,6 +112,14 @@ impl<'a> Recorder<'a> {
         self.runs.iter().filter_map(|run| Some((run.variant.clone(), run.answer.clone()?))).collect()
     }
 
+    /// How long the programs of the last timed round ran.
+    pub fn round_alone(&self) -> Option<Duration> {
+        let last = self.rounds.iter().rfind(|round| round.kind == RoundKind::Timed)?.number;
+        let runs = self.runs.iter().filter(|run| run.round == last);
+        let total: f64 = runs.filter_map(|run| Some(run.sample.get("wall")?.value)).sum();
+        Duration::try_from_secs_f64(total / 1e9).ok()
+    }
+
     /// One line that stays.
     pub fn says(&self, text: &str) {
         self.progress.say(&format!("  {text}"));

@@ -7,10 +7,13 @@ use widthwise_machine::{valgrind, Lack};
 use widthwise_measure::rounds::{End, Plan, RoundsError};
 use widthwise_measure::run::Runner;
 use widthwise_measure::simulation::{self, Simulation};
-use widthwise_report::amounts::listed;
+use widthwise_report::amounts::{duration, listed};
 use widthwise_verdict::FEWEST_PAIRS;
 
 use crate::compare::recorder::Recorder;
+
+/// About how much longer a simulated run takes than a free one; at least two rounds are made.
+const SLOWER: u32 = 50;
 
 /// What is to be simulated, and what can be counted in no way.
 pub struct Simulator {
@@ -81,7 +84,9 @@ impl Simulator {
             most_rounds: FEWEST_PAIRS,
             plan: &plan,
         };
-        recorder.says("counting by simulation, which takes some fifty times as long as a run");
+        let alone = recorder.round_alone().map(|round| round * SLOWER * 2);
+        let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
+        recorder.says(&format!("counting by simulation{long}; Ctrl-C leaves it out"));
         simulation::simulate(&simulation, runner, recorder)
     }
 }
