@@ -2,9 +2,10 @@
 
 mod laboratory;
 
-use laboratory::{count, said, unfolded, verdict, Laboratory};
+use laboratory::{count, open, said, signal, unfolded, until, verdict, Laboratory, Said};
 use rusqlite::Connection;
 use serde_json::Value;
+use std::process::Stdio;
 
 /// The counts of a variant in the rounds of their own, in order.
 fn counts(archive: &Connection, variant: &str, metric: &str) -> Vec<f64> {
@@ -76,6 +77,9 @@ fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_both_widths() {
         csv.lines().filter(|line| line.contains("simulated") && line.contains(",instructions,")).count(),
         10
     );
+    let page = lab.widthwise("report --html page.html");
+    assert_eq!(page.status, Some(0), "{page:?}");
+    assert!(lab.read("page.html").contains("instructions, simulated"));
     // It is not done again.
     assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'simulated'"), 2);
@@ -128,6 +132,39 @@ fn a_variant_that_cannot_be_simulated_is_missing_with_the_reason_and_its_times_a
         assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
         assert_eq!(verdict(&report, "x86-64 again", "cpu")["verdict"], "same");
     }
+}
+
+#[test]
+fn ctrl_c_ends_a_simulated_run_at_once_and_what_was_timed_is_reported() {
+    let lab = Laboratory::new();
+    lab.program("steps.c");
+    // A third of a second by itself, and half a minute simulated.
+    let words =
+        ["steps.c", "--abi", "x86-64", "--variable", "STEPS=1000000000", "--metric", "cpu,instructions"];
+    let mut command = lab.comparing(&[&words[..], &["--rounds", "6"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let counted = |question: &str| {
+        let folder = std::fs::canonicalize(lab.path(".widthwise/latest")).ok();
+        let archive =
+            folder.filter(|folder| folder.join("campaign.sqlite").exists()).map(|folder| open(&folder));
+        archive.map_or(0, |archive| count(&archive, question))
+    };
+    until("a simulated round, or the end", || {
+        counted("SELECT count(*) FROM round WHERE kind = 'simulated'") > 0
+            || counted("SELECT count(*) FROM session WHERE stopped IS NOT NULL") > 0
+    });
+    signal(&child, libc::SIGINT);
+    let said = Said::of(child.wait_with_output().unwrap());
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    if has_counters(&report) {
+        return;
+    }
+    assert!(said.stderr.contains("counting by simulation, for some "), "{said:?}");
+    assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
+    assert_eq!(lab.processes(), "");
+    assert_eq!(verdict(&report, "x86-64 again", "cpu")["verdict"], "same");
+    assert_eq!(verdict(&report, "x86-64 again", "instructions")["verdict"], "missing");
 }
 
 #[test]
