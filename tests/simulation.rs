@@ -111,7 +111,7 @@ fn a_variant_that_cannot_be_simulated_is_missing_with_the_reason_and_its_times_a
     let lab = Laboratory::new();
     let fork = "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
                 if (!fork()) _exit(0);\n    wait(0);\n    return puts(\"x\") < 0;\n}\n";
-    // What 80 bits hold and 64 do not: valgrind computes with the latter (its manual, 2.13).
+    // What 80 bits hold and 64 do not: valgrind computes with the latter (its manual, "Limitations").
     let wide = "#include <stdio.h>\nint main(void) {\n    volatile long double x = 1, y = 3;\n    \
                 return printf(\"%.25Lg\\n\", x / y) < 0;\n}\n";
     for (source, reason) in [

@@ -17,14 +17,14 @@ use crate::rounds::{failure, since, End, Participant, Plan, RoundsError, Witness
 use crate::run::{Limits, Ran, Runner, Start};
 use crate::schedule;
 
-/// A simulated run takes some fifty times as long as a free one (Nethercote & Seward, PLDI 2007, table 2, and what was
-/// seen with both simulations on): what ends it is that much later.
+/// A simulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
+/// that much later, and twice.
 const SLOWER: u32 = 100;
 
 /// So many rounds show whether the counts are the same each time.
 const FEWEST: u32 = 2;
 
-/// A metric, and the events of cachegrind's output that add up to it (valgrind's manual, 5.2: "Ir", "Bc", "D1mr" …).
+/// A metric, and the events of cachegrind's output that add up to it (named as in valgrind's manual, "Cachegrind").
 /// References of the last level are the misses of the first.
 const EVENTS: [(&str, &[&str]); 5] = [
     ("instructions", &["Ir"]),
