@@ -8,9 +8,9 @@ gcc_major=$( (gcc -dumpversion 2>/dev/null || echo 12) | cut -d. -f1)
 
 case "${1:-}" in
 build) wanted="gcc libc6-dev" ;;
-demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox" ;;
+demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
-    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine" ;;
+    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ hyperfine" ;;
 *)

@@ -67,6 +67,9 @@ fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_mean
         (&["--variable", "FOO"], ["--variable: \"FOO\" has no \"=\"", "MALLOC_ARENA_MAX=1"]),
         (&["--stdin", "nowhere"], ["--stdin: ", "nowhere: No such file or directory"]),
         (&["--input", "nowhere"], ["--input: ", "nowhere: No such file or directory"]),
+        (&["--variable", "A={bild}/x"], ["--variable: unknown placeholder {bild}", "did you mean {build}?"]),
+        (&["--variable", "A={jobs}"], ["{jobs} means nothing in a variable of a run", "{work}"]),
+        (&["--set", "env.tuned.A = '{binary}'"], ["--set:1: {binary} means nothing here", "{build}"]),
         (&["--run", "'"], ["--run: the run command has a quotation mark", "without its partner"]),
     ] {
         let said = lab.widthwise(&[&["compare", "tells.c"], &arguments[..]].concat());
@@ -136,12 +139,23 @@ fn a_request_that_says_too_little_is_told_what_to_add() {
 }
 
 #[test]
+fn the_long_help_lists_every_metric() {
+    let help = Laboratory::new().widthwise("compare --help").stdout;
+    let (_, metrics) = help.split_once("\nMetrics").unwrap();
+    for word in ["* peak_resident ", "  instructions ", "cpu_migrations ", "moves from one CPU to another"] {
+        assert!(metrics.contains(word), "{word:?} is not in {metrics:?}");
+    }
+}
+
+#[test]
 fn a_source_that_is_not_there_is_named() {
     let lab = laboratory();
     lab.widthwise("compare nowhere.c").refuses(2, &["nowhere.c: No such file"]);
     lab.widthwise("compare nowhere.toml").refuses(2, &["nowhere.toml: No such file"]);
     let folder = ["compare", "./nowhere", "--build", "make", "--run", "{build}/x"];
     lab.widthwise(&folder).refuses(2, &["nowhere: No such file"]);
+    lab.widthwise("compare ./nowhere").refuses(2, &["nowhere: No such file"]);
+    assert!(!lab.path(".widthwise").exists());
 }
 
 #[test]
@@ -206,6 +220,11 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
     assert_eq!(said.status, Some(1), "{said:?}");
     let reason = "static assertion failed: \"64 bits or nothing\"";
     assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
+    // It is told when it happens, before anything is measured.
+    let lines: Vec<&str> =
+        said.stderr.lines().skip_while(|line| !line.contains("i386: build failed (exit 1)")).collect();
+    assert!(lines.iter().any(|line| line.contains(reason)), "{said:?}");
+    assert!(lines.iter().any(|line| line.starts_with("    full log: .widthwise/builds/i386-")), "{said:?}");
     let report = lab.compare_json(&arguments);
     assert_eq!(variant(&report, "x86-64")["standing"], "measured");
     assert_eq!(variant(&report, "i386")["standing"], "unable");
@@ -219,20 +238,24 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
 #[test]
 fn a_program_that_is_not_where_the_run_command_says_is_named() {
     let lab = laboratory();
-    for (run, word) in [
-        ("{build}/nowhere", "tree/nowhere"),
-        ("no-such-program", "\"no-such-program\" on the PATH"),
-        ("./nowhere", "./nowhere"),
-    ] {
-        let said = lab.compare(&["tells.c", "--abi", "x86-64", "--run", run]);
-        assert_eq!(said.status, Some(1), "{said:?}");
-        assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
-        assert!(said.stderr.contains(word), "{said:?}");
+    for (run, word) in [("no-such-program", "\"no-such-program\" on the PATH"), ("./nowhere 1", "/nowhere;")]
+    {
+        let arguments = ["tells.c", "--abi", "x86-64", "--run", run];
+        lab.compare(&arguments).refuses(2, &["error: --run: there is no program", word, "lies in {build}"]);
     }
-    is_intact(&lab);
-    let said = lab.compare("--binary a=./nowhere --run {binary}");
+    lab.compare("--binary a=./tells.c --binary b=./nowhere --run {binary}")
+        .refuses(2, &["error: --binary: ", "/nowhere: No such file or directory"]);
+    lab.compare("--binary a=. --run {binary}").refuses(2, &["is a folder, not a program"]);
+    lab.compare("tells.c --directory ./nowhere")
+        .refuses(2, &["error: --directory: ", "nowhere: No such file"]);
+    assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
+
+    // What a build makes is known only after it.
+    let said = lab.compare("tells.c --abi x86-64 --run {build}/nowhere");
     assert_eq!(said.status, Some(1), "{said:?}");
-    assert!(said.stderr.contains("nowhere"), "{said:?}");
+    assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
+    assert!(said.stderr.contains("tree/nowhere; does the build put it there?"), "{said:?}");
+    is_intact(&lab);
 }
 
 #[test]
@@ -326,10 +349,33 @@ fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
     let arguments = "--binary sound=./sound --binary unsound=./unsound --run '{binary} compiler' --rounds 6";
     let said = lab.compare(arguments);
     assert_eq!(said.status, Some(0), "{said:?}");
-    assert!(unfolded(&said.stdout).contains("unsound not measured:"), "{said:?}");
+    let table = unfolded(&said.stdout);
+    assert!(table.contains("unsound not measured: "), "{said:?}");
+    assert!(table.contains("unsound could not be measured: the table says why."), "{said:?}");
+    assert!(table.contains("No other variant's answer was compared with that of sound."), "{said:?}");
+    assert!(!table.contains("same answer"), "{said:?}");
+    assert_eq!(
+        table.matches("nowhere/interpreter").count() + table.matches("unsound: ").count(),
+        1,
+        "{said:?}"
+    );
     let report = lab.compare_json(arguments);
     assert_eq!(variant(&report, "unsound")["standing"], "unable");
     assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "missing");
+}
+
+#[test]
+fn a_baseline_whose_second_run_fails_says_so_in_both_its_rows() {
+    let lab = Laboratory::new();
+    lab.write("once.sh", "#!/bin/sh\n[ ! -e been ] || exit 3\ntouch been\n");
+    // The order of the first round is the seed's; one of these begins with the baseline, the other with its twin.
+    for seed in ["1", "2", "3", "4"] {
+        let _ = std::fs::remove_file(lab.path("been"));
+        let said = lab.compare(&["--binary", "a=./once.sh", "--run", "sh {binary}", "--seed", seed]);
+        assert_eq!(said.status, Some(1), "{said:?}");
+        assert_eq!(said.stdout.matches("not measured: it ended with exit status 3").count(), 2, "{said:?}");
+        assert!(!said.stdout.contains("missing"), "{said:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod laboratory;
 
-use laboratory::{count, variant, verdict, Laboratory};
+use laboratory::{count, unfolded, variant, verdict, Laboratory};
 
 #[test]
 fn one_file_is_built_and_compared_in_every_abi() {
@@ -201,6 +201,22 @@ fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
 }
 
 #[test]
+fn a_budget_too_short_for_an_interval_is_told_after_the_first_round() {
+    let lab = Laboratory::new();
+    let nap = |budget: &str| lab.compare(&["--binary", "nap=/bin/sleep", "--budget", budget, "--", "0.3"]);
+    let said = nap("1s");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(
+        said.stderr.contains("warning: --budget 1s is too short for an interval, which needs 6"),
+        "{said:?}"
+    );
+    let enough = said.stderr.rsplit("--budget ").next().unwrap().split(' ').next().unwrap();
+    let said = nap(enough);
+    assert!(!said.stderr.contains("too short"), "{said:?}");
+    assert!(!said.stdout.contains("too few"), "{said:?}");
+}
+
+#[test]
 fn a_campaign_ends_when_its_intervals_are_narrow_enough() {
     let lab = Laboratory::new();
     lab.program("work.c");
@@ -236,6 +252,39 @@ fn setup_and_teardown_surround_each_run_and_files_are_compared() {
     // Standard output holds a number that is another in each run; what is compared is the file.
     assert_eq!(lab.answer("writes"), "prepared\n");
     assert_eq!((lab.read("setups").len(), lab.read("teardowns").len()), (28, 28));
+}
+
+#[test]
+fn a_library_of_its_own_build_that_the_program_would_not_be_given_is_told_with_what_mends_it() {
+    let lab = Laboratory::new();
+    // A library that every system has under that name: the program starts, with the wrong one.
+    lab.write("lib/z.c", "const char *zlibVersion(void) { return \"our own\"; }\n");
+    lab.write(
+        "lib/main.c",
+        "#include <stdio.h>\nconst char *zlibVersion(void) __attribute__((weak));\n\
+         int main(void) { puts(zlibVersion ? zlibVersion() : \"the system's\"); return 0; }\n",
+    );
+    let build = "mkdir -p out\n$CC $CFLAGS -shared -fPIC -Wl,-soname,libm.so.6 -o out/libm.so.6 z.c\n\
+                 ln -s libm.so.6 out/libz.so\n$CC $CFLAGS -o program main.c -Wl,--no-as-needed -Lout -lz";
+    let compared = |build: &str, more: &[&str]| {
+        let words = ["lib", "--abi", "x86-64", "--rounds", "1", "--run", "{build}/program", "--build", build];
+        let said = lab.compare(&[&words[..], more].concat());
+        (unfolded(&said.stdout), said)
+    };
+    let (table, said) = compared(build, &[]);
+    let warning = "warning: x86-64: program asks for libm.so.6, and is given /usr/lib/x86_64-linux-gnu/libm.so.6 \
+                   instead of its own build's {build}/out/libm.so.6: link with -Wl,-rpath,{build}/out, or set --variable \
+                   'LD_LIBRARY_PATH={build}/out'";
+    assert!(table.contains(warning), "{said:?}");
+    assert_eq!(lab.answer("x86-64"), "the system's\n");
+    for mended in [
+        compared(&format!("{build} -Wl,-rpath,{{build}}/out"), &[]),
+        compared(&format!("{build} -Wl,-rpath,'$ORIGIN/out'"), &[]),
+        compared(build, &["--variable", "LD_LIBRARY_PATH={build}/out"]),
+    ] {
+        assert!(!mended.0.contains("asks for"), "{:?}", mended.1);
+        assert_eq!(lab.answer("x86-64"), "our own\n");
+    }
 }
 
 #[test]

@@ -122,9 +122,21 @@ fn the_markdown_has_a_row_for_every_variant() {
 fn a_format_that_cannot_be_written_leaves_nothing_half_written() {
     let lab = measured();
     lab.widthwise("report --html nowhere/out.html").refuses(2, &["nowhere/out.html: No such file"]);
-    lab.write("folder/file", "");
-    lab.widthwise("report --csv folder").refuses(2, &["folder: "]);
-    assert!(!lab.path("folder.partial").exists());
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_refused_and_the_campaign_is_told_where_it_goes() {
+    let lab = measured();
+    for format in ["html", "markdown", "json", "csv"] {
+        lab.widthwise(&["report", &format!("--{format}"), ".widthwise/latest"]).refuses(
+            2,
+            &[
+                &format!("error: --{format}: .widthwise/latest is a folder"),
+                &format!("widthwise report .widthwise/latest --{format} out."),
+            ],
+        );
+        assert!(!lab.path(".widthwise/latest.partial").exists());
+    }
 }
 
 #[test]

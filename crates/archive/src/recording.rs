@@ -316,6 +316,7 @@ fn kind_name(kind: RoundKind) -> &'static str {
     match kind {
         RoundKind::Warmup => "warmup",
         RoundKind::Timed => "timed",
+        RoundKind::Simulated => "simulated",
         RoundKind::Interrupted => "interrupted",
     }
 }

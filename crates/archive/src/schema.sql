@@ -41,7 +41,7 @@ CREATE TABLE session (  -- one row for the beginning, and one for each resume
 CREATE TABLE round (
   number    INTEGER PRIMARY KEY CHECK (number BETWEEN 0 AND 4294967294),
   session   INTEGER NOT NULL REFERENCES session,
-  kind      TEXT NOT NULL CHECK (kind IN ('warmup', 'timed', 'interrupted')),
+  kind      TEXT NOT NULL CHECK (kind IN ('warmup', 'timed', 'simulated', 'interrupted')),
   planned   INTEGER NOT NULL CHECK (planned BETWEEN 0 AND 4294967295),  -- how many runs it was to have
   finished  INTEGER NOT NULL DEFAULT 0 CHECK (finished IN (0, 1)),  -- 0: cut off, or still running
   cpu       INTEGER CHECK (cpu BETWEEN 0 AND 4294967295),  -- NULL: not pinned

@@ -110,6 +110,7 @@ fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
             (false, _) | (true, "interrupted") => RoundKind::Interrupted,
             (true, "warmup") => RoundKind::Warmup,
             (true, "timed") => RoundKind::Timed,
+            (true, "simulated") => RoundKind::Simulated,
             (true, other) => {
                 return Err(Fault::Content(format!("it has a round of an unknown kind, {other:?}")))
             }

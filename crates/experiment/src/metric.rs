@@ -84,6 +84,17 @@ pub static METRICS: &[MetricRow] = metrics![
     "cpu_migrations"       "migrations"           "migrations"           Count       LowerIsBetter Counter    false "moves from one CPU to another";
 ];
 
+/// The counters that valgrind's cachegrind can simulate where the machine has none.
+const SIMULATED: [&str; 5] =
+    ["instructions", "branches", "branch_misses", "cache_references", "cache_misses"];
+
+impl MetricRow {
+    /// Whether a simulation can count it where the machine cannot.
+    pub fn can_be_simulated(&self) -> bool {
+        SIMULATED.contains(&self.name)
+    }
+}
+
 /// The metric of that name, if there is one.
 pub fn find(name: &str) -> Option<Metric> {
     METRICS.iter().find(|metric| metric.name == name)

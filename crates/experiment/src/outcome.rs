@@ -134,8 +134,17 @@ pub enum RoundKind {
     Warmup,
     /// A complete block, used by verdicts.
     Timed,
+    /// Not timed: every run of it was counted by valgrind's simulation, and has the simulated counts alone.
+    Simulated,
     /// Cut off by an interruption: its runs are kept, and used by nothing.
     Interrupted,
+}
+
+impl RoundKind {
+    /// Whether verdicts are made of its readings.
+    pub fn counts(self) -> bool {
+        matches!(self, RoundKind::Timed | RoundKind::Simulated)
+    }
 }
 
 /// What the machine did meanwhile.

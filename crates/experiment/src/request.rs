@@ -11,6 +11,7 @@ use crate::axis::Axis;
 use crate::metric::{self, Metric, METRICS};
 use crate::mistake::{Mistake, RequestError};
 use crate::model::{Cpus, Directory, Estimator};
+use crate::placeholder::{self, Stage};
 use crate::point::{self, Point, EVERY};
 use crate::said::{Said, Stated};
 use crate::source::ProgramSource;
@@ -428,6 +429,18 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Mistake> 
     Err(Mistake::BadName { what, name: name.to_owned(), reason })
 }
 
+/// Checks that a text uses only placeholders that mean something at that stage.
+pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), Mistake> {
+    for word in placeholder::used(text) {
+        match placeholder::known().iter().find(|placeholder| placeholder.word == word) {
+            Some(placeholder) if placeholder.allowed(stage) => {}
+            Some(_) => return Err(Mistake::MisplacedPlaceholder { word: word.to_owned(), stage }),
+            None => return Err(Mistake::UnknownPlaceholder { word: word.to_owned(), stage }),
+        }
+    }
+    Ok(())
+}
+
 /// Checks the name of an environment variable.
 pub(crate) fn check_variable(name: &str) -> Result<(), Mistake> {
     check_name("variable", name)?;
@@ -458,5 +471,34 @@ fn replace<T>(mine: &mut Option<T>, other: Option<T>) {
 fn replace_list<T>(mine: &mut Vec<T>, other: Vec<T>) {
     if !other.is_empty() {
         *mine = other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_placeholder_is_named_with_its_mend() {
+        assert_eq!(
+            check_placeholders("{bild}/prog", Stage::Run).unwrap_err().to_string(),
+            "unknown placeholder {bild}; did you mean {build}? (for the text itself, write {{bild}})"
+        );
+        assert_eq!(
+            check_placeholders("awk '{print}'", Stage::Run).unwrap_err().to_string(),
+            "unknown placeholder {print}; there is {build}, {source}, {binary}, {work}, {variant}, {abi} \
+             (for the text itself, write {{print}})"
+        );
+    }
+
+    #[test]
+    fn a_placeholder_of_another_stage_is_refused() {
+        assert_eq!(
+            check_placeholders("{binary}", Stage::Build).unwrap_err().to_string(),
+            "{binary} means nothing in a build command; there is {build}, {source}, {work}, {jobs}, {variant}, {abi}, \
+             {cc}, {cxx}, {cflags}, {cxxflags}, {ldflags}, {ar}"
+        );
+        assert!(check_placeholders("{jobs}", Stage::Run).is_err());
+        assert!(check_placeholders("make -j{jobs} CC={cc} ${undefined} {{undefined}}", Stage::Build).is_ok());
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{
     Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping, Variant,
 };
 use crate::placeholder::{self, Stage};
-use crate::request::{check_name, Check, MetricWord, Request};
+use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
 use crate::said::{Said, Stated};
 use crate::source::{Language, ProgramSource};
 
@@ -76,17 +76,20 @@ impl Request {
         Ok(experiment)
     }
 
-    /// Checks placeholders again: the command line's commands were not read by the spec parser.
+    /// Checks placeholders, again for the commands of a spec file: the command line's were not read by its parser, and
+    /// whether each has a value is known only here.
     fn check_commands(&self) -> Result<(), RequestError> {
         let run = [&self.program.run, &self.run.setup, &self.run.teardown];
         let train = self.flag_sets.values().map(|set| &set.value.train);
-        let commands = std::iter::once((&self.program.build, Stage::Build))
-            .chain(run.into_iter().chain(train).map(|command| (command, Stage::Run)));
-        for (command, stage) in commands {
-            if let Some(command) = command {
-                placeholder::check(&command.value, stage).map_err(|mistake| command.said.wrong(mistake))?;
-                self.check_values(command)?;
-            }
+        let named = self.env_sets.values().flat_map(|set| set.value.values());
+        let variables = self.run.environment.values().chain(named).map(|text| (text, Stage::Variable));
+        let texts = std::iter::once((&self.program.build, Stage::Build))
+            .chain(run.into_iter().chain(train).map(|command| (command, Stage::Run)))
+            .filter_map(|(command, stage)| Some((command.as_ref()?, stage)))
+            .chain(variables);
+        for (text, stage) in texts {
+            check_placeholders(&text.value, stage).map_err(|mistake| text.said.wrong(mistake))?;
+            self.check_values(text)?;
         }
         for set in self.flag_sets.values().map(|set| &set.value) {
             if let (Some(train), None | Some(Stated { value: false, .. })) = (&set.train, &set.profile_guided)

@@ -19,6 +19,7 @@ pub mod doctor_text;
 pub mod elf;
 pub mod kernel;
 pub mod lack;
+pub mod linking;
 pub mod noise;
 pub mod package;
 mod process;

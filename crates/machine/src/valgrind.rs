@@ -1,6 +1,6 @@
 //! valgrind, which counts by simulation where the machine has no counters.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -69,8 +69,19 @@ fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Lack> {
     }
 }
 
-/// What valgrind says when it does not run a program.
-fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Lack {
+/// The version of the valgrind on the PATH, or why there is none.
+pub fn here() -> Result<String, Lack> {
+    version(&Packages::here())
+}
+
+/// Where valgrind is, by the PATH.
+pub fn path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("valgrind")).find(|file| file.is_file())
+}
+
+/// What it means that valgrind said this when it was to run a program of that ABI.
+pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Lack {
     // coregrind/launcher-linux.c knows ELFCLASS32 with EM_386 only, and then tries the platform it was built for.
     if abi == "x32" {
         return Lack::lasting("valgrind has no x32");

@@ -11,6 +11,7 @@ pub mod program;
 pub mod rounds;
 pub mod run;
 pub mod schedule;
+pub mod simulation;
 pub mod source;
 pub mod taskstats;
 pub mod toolchain;

@@ -82,7 +82,8 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let arguments: Vec<String> = words.iter().map(|word| placeholder::fill(word, &values)).collect();
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;
     let directory = directory(experiment, places);
-    let file = find(name, places)?;
+    let file = find(name, places.here)
+        .map_err(|reason| reason + places.build.map_or("", |_| "; does the build put it there?"))?;
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill(text, &values));
     Ok(Start {
         environment: environment(experiment, variant, &file, &values)
@@ -101,15 +102,17 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     })
 }
 
-/// The file that a command's first word names: by its path, or on the PATH.
-fn find(name: &str, places: &Places) -> Result<PathBuf, String> {
+/// The file that a command's first word names: by its path, which may be relative to `here`, or on the PATH.
+///
+/// # Errors
+/// There is none, in words.
+pub fn find(name: &str, here: &Path) -> Result<PathBuf, String> {
     if name.contains('/') {
-        let path = places.here.join(name);
+        let path = here.join(name);
         return if path.is_file() {
             Ok(path)
         } else {
-            let hint = places.build.map_or("", |_| "; does the build put it there?");
-            Err(format!("there is no program {}{hint}", path.display()))
+            Err(format!("there is no program {}", path.display()))
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();

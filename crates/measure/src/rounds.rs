@@ -197,7 +197,7 @@ pub fn measure<W: Witness>(
     Ok(End::Enough)
 }
 
-fn since(epoch: SystemTime, moment: SystemTime) -> u64 {
+pub(crate) fn since(epoch: SystemTime, moment: SystemTime) -> u64 {
     moment.duration_since(epoch).map_or(0, |age| age.as_nanos() as u64)
 }
 

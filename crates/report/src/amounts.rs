@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use widthwise_experiment::units::{Quantity, Unit};
 
-/// `0.4 s`, `12 s`, `3 min 10 s`, `2 h 5 min`.
+/// `23 ms`, `0.4 s`, `12 s`, `3 min 10 s`, `2 h 5 min`.
 pub fn duration(length: Duration) -> String {
     let seconds = length.as_secs_f64();
     let whole = seconds.round() as u64;
     match whole {
+        _ if seconds < 0.0995 => format!("{:.0} ms", 1e3 * seconds),
         _ if seconds < 9.95 => format!("{seconds:.1} s"),
         ..60 => format!("{whole} s"),
         60..3600 => joined(whole / 60, "min", whole % 60, "s"),
@@ -78,6 +79,7 @@ mod tests {
     #[test]
     fn durations_read_as_a_person_would_say_them() {
         let shown = |seconds| duration(Duration::from_secs_f64(seconds));
+        assert_eq!(shown(0.0234), "23 ms");
         assert_eq!(shown(0.42), "0.4 s");
         assert_eq!(shown(59.7), "1 min");
         assert_eq!(shown(190.0), "3 min 10 s");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use widthwise_experiment::outcome::{Round, RoundKind, Run};
+use widthwise_experiment::outcome::{Round, RoundKind, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
 use widthwise_verdict::{Judgement, Standing, Typical, Verdict};
 
@@ -107,6 +107,15 @@ impl Campaign<'_> {
         self.judgement.verdicts.iter().find(|v| v.variant == variant && v.metric.name == metric.name)
     }
 
+    /// The metric at the head of a column: its title, with where its numbers come from if that is no real processor.
+    pub fn title(&self, metric: Metric) -> String {
+        let of_metric = self.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
+        match of_metric.filter_map(|verdict| verdict.source).any(|source| source == Source::Simulated) {
+            true => format!("{}, simulated", metric.title),
+            false => metric.title.to_owned(),
+        }
+    }
+
     /// The detection floor of that metric, as a fraction: from the twin's verdict, else from any that knows it.
     pub fn floor(&self, metric: Metric) -> Option<f64> {
         let twin = self.experiment.twin();
@@ -127,11 +136,16 @@ impl Campaign<'_> {
         })
     }
 
-    /// Why the participant has no numbers at all, if it has none.
+    /// Why the participant has no numbers at all, if it has none. The baseline has none either where its second run
+    /// ended the campaign before the first timed round.
     pub fn unable(&self, variant: &str) -> Option<&str> {
-        match self.standing(variant) {
-            Some(Standing::Unable(reason)) => Some(reason),
+        let of = |name: &str| match self.standing(name) {
+            Some(Standing::Unable(reason)) => Some(reason.as_str()),
             _ => None,
-        }
+        };
+        let is_baseline = variant == self.experiment.baseline;
+        of(variant).or_else(|| {
+            (is_baseline && self.timed_rounds() == 0).then(|| of(&self.experiment.twin())).flatten()
+        })
     }
 }

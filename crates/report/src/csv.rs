@@ -80,6 +80,7 @@ pub(crate) fn kind(kind: RoundKind) -> &'static str {
     match kind {
         RoundKind::Warmup => "warmup",
         RoundKind::Timed => "timed",
+        RoundKind::Simulated => "simulated",
         RoundKind::Interrupted => "interrupted",
     }
 }

@@ -82,8 +82,8 @@ pub fn render(campaign: &Campaign) -> String {
 fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
     let experiment = campaign.experiment;
     let mut rows = Vec::new();
-    let heads: Vec<&str> = metrics.iter().map(|metric| metric.title).collect();
-    rows.push(std::iter::once("variant").chain(heads).collect::<Vec<_>>().join(" | "));
+    let heads = metrics.iter().map(|metric| campaign.title(metric));
+    rows.push(std::iter::once("variant".to_owned()).chain(heads).collect::<Vec<_>>().join(" | "));
     rows.push(std::iter::once("---").chain(metrics.iter().map(|_| "---:")).collect::<Vec<_>>().join(" | "));
     for name in campaign.participants() {
         let label = escaped(&visible::line(&name));

@@ -32,7 +32,7 @@ pub struct Series {
 impl Series {
     /// The values that verdicts are made of, ascending.
     pub fn timed(&self) -> Vec<f64> {
-        let timed = self.points.iter().filter(|point| point.kind == RoundKind::Timed);
+        let timed = self.points.iter().filter(|point| point.kind.counts());
         let mut values: Vec<f64> = timed.map(|point| point.value).collect();
         values.sort_by(f64::total_cmp);
         values

@@ -2,7 +2,8 @@
 //!
 //! All text returned is harmless: foreign names and reasons have passed through [`visible`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind};
 use widthwise_experiment::units::{Quantity, Unit};
@@ -18,6 +19,8 @@ use crate::visible;
 const NOISY_SHARE: f64 = 0.01;
 /// PSI counts every task of the machine, not only those on the measured core, so it is marked later.
 const NOISY_PRESSURE: f64 = 0.10;
+/// The kernel's tick where it is longest (100 Hz).
+const SHORTEST_NOISE: Duration = Duration::from_millis(10);
 
 /// The program and its version.
 pub fn title(campaign: &Campaign) -> String {
@@ -39,8 +42,11 @@ pub fn extent(campaign: &Campaign) -> String {
 pub fn stopping(campaign: &Campaign) -> String {
     let of_kind = |kind| campaign.rounds.iter().filter(|round| round.kind == kind).count();
     let mut parts = vec![counted(of_kind(RoundKind::Timed), "timed round")];
-    for (kind, noun) in [(RoundKind::Warmup, "warm-up round"), (RoundKind::Interrupted, "interrupted round")]
-    {
+    for (kind, noun) in [
+        (RoundKind::Warmup, "warm-up round"),
+        (RoundKind::Simulated, "simulated round"),
+        (RoundKind::Interrupted, "interrupted round"),
+    ] {
         match of_kind(kind) {
             0 => {}
             count => parts.push(counted(count, noun)),
@@ -67,8 +73,16 @@ pub fn answer(campaign: &Campaign) -> Vec<String> {
         .iter()
         .map(|variant| variant.name.as_str())
         .partition(|name| judged(name));
-    let sentences = [known, unknown].map(|names| about(campaign, &names)).concat();
-    if sentences.is_empty() {
+    // Why a variant took no part is said once, in the table, and that it answers otherwise by the output check.
+    let told =
+        |name: &&str| !matches!(campaign.standing(name), Some(Standing::Unable(_) | Standing::Different(_)));
+    let (judged, others): (Vec<&str>, Vec<&str>) = unknown.into_iter().partition(told);
+    let mut sentences = [known, judged].map(|names| about(campaign, &names)).concat();
+    let absent: Vec<&str> = others.iter().copied().filter(|name| campaign.unable(name).is_some()).collect();
+    if !absent.is_empty() {
+        sentences.push(format!("{} could not be measured: the table says why.", listed(&absent)));
+    }
+    if sentences.is_empty() && others.is_empty() {
         return vec!["There is nothing to compare.".to_owned()];
     }
     sentences.iter().map(|sentence| visible::line(sentence)).collect()
@@ -96,31 +110,44 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
         let name = visible::line(&variant.name);
         match campaign.standing(&variant.name) {
             Some(Standing::Different(reason)) => lines.push(format!(
-                "{name} did not answer as {baseline} did: {}. Its verdicts are withheld.",
-                sentence_end_off(&visible::line(reason))
+                "{name} did not answer as {baseline} did{}. Its verdicts are withheld.",
+                because(reason)
             )),
             Some(Standing::DifferentAllowed(reason)) => lines.push(format!(
-                "{name} did not answer as {baseline} did: {}. It is compared all the same \
-                 (--allow-different-output).",
-                sentence_end_off(&visible::line(reason))
+                "{name} did not answer as {baseline} did{}. It is compared all the same (--allow-different-output).",
+                because(reason)
             )),
             Some(Standing::Unable(_)) => all_measured = false,
             Some(Standing::Measured) | None => {}
         }
     }
-    let answered = campaign.runs.iter().any(|run| run.answer.is_some());
-    if lines.is_empty() && answered {
-        lines.push(if all_measured {
-            "All variants gave the same answer.".to_owned()
-        } else {
-            "All variants that ran gave the same answer.".to_owned()
-        });
+    let twin = experiment.twin();
+    let answered: BTreeSet<&str> = campaign
+        .runs
+        .iter()
+        .filter(|run| run.answer.is_some() && run.variant != twin)
+        .map(|run| run.variant.as_str())
+        .collect();
+    if lines.is_empty() {
+        // An answer that stands alone agrees with nothing.
+        match (answered.len(), all_measured) {
+            (0, _) => {}
+            (1, _) => lines.push(format!("No other variant's answer was compared with that of {baseline}.")),
+            (_, true) => lines.push("All variants gave the same answer.".to_owned()),
+            (_, false) => lines.push("All variants that ran gave the same answer.".to_owned()),
+        }
     }
     lines
 }
 
-fn sentence_end_off(text: &str) -> &str {
-    text.trim_end_matches('.')
+/// What an answer was like, where that says more than that it differs.
+fn because(reason: &str) -> String {
+    let reason = visible::line(reason);
+    if reason.starts_with("its output differs") {
+        String::new()
+    } else {
+        format!(": {}", reason.trim_end_matches('.'))
+    }
 }
 
 /// Whether a round is marked as noisy.
@@ -178,10 +205,14 @@ fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
     }
     by_cpu
         .into_iter()
-        .filter(|(_, (_, carriers))| !carriers.is_empty())
         .map(|(cpu, (seconds, carriers))| {
+            (cpu, Duration::try_from_secs_f64(seconds).unwrap_or_default(), carriers)
+        })
+        // Less than the kernel's tick is nothing that could be told.
+        .filter(|(_, length, carriers)| !carriers.is_empty() && *length >= SHORTEST_NOISE)
+        .map(|(cpu, length, carriers)| {
             let place = cpu.map_or("the measured cores".to_owned(), |cpu| format!("CPU {cpu}"));
-            let length = duration(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default());
+            let length = duration(length);
             let carry = if carriers.len() == 1 { "carries" } else { "carry" };
             format!("other tasks used {place} for {length} ({} {carry} it)", rounds(&carriers))
         })
@@ -299,9 +330,12 @@ pub fn warnings(campaign: &Campaign) -> Vec<String> {
 
 fn bad_endings(campaign: &Campaign) -> Vec<String> {
     let mut by_ending: BTreeMap<(&str, String), Vec<u32>> = BTreeMap::new();
+    let simulated: BTreeSet<u32> =
+        campaign.rounds.iter().filter(|r| r.kind == RoundKind::Simulated).map(|r| r.number).collect();
     for run in campaign.runs {
-        // Why a variant takes no part is said in its row, and need not be said again.
-        let said = campaign.unable(&run.variant).is_some() && matches!(run.ending, Ending::NotStarted { .. });
+        // Why a variant takes no part is said in its row, and why its counts were not simulated beside them.
+        let said = matches!(run.ending, Ending::NotStarted { .. })
+            && (campaign.unable(&run.variant).is_some() || simulated.contains(&run.round));
         if run.ending != Ending::Done && !said {
             by_ending.entry((&run.variant, ending(&run.ending))).or_default().push(run.round);
         }
@@ -330,7 +364,8 @@ pub fn processes(campaign: &Campaign) -> Vec<String> {
             let largest = notes.iter().max_by_key(|note| note.peak_resident)?;
             let peak = Quantity { value: largest.peak_resident as f64, unit: Unit::Bytes };
             Some(visible::line(&format!(
-                "{variant}: {count} processes; the largest is {}, with {peak} at peak and {} of the CPU time.",
+                "{variant}: {count} processes; the largest is {}, with a peak of up to {peak} (the highest of all runs) \
+                 and {} of the CPU time.",
                 largest.comm,
                 share(largest.cpu_share)
             )))
@@ -345,10 +380,7 @@ pub fn ending(ending: &Ending) -> String {
         Ending::Exit { status } => format!("ended with exit status {status}"),
         Ending::Signal { signal } => format!("was killed by signal {signal}"),
         Ending::Timeout { limit_ns } => {
-            format!(
-                "was still running after {} and was killed",
-                duration(std::time::Duration::from_nanos(*limit_ns))
-            )
+            format!("was still running after {} and was killed", duration(Duration::from_nanos(*limit_ns)))
         }
         Ending::Flood { limit_bytes } => {
             let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };

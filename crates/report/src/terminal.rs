@@ -172,7 +172,7 @@ impl Page {
     fn fitting(&self, campaign: &Campaign, metrics: &[Metric]) -> usize {
         let rows = self.rows(campaign, metrics);
         let mut used = 2 + label_width(&rows);
-        let widths = column_widths(&rows, metrics);
+        let widths = column_widths(campaign, &rows, metrics);
         let fits = widths.iter().take_while(|&&width| {
             used += 3 + width;
             used <= self.width
@@ -233,9 +233,9 @@ impl Page {
     fn table(&mut self, campaign: &Campaign, metrics: &[Metric]) {
         let rows = self.rows(campaign, metrics);
         let label_width = label_width(&rows);
-        let widths = column_widths(&rows, metrics);
+        let widths = column_widths(campaign, &rows, metrics);
         let faint = self.palette.faint;
-        let heads = metrics.iter().map(|m| Cell { text: m.title.to_owned(), style: faint }).collect();
+        let heads = metrics.iter().map(|m| Cell { text: campaign.title(m), style: faint }).collect();
         self.row(&padded(&paint(faint, "variant"), "variant".width(), label_width), heads, &widths);
         for row in &rows {
             let space = if row.tag.is_empty() { 0 } else { 2 };
@@ -334,12 +334,14 @@ fn label_width(rows: &[Row]) -> usize {
     rows.iter().map(width).max().unwrap_or(0).max("variant".width())
 }
 
-fn column_widths(rows: &[Row], metrics: &[Metric]) -> Vec<usize> {
+fn column_widths(campaign: &Campaign, rows: &[Row], metrics: &[Metric]) -> Vec<usize> {
     let cell = |row: &Row, column: usize| row.cells.as_ref().map_or(0, |cells| cells[column].text.width());
     metrics
         .iter()
         .enumerate()
-        .map(|(i, metric)| rows.iter().map(|row| cell(row, i)).max().unwrap_or(0).max(metric.title.width()))
+        .map(|(i, metric)| {
+            rows.iter().map(|row| cell(row, i)).max().unwrap_or(0).max(campaign.title(metric).width())
+        })
         .collect()
 }
 

@@ -100,6 +100,9 @@ fn differs(how: &str) -> String {
     let text = "its output differs from the baseline's";
     if how.is_empty() {
         text.to_owned()
+    } else if how.starts_with("its output") {
+        // It says itself what is wrong with the output.
+        how.to_owned()
     } else {
         format!("{text}: {how}")
     }
@@ -117,6 +120,12 @@ fn compare(
     let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
     if n == 0 {
         let read = |name: &str| campaign.readings(name, metric).next().is_some();
+        if let Some(reason) = campaign.not_simulated(variant, metric) {
+            return Err(Obstacle::Missing(reason));
+        }
+        if let Some(reason) = campaign.not_simulated(&experiment.baseline, metric) {
+            return Err(Obstacle::Missing(format!("of the baseline, {reason}")));
+        }
         return Err(Obstacle::Missing(
             match (read(variant), read(&experiment.baseline)) {
                 (false, _) => "not counted here",
@@ -129,6 +138,8 @@ fn compare(
     let confidence = experiment.judging.confidence;
     let mut stream = Stream::named(experiment.seed, &[variant, metric.name]);
     let (interval, scale) = match experiment.judging.estimator {
+        // Simulated counts that are the same each time need no interval, and nothing of theirs is to be trimmed.
+        _ if pairs.is_exact() => paired(&pairs, confidence, &mut stream),
         Estimator::Paired if n < FEWEST_PAIRS => {
             let rounds = if n == 1 { "1 round is" } else { &format!("{n} rounds are") };
             return Err(Obstacle::TooFew(

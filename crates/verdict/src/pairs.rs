@@ -9,8 +9,12 @@ use crate::Evidence;
 
 /// The timed runs of a campaign, by variant and round.
 pub(crate) struct Campaign<'a> {
-    runs: BTreeMap<&'a str, BTreeMap<u32, &'a Run>>,
+    runs: Runs<'a>,
+    simulated: Runs<'a>,
 }
+
+/// By variant and round.
+type Runs<'a> = BTreeMap<&'a str, BTreeMap<u32, &'a Run>>;
 
 /// What two variants read in the same rounds, in the order of the rounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,20 +25,31 @@ pub(crate) struct Pairs {
     pub coverage: f64,
     /// Where the variant's came from.
     pub source: Option<Source>,
+    /// All of them, on both sides, were counted by a simulation.
+    pub simulated: bool,
+}
+
+impl Pairs {
+    /// Whether these are counts of a simulation that were the same each time: then there is no chance in them, and no
+    /// number of rounds would show any.
+    pub fn is_exact(&self) -> bool {
+        self.simulated && self.values.len() > 1 && self.values.windows(2).all(|pair| pair[0] == pair[1])
+    }
 }
 
 impl<'a> Campaign<'a> {
-    /// The runs of the timed rounds of this evidence. A run of a round that is not known, or not timed, is used by
-    /// nothing.
+    /// The runs of the timed and of the simulated rounds of this evidence. A run of any other round, or of one that is
+    /// not known, is used by nothing.
     pub fn of(evidence: &Evidence<'a>) -> Campaign<'a> {
-        let timed: BTreeSet<u32> = evidence
-            .rounds
-            .iter()
-            .filter(|round| round.kind == RoundKind::Timed)
-            .map(|round| round.number)
-            .collect();
-        let mut runs: BTreeMap<&str, BTreeMap<u32, &Run>> = BTreeMap::new();
-        for run in evidence.runs.iter().filter(|run| timed.contains(&run.round)) {
+        let of_kind = |kind| Campaign::runs_of(evidence, kind);
+        Campaign { runs: of_kind(RoundKind::Timed), simulated: of_kind(RoundKind::Simulated) }
+    }
+
+    fn runs_of(evidence: &Evidence<'a>, kind: RoundKind) -> Runs<'a> {
+        let rounds: BTreeSet<u32> =
+            evidence.rounds.iter().filter(|round| round.kind == kind).map(|round| round.number).collect();
+        let mut runs = Runs::new();
+        for run in evidence.runs.iter().filter(|run| rounds.contains(&run.round)) {
             let kept = runs.entry(&run.variant).or_default().entry(run.round).or_insert(run);
             // An archive holds one run of a variant in a round. Should foreign data hold two, the first one counts,
             // in whatever order they are handed in.
@@ -42,15 +57,17 @@ impl<'a> Campaign<'a> {
                 *kept = run;
             }
         }
-        Campaign { runs }
+        runs
     }
 
-    /// The readings of a metric from a variant's timed runs that ended well, by round. A reading that is no amount
+    /// The readings of a metric from a variant's runs that ended well, by round; a simulated run has no other readings
+    /// than its counts, and a timed one has none of these. A reading that is no amount
     /// (negative, infinite, not a number) is no reading.
     pub fn readings(&self, variant: &str, metric: Metric) -> impl Iterator<Item = (u32, Reading)> + '_ {
-        self.runs
-            .get(variant)
+        let (timed, simulated) = (self.runs.get(variant), self.simulated.get(variant));
+        timed
             .into_iter()
+            .chain(simulated)
             .flatten()
             .filter(|(_, run)| run.ending == Ending::Done)
             .filter_map(move |(&round, run)| Some((round, *run.sample.get(metric.name)?)))
@@ -60,12 +77,13 @@ impl<'a> Campaign<'a> {
     /// The rounds in which both were read.
     pub fn pairs(&self, variant: &str, baseline: &str, metric: Metric) -> Pairs {
         let base: BTreeMap<u32, Reading> = self.readings(baseline, metric).collect();
-        let mut pairs = Pairs { values: Vec::new(), coverage: 1.0, source: None };
+        let mut pairs = Pairs { values: Vec::new(), coverage: 1.0, source: None, simulated: true };
         for (round, reading) in self.readings(variant, metric) {
             let Some(beside) = base.get(&round) else { continue };
             pairs.values.push((reading.value, beside.value));
             pairs.coverage = pairs.coverage.min(reading.coverage).min(beside.coverage);
             pairs.source = pairs.source.or(Some(reading.source));
+            pairs.simulated &= [reading.source, beside.source] == [Source::Simulated; 2];
         }
         pairs
     }
@@ -85,6 +103,15 @@ impl<'a> Campaign<'a> {
         let total = runs.len();
         let noun = if total == 1 { "run" } else { "runs" };
         (failed > 0).then(|| format!("{failed} of {total} {noun} failed: {}", kinds.join("; ")))
+    }
+
+    /// Why a metric that was to be simulated was not for this variant.
+    pub fn not_simulated(&self, variant: &str, metric: Metric) -> Option<String> {
+        let own = self.simulated.get(variant).filter(|_| metric.can_be_simulated())?;
+        own.values().find_map(|run| match &run.ending {
+            Ending::NotStarted { reason } => Some(reason.clone()),
+            ending => failure(ending),
+        })
     }
 
     /// Whether a variant has any timed run.
@@ -108,4 +135,20 @@ fn failure(ending: &Ending) -> Option<String> {
         Ending::NotStarted { reason } => format!("could not be started: {reason}"),
         Ending::Around { reason } => reason.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_simulated_counts_that_are_the_same_each_time_are_exact() {
+        let pairs = |values: &[(f64, f64)], simulated| {
+            Pairs { values: values.to_vec(), coverage: 1.0, source: None, simulated }.is_exact()
+        };
+        assert!(pairs(&[(2.0, 1.0), (2.0, 1.0)], true));
+        assert!(!pairs(&[(2.0, 1.0), (2.0, 1.0)], false));
+        assert!(!pairs(&[(2.0, 1.0), (4.0, 2.0)], true), "the same ratio of other counts is chance");
+        assert!(!pairs(&[(2.0, 1.0)], true), "once is not each time");
+    }
 }

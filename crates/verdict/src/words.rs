@@ -94,9 +94,13 @@ fn interval_of(figures: &Figures) -> String {
         let digits = multiple_digits(figures);
         return format!("× {ratio:.digits$} ({low:.digits$} … {high:.digits$})");
     }
-    let (below, above) = (unsigned(1.0 + ratio - low, digits), unsigned(1.0 + high - ratio, digits));
-    if below == above {
-        let reach = if high > low { below } else { "0".to_owned() };
+    // `±` is true only where it leads from the figure that is shown to the ends that would be shown.
+    let steps = |ratio: f64| (100.0 * (ratio - 1.0) * 10f64.powi(digits as i32)).round();
+    let reach = unsigned(1.0 + 0.5 * (high - low), digits);
+    let (below, above) = (steps(ratio) - steps(low), steps(high) - steps(ratio));
+    if high <= low {
+        format!("{} (±0)", percent(ratio, digits))
+    } else if below == above && format!("{:.digits$}", below / 10f64.powi(digits as i32)) == reach {
         format!("{} (±{reach})", percent(ratio, digits))
     } else {
         format!("{} ({} … {})", percent(ratio, digits), signed(low, digits), signed(high, digits))
@@ -343,6 +347,8 @@ mod tests {
         assert_eq!(cell(1.00012, 1.00011, 1.00013), "+0.012 % (±0.001)");
         assert_eq!(cell(12.34, 12.1, 12.6), "× 12.3 (12.1 … 12.6)");
         assert_eq!(cell(0.995, 0.9899, 1.0001), "−0.5 % (±0.5)");
+        assert_eq!(cell(1.3960, 1.3390, 1.4520), "+40 % (+34 … +45)");
+        assert_eq!(cell(1.4040, 1.3410, 1.4620), "+40 % (±6)");
     }
 
     #[test]

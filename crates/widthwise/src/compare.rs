@@ -1,8 +1,10 @@
 //! `compare`: the main job.
 
 mod arguments;
+mod budget;
 mod preparation;
 mod recorder;
+mod simulator;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +25,7 @@ use widthwise_report::{html, json, terminal};
 use crate::compare::arguments::Arguments;
 use crate::compare::preparation::{Prepared, Unable};
 use crate::compare::recorder::Recorder;
+use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::presentation::{self, short, Presentation};
@@ -35,6 +38,7 @@ const BUSY: f64 = 0.2;
 
 /// The verb.
 #[derive(Debug, Args)]
+#[command(after_long_help = arguments::metrics())]
 pub struct Compare {
     #[command(flatten)]
     arguments: Arguments,
@@ -81,7 +85,6 @@ impl Compare {
             Some(archive) => archive.folder().parent().map_or_else(|| here.clone(), Path::to_owned),
             None => here.join(&self.archive),
         };
-        preparation::check_inputs(&session.request, &session.experiment, &here)?;
         std::fs::create_dir_all(&root).map_err(|error| {
             Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
         })?;
@@ -107,6 +110,7 @@ impl Compare {
             ));
         }
         let mut request = self.arguments.request()?;
+        check_files(&request)?;
         let seed = random_seed();
         let facts =
             Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
@@ -130,6 +134,7 @@ impl Compare {
         let head = archive.head().clone();
         let mut request =
             spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
+        check_files(&request)?;
         let mut stopping = Request::default();
         self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
         if stopping != Request::default() {
@@ -210,6 +215,9 @@ impl Compare {
                 build.log = short(if copied { &kept } else { log });
                 archive.set_build(&build)?;
             }
+            for warning in &ready.warnings {
+                archive.warn(warning)?;
+            }
             if let Err(Unable { reason, fault }) = &ready.start {
                 archive.set_standing(&ready.name, if *fault { "failed" } else { "unable" }, reason)?;
             }
@@ -246,9 +254,19 @@ impl Compare {
         if let Some(lock) = &lock {
             core_lock::step_aside(lock.cpu);
         }
-        for text in remarks(experiment, &runner, lock.as_ref(), accounting) {
+        let simulator = Simulator::of(runner.missing_counters());
+        for text in
+            remarks(experiment, &runner, lock.as_ref(), accounting).into_iter().chain(simulator.remarks())
+        {
             archive.warn(&text).map_err(Failure::machine)?;
         }
+        let simulated_alone;
+        let experiment = if simulator.metrics.len() == experiment.metrics.len() {
+            simulated_alone = simulator::without_timing(experiment);
+            &simulated_alone
+        } else {
+            experiment
+        };
         let plan = Plan {
             participants,
             seed: experiment.seed,
@@ -268,11 +286,14 @@ impl Compare {
             epoch: epoch(&archive.head().created),
         };
         let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
-        let ended = if recorder.has_enough() {
+        let mut ended = if recorder.has_enough() {
             Ok(End::Enough)
         } else {
             rounds::measure(&plan, &mut runner, &mut recorder)
         };
+        if matches!(ended, Ok(End::Enough)) {
+            ended = simulator.simulate(plan, &mut runner, &mut recorder);
+        }
         let session = recorder.session();
         let why = recorder.why.clone();
         let mut archive = recorder.archive;
@@ -387,9 +408,6 @@ fn remarks(
              CAP_NET_ADMIN; `--exit-stop` needs no rights)"
         ));
     }
-    for (metric, reason) in runner.missing_counters() {
-        remarks.push(format!("{} could not be counted: {reason}", metric.noun));
-    }
     if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
         remarks.push("runs were not pinned: no core could be chosen and locked".into());
     }
@@ -400,6 +418,11 @@ fn remarks(
         );
     }
     remarks
+}
+
+/// Checks the files that a request names, from where the user stands.
+fn check_files(request: &Request) -> Result<(), Failure> {
+    preparation::check_files(request, &std::env::current_dir().map_err(Failure::machine)?)
 }
 
 /// A campaign names its compilers: "all" means those that were here, and stays that.

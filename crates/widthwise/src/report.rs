@@ -40,6 +40,7 @@ pub struct Report {
 impl Report {
     /// Reads, judges, renders.
     pub fn run(&self) -> Result<(), Failure> {
+        self.check_outputs()?;
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
         let presentation = Presentation::new(&archive)?;
         let campaign = presentation.campaign();
@@ -71,6 +72,29 @@ impl Report {
                 report: None,
             };
             anstream::print!("{}", terminal::render(&campaign, &options));
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// A folder in a file's place is told before anything is read: where the file may be left out, it is most likely the
+    /// campaign's own.
+    fn check_outputs(&self) -> Result<(), Failure> {
+        let outputs = [
+            ("--html", "out.html", &self.html),
+            ("--markdown", "out.md", &self.markdown),
+            ("--json", "out.json", &self.json),
+            ("--csv", "out.csv", &self.csv),
+        ];
+        for (flag, file, path) in outputs {
+            if let Some(path) = path.as_deref().filter(|path| path.is_dir()) {
+                let folder = path.display();
+                return Err(Failure::request(format!(
+                    "{flag}: {folder} is a folder, and a file is to be written: name one ({flag} {file}). A campaign stands \
+                     before the flags: widthwise report {folder} {flag} {file}"
+                )));
+            }
         }
         Ok(())
     }

@@ -10,7 +10,8 @@ use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
 use crate::mistake::{Mistake, SpecError};
-use crate::placeholder::{self, Stage};
+use crate::placeholder::Stage;
+use crate::request::check_placeholders;
 use crate::said::{Said, Stated};
 use crate::{duration, percentage};
 
@@ -202,7 +203,7 @@ impl<'p> Entry<'p> {
     /// A command, its placeholders checked.
     pub(super) fn command(&self, stage: Stage) -> Result<Stated<String>, SpecError> {
         let command = self.text()?;
-        placeholder::check(&command.value, stage).map_err(|mistake| {
+        check_placeholders(&command.value, stage).map_err(|mistake| {
             let said = match &mistake {
                 Mistake::UnknownPlaceholder { word, .. } | Mistake::MisplacedPlaceholder { word, .. } => {
                     self.line_of(&format!("{{{word}}}"))

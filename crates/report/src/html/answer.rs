@@ -74,7 +74,7 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
             table class="verdicts" {
                 thead { tr {
                     th scope="col" { "variant" }
-                    @for metric in metrics { th scope="col" { (metric.title) } }
+                    @for metric in metrics { th scope="col" { (campaign.title(metric)) } }
                 } }
                 tbody {
                     @for variant in campaign.participants() {

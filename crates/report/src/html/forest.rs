@@ -53,7 +53,7 @@ fn figure(campaign: &Campaign, metric: Metric) -> Markup {
     html! {
         figure class="forest" {
             figcaption {
-                strong { (metric.title) }
+                strong { (campaign.title(metric)) }
                 @if let Some(floor) = floor { span { "floor " (unbroken(&share(floor))) } }
                 @else { span { "no detection floor is known" } }
             }

@@ -77,7 +77,7 @@ fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
             @for metric in columns.all() {
                 details class="metric" open[deciding.contains(&metric)] {
                     summary {
-                        h3 { (metric.title) }
+                        h3 { (campaign.title(metric)) }
                         span class="brief" { (brief(campaign, metric)) }
                     }
                     (charts(campaign, metric))

@@ -1,7 +1,6 @@
 //! Order effects: each run against time, and against its place in the round.
 
 use maud::{html, Markup};
-use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
@@ -85,7 +84,7 @@ impl Ground {
         Ground {
             width: WIDTH / rounds.len().max(1) as f64,
             noisy: spans(&|i| statements::is_noisy(&rounds[i].noise)),
-            idle: spans(&|i| rounds[i].kind != RoundKind::Timed),
+            idle: spans(&|i| !rounds[i].kind.counts()),
             pauses: pauses(campaign),
         }
     }
@@ -167,7 +166,7 @@ fn panel(
     line.across(0.0, WIDTH, y(median));
     let held = |point: &Point| scale.holds(distance.from(median, point.value));
     let (timed, untimed): (Vec<Point>, Vec<Point>) =
-        series.points.iter().partition(|point| point.kind == RoundKind::Timed);
+        series.points.iter().partition(|point| point.kind.counts());
     let (inside, beyond): (Vec<Point>, Vec<Point>) = timed.into_iter().partition(held);
     for point in thinned(&inside, MOST_DOTS) {
         dots.dot(x(&point), y(point.value));
@@ -212,7 +211,7 @@ fn running(timed: usize) -> usize {
 
 /// The median of each timed run and its neighbours, thinned to what a screen can show.
 fn running_medians(points: &[Point], span: usize) -> Vec<(usize, f64)> {
-    let timed: Vec<&Point> = points.iter().filter(|point| point.kind == RoundKind::Timed).collect();
+    let timed: Vec<&Point> = points.iter().filter(|point| point.kind.counts()).collect();
     let medians: Vec<(usize, f64)> = timed
         .windows(span)
         .filter_map(|window| {
@@ -227,7 +226,7 @@ fn running_medians(points: &[Point], span: usize) -> Vec<(usize, f64)> {
 /// The last third of the timed runs against the first.
 fn drift(points: &[Point], median: f64, distance: Distance) -> Markup {
     let timed: Vec<f64> =
-        points.iter().filter(|point| point.kind == RoundKind::Timed).map(|point| point.value).collect();
+        points.iter().filter(|point| point.kind.counts()).map(|point| point.value).collect();
     let third = timed.len() / 3;
     if third < 3 {
         return html! {};
@@ -247,7 +246,7 @@ pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Mark
     let mut by_place: Vec<Vec<f64>> = Vec::new();
     for series in series {
         let Some(median) = quantile(&series.timed(), 0.5) else { continue };
-        for point in series.points.iter().filter(|point| point.kind == RoundKind::Timed) {
+        for point in series.points.iter().filter(|point| point.kind.counts()) {
             let place = point.position as usize;
             // A round has one run for each participant; a place beyond says that the archive is damaged.
             if place < campaign.participants().len() {

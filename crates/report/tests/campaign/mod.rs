@@ -8,12 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use widthwise_experiment::model::{
-    Estimator, Experiment, FlagSet, Judging, Launch, Origin, OutputCheck, Program, Stopping, Thp, Variant,
-};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::units::Unit;
-use widthwise_experiment::{abi, metric, Metric};
+use widthwise_experiment::{spec, Experiment, Facts, Metric};
 use widthwise_report::series::quantile;
 use widthwise_report::{BuildNote, Campaign, ProcessNote};
 use widthwise_verdict::{Evidence, Judgement, Standing, Typical, Verdict, Word};
@@ -120,17 +117,31 @@ fn process(variant: &str, comm: &str, count: u64, peak_resident: u64, cpu_share:
 
 pub const SPEC: &str = r#"[program]
 name = "sqlite3"
-debian = "sqlite3"
+source = "debian:sqlite3"
 build = "$CC $CFLAGS -o {build}/speedtest1 test/speedtest1.c sqlite3.c -lm"
 run = "{build}/speedtest1 --size 20 :memory:"
 
-[axes]
-abi = ["x86-64", "x32", "i386"]
-flags = ["-O2", "fast-math"]
+[[variant]]
+abi = "x86-64"
+flags = "-O2"
 
-[stop]
+[[variant]]
+abi = "x32"
+flags = "-O2"
+
+[[variant]]
+abi = "i386"
+flags = "-O2"
+
+[[variant]]
+abi = "x86-64"
+flags = "fast-math"
+
+[measure]
 until = "1%"
 budget = "5m"
+warmup = 2
+seed = 0x5eed000000000001
 "#;
 
 fn machine_lines() -> Vec<(String, String)> {
@@ -170,52 +181,10 @@ impl Mix {
     }
 }
 
-fn variant(name: &str, abi_name: &str, flags: &str, cflags: &str) -> Variant {
-    Variant {
-        name: name.to_owned(),
-        abi: abi::find(abi_name),
-        compiler: Some("gcc-12".to_owned()),
-        flags: FlagSet {
-            name: flags.to_owned(),
-            cflags: cflags.to_owned(),
-            cxxflags: cflags.to_owned(),
-            ldflags: String::new(),
-            profile_guided: false,
-            train: None,
-        },
-        allocator: "glibc".to_owned(),
-        thp: Thp::System,
-        environment: BTreeMap::new(),
-        binary: None,
-    }
-}
-
+/// What the spec asks for, by the way that a user's goes.
 pub fn experiment() -> Experiment {
-    Experiment {
-        program: Program {
-            name: "sqlite3".to_owned(),
-            origin: Origin::Debian {
-                package: "sqlite3".to_owned(),
-                version: None,
-                build: "$CC $CFLAGS -o {build}/speedtest1 test/speedtest1.c sqlite3.c -lm".to_owned(),
-            },
-            run: "{build}/speedtest1 --size 20 :memory:".to_owned(),
-        },
-        variants: vec![
-            variant(BASELINE, "x86-64", "-O2", "-O2"),
-            variant(UNABLE, "x32", "-O2", "-O2"),
-            variant(SLOW, "i386", "-O2", "-O2"),
-            variant(DIFFERENT, "x86-64", "fast-math", "-O2 -ffast-math"),
-        ],
-        baseline: BASELINE.to_owned(),
-        metrics: metric::defaults(),
-        launch: Launch::default(),
-        check: OutputCheck::default(),
-        stopping: Stopping { rounds: None, until: Some(0.01), budget: Some(Duration::from_secs(300)) },
-        warmup: 2,
-        judging: Judging { confidence: 0.95, estimator: Estimator::Paired },
-        seed: 0x5eed_0000_0000_0001,
-    }
+    let request = spec::parse(SPEC, "widthwise.toml").expect("a spec");
+    request.resolve(&Facts::default()).expect("an experiment")
 }
 
 /// A campaign of that many timed rounds, with two warm-up rounds before and a cut-off one after them.

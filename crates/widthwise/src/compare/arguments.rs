@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use widthwise_experiment::metric::METRICS;
 use widthwise_experiment::model::{Cpus, Directory, Estimator};
 use widthwise_experiment::request::{Check, Request};
 use widthwise_experiment::{
@@ -99,8 +100,8 @@ pub struct Arguments {
     #[arg(long, help_heading = "Run")]
     fixed_addresses: bool,
 
-    /// Metrics: names, default, or all
-    #[arg(long, value_name = "NAME,…", help_heading = "Measure")]
+    /// Metrics: names, default, or all; `--help` ends in their list
+    #[arg(long, visible_alias = "metrics", value_name = "NAME,…", help_heading = "Measure")]
     metric: Option<String>,
     /// Stop after so many timed rounds
     #[arg(long, value_name = "N", help_heading = "Measure")]
@@ -278,6 +279,16 @@ impl Arguments {
             _ => true,
         }
     }
+}
+
+/// The metrics there are, as the long help ends in them.
+pub fn metrics() -> String {
+    let mut text = "Metrics (default: those with *):\n".to_owned();
+    for metric in METRICS {
+        let mark = if metric.default { '*' } else { ' ' };
+        text.push_str(&format!("  {mark} {:<20}  {}\n", metric.name, metric.about));
+    }
+    text
 }
 
 /// A spec file, and the folder its relative paths begin in.

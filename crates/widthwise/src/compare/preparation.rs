@@ -4,20 +4,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use widthwise_archive::{slug, BuildNote};
-use widthwise_experiment::model::{Experiment, Variant};
-use widthwise_experiment::Request;
+use widthwise_experiment::model::{Directory, Experiment, Variant};
+use widthwise_experiment::request::Binary;
+use widthwise_experiment::{placeholder, ProgramSource, Request, Said, Stated};
 use widthwise_machine::abi::{self, AbiRow};
-use widthwise_machine::ability;
 use widthwise_machine::compiler::{self, Compiler};
+use widthwise_machine::{ability, linking};
 use widthwise_measure::builds::{self, BuildError, Built, Order};
 use widthwise_measure::program::{self, Places, Unready};
 use widthwise_measure::run::Start;
 use widthwise_measure::source::{self, Source};
+use widthwise_report::amounts::duration;
 
 use crate::failure::Failure;
+use crate::presentation::short;
 use crate::progress::Progress;
+
+/// Lines of a failed build's log that are told at once.
+const LAST_LINES: usize = 5;
 
 /// Every variant, as far as it can be got ready here.
 pub struct Prepared {
@@ -41,6 +48,8 @@ pub struct Ready {
     pub build: Option<BuildNote>,
     /// The build log, to be kept with the campaign.
     pub log: Option<PathBuf>,
+    /// What a reader must know of it.
+    pub warnings: Vec<String>,
 }
 
 /// Why a variant cannot be measured.
@@ -65,7 +74,7 @@ pub fn prepare(
     let source = source::prepare(&experiment.program.origin, root, &mut |text| progress.say(text))
         .map_err(Failure::request)?;
     let builds = match &source {
-        Some(source) => build_all(experiment, source, compilers, root, here, jobs, progress)?,
+        Some(source) => build_all(experiment, &Workshop { source, compilers, root, here, jobs, progress })?,
         None => experiment.variants.iter().map(|_| None).collect(),
     };
     let mut used = BTreeMap::new();
@@ -141,11 +150,16 @@ fn ready(
         seconds: built.seconds,
         cached: built.cached,
     });
+    let warnings = match (&start, places.build) {
+        (Ok(start), Some(build)) => strays(&variant.name, start, build),
+        _ => Vec::new(),
+    };
     Ready {
         name: variant.name.clone(),
         slug: slug(&variant.name),
         start,
         build,
+        warnings,
         log: built.map(|built| built.log),
     }
 }
@@ -170,6 +184,38 @@ fn is_what_it_should_be(variant: &Variant, start: &Start, build: Option<&Path>) 
     Err(format!("{} is built for {}, not {}: {hint}", start.file.display(), found.name, wanted.name))
 }
 
+/// The program that was built may ask for a library of the same build, and be given the system's: then it is the
+/// system's that is measured, in every variant.
+fn strays(name: &str, start: &Start, build: &Path) -> Vec<String> {
+    let library_path = start.environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
+    let mut warnings = Vec::new();
+    // A shell or another starter may have the program among its words.
+    let words = start.arguments.iter().skip(1).map(PathBuf::from).filter(|word| word.is_absolute());
+    for program in std::iter::once(start.file.clone()).chain(words).filter(|file| file.starts_with(build)) {
+        for stray in linking::strays(&program, build, library_path, &start.directory) {
+            let taken = match &stray.taken {
+                Some(path) => format!("is given {}", path.display()),
+                None => "is given none".to_owned(),
+            };
+            let inside =
+                |path: &Path| match path.strip_prefix(std::fs::canonicalize(build).unwrap_or_default()) {
+                    Ok(rest) if rest.as_os_str().is_empty() => "{build}".to_owned(),
+                    Ok(rest) => format!("{{build}}/{}", rest.display()),
+                    Err(_) => path.display().to_string(),
+                };
+            let folder = stray.own.parent().map(inside).unwrap_or_default();
+            warnings.push(format!(
+                "{name}: {} asks for {}, and {taken} instead of its own build's {}: link with -Wl,-rpath,{folder}, or \
+                 set --variable 'LD_LIBRARY_PATH={folder}'",
+                program.file_name().unwrap_or_default().to_string_lossy(),
+                stray.name,
+                inside(&stray.own),
+            ));
+        }
+    }
+    warnings
+}
+
 /// The compiler of a variant.
 fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compiler, String> {
     match &variant.compiler {
@@ -179,28 +225,34 @@ fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compil
     }
 }
 
+/// What builds are made with, whatever the variant.
+struct Workshop<'a> {
+    source: &'a Source,
+    compilers: &'a [Compiler],
+    root: &'a Path,
+    here: &'a Path,
+    jobs: usize,
+    progress: &'a Progress,
+}
+
 /// Builds every variant, several at a time; in the order of the variants.
 fn build_all(
     experiment: &Experiment,
-    source: &Source,
-    compilers: &[Compiler],
-    root: &Path,
-    here: &Path,
-    jobs: usize,
-    progress: &Progress,
+    workshop: &Workshop,
 ) -> Result<Vec<Option<Result<Built, Unable>>>, Failure> {
     let count = experiment.variants.len();
     let results: Mutex<Vec<Option<Result<Built, Unable>>>> = Mutex::new((0..count).map(|_| None).collect());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, count.max(1)) {
+        for _ in 0..workshop.jobs.clamp(1, count.max(1)) {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(variant) = experiment.variants.get(index) else { return };
-                let result = build_one(experiment, variant, source, compilers, root, here, jobs);
+                let result = build_one(experiment, variant, workshop);
                 if let Ok(built) = &result {
                     if !built.cached {
-                        progress.say(&format!("  built {} in {:.1} s", variant.name, built.seconds));
+                        let time = duration(Duration::try_from_secs_f64(built.seconds).unwrap_or_default());
+                        workshop.progress.say(&format!("  built {} in {time}", variant.name));
                     }
                 }
                 if let Ok(mut results) = results.lock() {
@@ -210,39 +262,46 @@ fn build_all(
         }
     });
     let mut results = results.into_inner().map_err(|_| Failure::machine("a build's thread panicked"))?;
-    blame(experiment, compilers, &mut results);
+    blame(experiment, workshop.compilers, &mut results);
     Ok(results)
 }
 
-fn build_one(
-    experiment: &Experiment,
-    variant: &Variant,
-    source: &Source,
-    compilers: &[Compiler],
-    root: &Path,
-    here: &Path,
-    jobs: usize,
-) -> Result<Built, Unable> {
-    let compiler = chosen(variant, compilers).map_err(|reason| Unable { reason, fault: false })?;
+fn build_one(experiment: &Experiment, variant: &Variant, workshop: &Workshop) -> Result<Built, Unable> {
+    let compiler = chosen(variant, workshop.compilers).map_err(|reason| Unable { reason, fault: false })?;
     let abi: &'static AbiRow = variant.abi.and_then(|row| abi::find(row.name)).unwrap_or(&abi::ABIS[0]);
     let order = Order {
         variant,
         abi,
         compiler,
-        source,
-        training: variant.flags.profile_guided.then(|| training(experiment, variant, source, here)),
+        source: workshop.source,
+        training: variant
+            .flags
+            .profile_guided
+            .then(|| training(experiment, variant, workshop.source, workshop.here)),
         slug: slug(&variant.name),
-        jobs,
+        jobs: workshop.jobs,
     };
-    builds::build(&order, root).map_err(|error| {
+    builds::build(&order, workshop.root).map_err(|error| {
         let log = match &error {
-            BuildError::Failed { log, .. } => {
-                format!("; full log: {}", crate::presentation::short(log))
-            }
+            BuildError::Failed { log, .. } => format!("; full log: {}", short(log)),
             _ => String::new(),
         };
+        // The baseline's failure ends everything, and is told by that.
+        if variant.name != experiment.baseline {
+            workshop.progress.say(&format!("  {}: {}", variant.name, last_words(&error)));
+        }
         Unable { reason: format!("{error}{log}"), fault: true }
     })
+}
+
+/// How a build failed, with the last lines of its log.
+fn last_words(error: &BuildError) -> String {
+    let BuildError::Failed { how, log, .. } = error else { return error.to_string() };
+    let text = String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last: String =
+        lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| format!("    {line}\n")).collect();
+    format!("build failed ({how})\n{last}    full log: {}", short(log))
 }
 
 /// The training command of a profile-guided build: the variant's own, or else its run command.
@@ -312,14 +371,40 @@ pub fn names(compilers: &[Compiler]) -> Vec<String> {
     compilers.iter().map(|compiler| compiler.name.clone()).collect()
 }
 
-/// Inputs that are not there are an error of the request, told before anything is built.
-pub fn check_inputs(request: &Request, experiment: &Experiment, here: &Path) -> Result<(), Failure> {
-    let stated = request.run.inputs.iter().chain(&request.run.stdin);
-    for (input, stated) in experiment.launch.inputs.iter().chain(&experiment.launch.stdin).zip(stated) {
-        let path = here.join(input);
-        if let Err(error) = std::fs::metadata(&path) {
-            return Err(Failure::request(format!("{}: {}: {error}", stated.said, path.display())));
+/// Files that are not there are an error of the request, told before anything is made: the source or the finished
+/// binaries, the program of the run command as far as it is known before a build, what runs read, where they run.
+pub fn check_files(request: &Request, here: &Path) -> Result<(), Failure> {
+    let there = |said: &Said, path: &Path| match std::fs::metadata(here.join(path)) {
+        Ok(data) => Ok(data),
+        Err(error) => Err(Failure::request(format!("{said}: {}: {error}", path.display()))),
+    };
+    if let Some(Stated { value: ProgramSource::Path(path), said }) = &request.program.source {
+        there(said, path)?;
+    }
+    for Binary { file, .. } in &request.program.binaries {
+        if there(&file.said, &file.value)?.is_dir() {
+            let path = file.value.display();
+            return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.said)));
         }
     }
-    Ok(())
+    for input in request.run.inputs.iter().chain(&request.run.stdin) {
+        there(&input.said, &input.value)?;
+    }
+    if let Some(Stated { value: Directory::Path(path), said }) = &request.run.directory {
+        there(said, path)?;
+    }
+    let Some(run) = &request.program.run else { return Ok(()) };
+    let words = shell_words::split(&run.value).unwrap_or_default();
+    match words.first() {
+        // What a build makes is looked for after the build.
+        Some(name) if placeholder::used(name).next().is_none() => {
+            let name = placeholder::fill(name, &BTreeMap::new());
+            let hint =
+                if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
+            program::find(&name, here)
+                .map(drop)
+                .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.said)))
+        }
+        _ => Ok(()),
+    }
 }

@@ -10,8 +10,9 @@ use widthwise_experiment::Experiment;
 use widthwise_measure::rounds::{Next, Participant, Witness};
 use widthwise_measure::run::Ran;
 use widthwise_verdict::stopping::{Decision, Look, Stopper};
-use widthwise_verdict::{judge, widest_half_width, words, Evidence, Standing, Verdict};
+use widthwise_verdict::{judge, widest_half_width, words, Evidence, Standing, Verdict, FEWEST_PAIRS};
 
+use crate::compare::budget::Pace;
 use crate::interrupt;
 use crate::presentation::standing;
 use crate::progress::Progress;
@@ -42,6 +43,8 @@ pub struct Recorder<'a> {
     participants: u32,
     in_round: u32,
     estimate: Estimate,
+    /// The first round of this session is over.
+    paced: bool,
     /// Why the rounds ended, once they have.
     pub why: Option<String>,
 }
@@ -78,6 +81,7 @@ impl<'a> Recorder<'a> {
             participants: 0,
             in_round: 0,
             estimate: Estimate { text: String::new(), made: Instant::now(), cost: Duration::ZERO },
+            paced: false,
             why: None,
         })
     }
@@ -85,6 +89,40 @@ impl<'a> Recorder<'a> {
     /// How long the rounds have taken, in this session and before.
     pub fn elapsed(&self) -> Duration {
         self.before + self.began.elapsed()
+    }
+
+    /// Whether there are simulated rounds enough already: two of the same counts, or as many as an interval needs.
+    pub fn has_simulated(&self) -> bool {
+        let simulated =
+            |number| self.rounds.iter().any(|r| r.number == number && r.kind == RoundKind::Simulated);
+        let rounds = self.rounds.iter().filter(|round| round.kind == RoundKind::Simulated).count();
+        let mut first = BTreeMap::new();
+        let mut runs = self.runs.iter().filter(|run| run.ending == Ending::Done && simulated(run.round));
+        let same = runs.all(|run| *first.entry(&run.variant).or_insert(&run.sample) == &run.sample);
+        rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
+    }
+
+    /// Whether a participant has not dropped out.
+    pub fn is_compared(&self, name: &str) -> bool {
+        !matches!(self.standings.get(name), Some(Standing::Unable(_) | Standing::Different(_)))
+    }
+
+    /// What each participant has answered, as a digest.
+    pub fn answers(&self) -> BTreeMap<String, String> {
+        self.runs.iter().filter_map(|run| Some((run.variant.clone(), run.answer.clone()?))).collect()
+    }
+
+    /// How long the programs of the last timed round ran.
+    pub fn round_alone(&self) -> Option<Duration> {
+        let last = self.rounds.iter().rfind(|round| round.kind == RoundKind::Timed)?.number;
+        let runs = self.runs.iter().filter(|run| run.round == last);
+        let total: f64 = runs.filter_map(|run| Some(run.sample.get("wall")?.value)).sum();
+        Duration::try_from_secs_f64(total / 1e9).ok()
+    }
+
+    /// One line that stays.
+    pub fn says(&self, text: &str) {
+        self.progress.say(&format!("  {text}"));
     }
 
     /// How long they took in this session.
@@ -156,6 +194,22 @@ impl<'a> Recorder<'a> {
         self.estimate.cost = began.elapsed();
     }
 
+    /// After a session's first round: whether the budget is too short for an interval, told while it can be mended.
+    fn warn_of_budget(&mut self) {
+        let first = !std::mem::replace(&mut self.paced, true);
+        let stopping = &self.experiment.stopping;
+        let (Some(budget), true) = (stopping.budget, first) else { return };
+        if stopping.rounds.is_some_and(|most| most < FEWEST_PAIRS) {
+            return;
+        }
+        let warmups = self.experiment.warmup.saturating_sub(1);
+        let left = Pace::left(timed(&self.rounds), warmups);
+        let pace = Pace { budget, elapsed: self.elapsed(), round: self.session(), left };
+        if let Some(warning) = pace.warning() {
+            self.progress.say(&warning);
+        }
+    }
+
     /// How much is done, by whichever end is nearest.
     fn share(&self) -> f64 {
         let stopping = &self.experiment.stopping;
@@ -223,6 +277,7 @@ impl Witness for Recorder<'_> {
         self.archive.end_round(round)?;
         self.rounds.push(round.clone());
         self.in_round = 0;
+        self.warn_of_budget();
         self.estimate();
         let rounds = timed(&self.rounds);
         let over = self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
@@ -241,7 +296,9 @@ impl Witness for Recorder<'_> {
         // What cannot be started here is this machine's lack; all else is the program's failure.
         let state = if matches!(ending, Ending::NotStarted { .. }) { "unable" } else { "failed" };
         self.standings.insert(participant.name.clone(), standing(self.experiment, state, reason));
-        self.progress.say(&format!("  {}: {reason}", participant.name));
+        // The table has the mend as well.
+        let told = if state == "unable" { reason.split("; ").next().unwrap_or(reason) } else { reason };
+        self.progress.say(&format!("  {}: {told}", participant.name));
         self.archive.set_standing(&participant.name, state, reason)
     }
 

@@ -1,0 +1,288 @@
+//! Counts by simulation, where the machine has no counters: rounds of their own, after the timed ones, in which valgrind's
+//! cachegrind runs every participant. Nothing of them is timed, addresses are fixed and the environment is not padded, so
+//! that a program that does the same each time counts the same each time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::Metric;
+use widthwise_machine::package::Packages;
+use widthwise_machine::{elf, valgrind};
+
+use crate::answer;
+use crate::rounds::{failure, since, End, Participant, Plan, RoundsError, Witness};
+use crate::run::{Limits, Ran, Runner, Start};
+use crate::schedule;
+
+/// A simulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
+/// that much later, and twice.
+const SLOWER: u32 = 100;
+
+/// So many rounds show whether the counts are the same each time.
+const FEWEST: u32 = 2;
+
+/// A metric, and the events of cachegrind's output that add up to it (named as in valgrind's manual, "Cachegrind").
+/// References of the last level are the misses of the first.
+const EVENTS: [(&str, &[&str]); 5] = [
+    ("instructions", &["Ir"]),
+    ("branches", &["Bc", "Bi"]),
+    ("branch_misses", &["Bcm", "Bim"]),
+    ("cache_references", &["I1mr", "D1mr", "D1mw"]),
+    ("cache_misses", &["ILmr", "DLmr", "DLmw"]),
+];
+
+/// What is simulated, and of whom.
+#[derive(Debug)]
+pub struct Simulation<'a> {
+    /// The campaign; its participants are those that can be compared.
+    pub plan: &'a Plan,
+    /// The number of the first simulated round.
+    pub first_round: u32,
+    /// The metrics that are counted.
+    pub metrics: Vec<Metric>,
+    /// What each participant has answered outside valgrind, as a digest.
+    pub answers: BTreeMap<String, String>,
+    /// So many rounds are made where counts change from round to round.
+    pub most_rounds: u32,
+}
+
+/// Makes the rounds: two, and more only where the counts of some participant change.
+pub fn simulate<W: Witness>(
+    simulation: &Simulation,
+    runner: &mut Runner,
+    witness: &mut W,
+) -> Result<End, RoundsError<W::Error>> {
+    let plan = simulation.plan;
+    let mut out: Vec<usize> = Vec::new();
+    let mut counts: BTreeMap<usize, Vec<Vec<f64>>> = BTreeMap::new();
+    for number in simulation.first_round..simulation.first_round + simulation.most_rounds.max(FEWEST) {
+        if number >= simulation.first_round + FEWEST && counts.values().all(|own| all_equal(own)) {
+            break;
+        }
+        let slots: Vec<_> = schedule::round(plan.seed, number, plan.participants.len())
+            .into_iter()
+            .filter(|slot| !out.contains(&slot.participant))
+            .collect();
+        if slots.is_empty() {
+            break;
+        }
+        let kind = RoundKind::Simulated;
+        witness.round_begins(number, kind, slots.len() as u32, None).map_err(RoundsError::Witness)?;
+        for (position, slot) in slots.iter().enumerate() {
+            let participant = &plan.participants[slot.participant];
+            witness.run_begins(participant);
+            let began = SystemTime::now();
+            let interrupted = witness.interrupted();
+            // A simulated run is long, and nothing is lost with it that a repetition would not give: once is enough.
+            let cut_off = || interrupted.load(Ordering::Relaxed) >= 1;
+            let ran = run(simulation, participant, runner, &cut_off)?;
+            if cut_off() {
+                return Ok(End::Interrupted);
+            }
+            let run = Run {
+                variant: participant.name.clone(),
+                round: number,
+                position: position as u32,
+                began_ns: since(plan.epoch, began),
+                ending: ran.ending.clone(),
+                sample: ran.sample.clone(),
+                answer: None,
+            };
+            witness.run_ended(&run, &ran).map_err(RoundsError::Witness)?;
+            if run.ending == Ending::Done {
+                let values = run.sample.values().map(|reading| reading.value).collect();
+                counts.entry(slot.participant).or_default().push(values);
+            } else {
+                out.push(slot.participant);
+                counts.remove(&slot.participant);
+            }
+        }
+        witness
+            .round_ended(&Round { number, kind, cpu: None, noise: Noise::default() })
+            .map_err(RoundsError::Witness)?;
+    }
+    Ok(End::Enough)
+}
+
+fn all_equal(counts: &[Vec<f64>]) -> bool {
+    counts.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+/// One run under valgrind. What it yields are the simulated counts, and nothing of what was seen of valgrind itself.
+fn run<E>(
+    simulation: &Simulation,
+    participant: &Participant,
+    runner: &mut Runner,
+    cut_off: &dyn Fn() -> bool,
+) -> Result<Ran, RoundsError<E>> {
+    let plan = simulation.plan;
+    let folder = plan.folder.join("scratch").join("simulated");
+    let ready = match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => std::fs::create_dir_all(&folder),
+    };
+    ready.map_err(|error| crate::run::RunError::Scratch { path: folder.clone(), error })?;
+    let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
+    let start = under_valgrind(&participant.start, &folder);
+    let mut ran = runner.run(&start, 0, &plan.cpus, limits, cut_off)?;
+    ran.sample.clear();
+    ran.processes.clear();
+    ran.remarks.clear();
+    if ran.ending != Ending::Done {
+        ran.ending =
+            Ending::NotStarted { reason: refusal(&ran.ending, &participant.start, &runner.stderr()) };
+        return Ok(ran);
+    }
+    let start = &participant.start;
+    let answer = (!plan.check.off)
+        .then(|| answer::Reader::default().digest(&plan.check, &runner.stdout(), &start.directory, None).ok())
+        .flatten();
+    let counted = match (&answer, simulation.answers.get(&participant.name)) {
+        (Some(here), Some(outside)) if here != outside => {
+            Err("under valgrind its output is not what it is outside".to_owned())
+        }
+        _ => counted(&folder),
+    };
+    match counted {
+        Ok(events) => {
+            for metric in &simulation.metrics {
+                let own = EVENTS
+                    .iter()
+                    .find(|(name, _)| *name == metric.name)
+                    .map_or(&[][..], |(_, events)| events);
+                let value: Option<f64> = own.iter().map(|event| Some(*events.get(*event)? as f64)).sum();
+                if let Some(value) = value {
+                    ran.sample.insert(metric.name, Reading::whole(value, Source::Simulated));
+                }
+            }
+        }
+        Err(reason) => ran.ending = Ending::NotStarted { reason: format!("not simulated: {reason}") },
+    }
+    Ok(ran)
+}
+
+/// The same start, with valgrind before it.
+fn under_valgrind(start: &Start, folder: &Path) -> Start {
+    let mut arguments: Vec<String> = [
+        "valgrind",
+        // Neither ~/.valgrindrc nor $VALGRIND_OPTS have a say.
+        "--command-line-only=yes",
+        "--tool=cachegrind",
+        "--cache-sim=yes",
+        "--branch-sim=yes",
+        "--trace-children=yes",
+        // Each basic block for itself: valgrind otherwise joins a loop of one block to itself, and counts every second of
+        // its branches (seen with 3.19).
+        "--vex-iropt-unroll-thresh=0",
+        "--vex-guest-chase=no",
+        "-q",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    // `%p` is the process's number; a `%` of the folder's own is doubled.
+    let place = folder.display().to_string().replace('%', "%%");
+    arguments.push(format!("--cachegrind-out-file={place}/%p"));
+    arguments.push("--".to_owned());
+    arguments.push(start.file.display().to_string());
+    arguments.extend(start.arguments.iter().skip(1).cloned());
+    let mut environment = start.environment.clone();
+    environment.remove("VALGRIND_LIB");
+    let file = valgrind::path().unwrap_or_else(|| PathBuf::from("/usr/bin/valgrind"));
+    Start { file, arguments, environment, fixed_addresses: true, ..start.clone() }
+}
+
+/// Why valgrind did not run a program that runs without it.
+fn refusal(ending: &Ending, start: &Start, stderr: &Path) -> String {
+    let said = std::fs::read(stderr).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said[..said.len().min(1 << 16)]).into_owned();
+    let abi = elf::read(&start.file).ok().and_then(|facts| facts.abi()).map_or("", |abi| abi.name);
+    let lack = valgrind::refusal(&said, abi, &Packages::here());
+    let told = abi == "x32" || said.contains("valgrind: ");
+    match (told, &lack.mend) {
+        (true, Some(mend)) => format!("not simulated: {lack}; {mend}"),
+        (true, None) => format!("not simulated: {lack}"),
+        (false, _) => format!("not simulated: under valgrind {}", failure(ending, stderr)),
+    }
+}
+
+/// The events of every process of a run, added up.
+fn counted(folder: &Path) -> Result<BTreeMap<String, u64>, String> {
+    let mut sum = BTreeMap::new();
+    let mut commands = Vec::new();
+    let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let text = std::fs::read(entry.map_err(unreadable)?.path()).map_err(unreadable)?;
+        let text = String::from_utf8_lossy(&text);
+        let (command, events) = totals(&text).ok_or("valgrind's counts are not whole")?;
+        // After fork(2) the child goes on counting from where its parent stood, and says all of it again. A child that
+        // executes another program begins anew.
+        if commands.contains(&command) {
+            return Err(
+                "it forks without executing another program, and valgrind counts what came before the fork \
+                        twice"
+                    .to_owned(),
+            );
+        }
+        commands.push(command);
+        for (event, count) in events {
+            *sum.entry(event).or_insert(0) += count;
+        }
+    }
+    if commands.is_empty() {
+        return Err("valgrind left no counts".to_owned());
+    }
+    Ok(sum)
+}
+
+/// The command and the sums of one process: `cmd: …`, `events: Ir I1mr …`, and at the end `summary: 5128200 1109 …`.
+fn totals(text: &str) -> Option<(String, Vec<(String, u64)>)> {
+    let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    let (command, events) = (line("cmd:")?, line("events:")?);
+    let summary = text.lines().rev().find_map(|line| line.strip_prefix("summary:"))?;
+    let counts: Option<Vec<u64>> = summary.split_whitespace().map(|count| count.parse().ok()).collect();
+    let names: Vec<String> = events.split_whitespace().map(str::to_owned).collect();
+    let counts = counts.filter(|counts| counts.len() == names.len())?;
+    Some((command.trim().to_owned(), names.into_iter().zip(counts).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sums_of_a_process_are_read_by_the_names_of_their_events() {
+        let text = "desc: I1 cache: x\ncmd: ./x 1\nevents: Ir Bc Bi\nfl=a.c\n1 2 3 4\nsummary: 20 30 40\n";
+        let (command, events) = totals(text).unwrap();
+        assert_eq!(command, "./x 1");
+        assert_eq!(events, [("Ir".to_owned(), 20), ("Bc".to_owned(), 30), ("Bi".to_owned(), 40)]);
+        assert_eq!(totals("cmd: x\nevents: Ir Bc\nsummary: 1\n"), None);
+        assert_eq!(totals("cmd: x\nevents: Ir\n"), None);
+    }
+
+    #[test]
+    fn processes_add_up_and_a_fork_that_would_count_twice_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, command: &str, count: u64| {
+            let text = format!("cmd: {command}\nevents: Ir\nsummary: {count}\n");
+            std::fs::write(folder.path().join(name), text).unwrap();
+        };
+        assert!(counted(folder.path()).unwrap_err().contains("no counts"));
+        write("1", "sh -c x", 10);
+        write("2", "x", 5);
+        assert_eq!(counted(folder.path()).unwrap()["Ir"], 15);
+        write("3", "sh -c x", 12);
+        assert!(counted(folder.path()).unwrap_err().contains("forks without"));
+    }
+
+    #[test]
+    fn every_metric_that_can_be_simulated_has_its_events_and_is_a_counter() {
+        use widthwise_experiment::metric::{Family, METRICS};
+        let simulated: Vec<Metric> = METRICS.iter().filter(|metric| metric.can_be_simulated()).collect();
+        let names: Vec<&str> = simulated.iter().map(|metric| metric.name).collect();
+        assert_eq!(names, EVENTS.map(|(name, _)| name));
+        assert!(simulated.iter().all(|metric| metric.family == Family::Counter));
+    }
+}

@@ -1,0 +1,184 @@
+//! Counters by simulation, where the machine has none: as a user asks for them.
+
+mod laboratory;
+
+use laboratory::{count, open, said, signal, unfolded, until, verdict, Laboratory, Said};
+use rusqlite::Connection;
+use serde_json::Value;
+use std::process::Stdio;
+
+/// The counts of a variant in the rounds of their own, in order.
+fn counts(archive: &Connection, variant: &str, metric: &str) -> Vec<f64> {
+    let question = "SELECT value FROM samples WHERE variant = ?1 AND metric = ?2 AND source = 'simulated' ORDER BY round";
+    let mut statement = archive.prepare(question).unwrap();
+    let rows = statement.query_map([variant, metric], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// Whether this machine counts by itself: then nothing is simulated here.
+fn has_counters(report: &Value) -> bool {
+    report["verdicts"].as_array().unwrap().iter().any(|verdict| verdict["source"] == "hardware")
+}
+
+#[test]
+fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_both_widths() {
+    const STEPS: f64 = 1e6;
+    let lab = Laboratory::new();
+    lab.program("steps.c");
+    // Names of one length: even that of its own path costs a program some instructions.
+    let twice = "env.dual.STEPS = \"2000000\"";
+    let once = "env.once.STEPS = \"1000000\"";
+    let report = lab.compare_json(&[
+        "steps.c",
+        "--abi",
+        "x86-64,i386",
+        "--set",
+        once,
+        "--set",
+        twice,
+        "--env",
+        "once,dual",
+        "--rounds",
+        "6",
+        "--metrics",
+        "cpu,instructions,branches",
+    ]);
+    if has_counters(&report) {
+        return;
+    }
+    let archive = lab.archive();
+    for abi in ["x86-64", "i386"] {
+        for (metric, each) in [("instructions", 2.0), ("branches", 1.0)] {
+            let [once, twice] = ["once", "dual"].map(|env| counts(&archive, &format!("{abi}/{env}"), metric));
+            // Twice the same is enough to know that it is always so.
+            assert_eq!((once.len(), twice.len()), (2, 2), "{abi} {metric}");
+            assert_eq!((once[0], twice[0]), (once[1], twice[1]), "{abi} {metric}");
+            assert_eq!(twice[0] - once[0], each * STEPS, "{abi} {metric}: {once:?} {twice:?}");
+        }
+    }
+    let found = verdict(&report, "x86-64/dual", "instructions");
+    let [once, twice] =
+        ["once", "dual"].map(|env| counts(&archive, &format!("x86-64/{env}"), "instructions")[0]);
+    assert_eq!(found["source"], "simulated");
+    assert_eq!((&found["low"], &found["high"]), (&found["ratio"], &found["ratio"]), "{found}");
+    assert!((found["ratio"].as_f64().unwrap() - twice / once).abs() < 1e-9, "{found}");
+    assert_eq!((found["verdict"].as_str(), found["floor"].as_f64()), (Some("higher"), Some(0.0)), "{found}");
+    assert_eq!(verdict(&report, "x86-64/dual", "cpu")["source"], "rusage");
+
+    // Nothing is timed in the simulated rounds, and nothing is simulated in the timed ones.
+    let mixed = "SELECT count(*) FROM samples WHERE (kind = 'simulated') <> (source = 'simulated')";
+    assert_eq!(count(&archive, mixed), 0);
+    assert_eq!(count(&archive, "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 6);
+
+    let table = lab.widthwise("report");
+    assert!(table.stdout.contains("instructions, simulated"), "{table:?}");
+    let csv = lab.widthwise("report --csv").stdout;
+    assert_eq!(
+        csv.lines().filter(|line| line.contains("simulated") && line.contains(",instructions,")).count(),
+        10
+    );
+    let page = lab.widthwise("report --html page.html");
+    assert_eq!(page.status, Some(0), "{page:?}");
+    assert!(lab.read("page.html").contains("instructions, simulated"));
+    // It is not done again.
+    assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'simulated'"), 2);
+}
+
+#[test]
+fn counts_that_change_from_round_to_round_get_rounds_enough_for_an_interval() {
+    let lab = Laboratory::new();
+    lab.write(
+        "restless.c",
+        "#include <stdio.h>\n#include <time.h>\nint main(void) {\n    struct timespec now;\n    \
+         clock_gettime(CLOCK_REALTIME, &now);\n    volatile unsigned n = 100000 + now.tv_nsec / 1000 % 100000;\n    \
+         while (n) n--;\n    return puts(\"x\") < 0;\n}\n",
+    );
+    let report = lab.compare_json("restless.c --abi x86-64,i386 --metric instructions");
+    if has_counters(&report) {
+        return;
+    }
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'simulated'"), 6);
+    let found = verdict(&report, "i386", "instructions");
+    assert!(found["low"].as_f64() < found["high"].as_f64(), "{found}");
+    assert_eq!(found["pairs"], 6);
+    // Where nothing else is asked for, one timed round has shown that the variants run.
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 1);
+}
+
+#[test]
+fn a_variant_that_cannot_be_simulated_is_missing_with_the_reason_and_its_times_are_not() {
+    let lab = Laboratory::new();
+    let fork = "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
+                if (!fork()) _exit(0);\n    wait(0);\n    return puts(\"x\") < 0;\n}\n";
+    // What 80 bits hold and 64 do not: valgrind computes with the latter (its manual, "Limitations").
+    let wide = "#include <stdio.h>\nint main(void) {\n    volatile long double x = 1, y = 3;\n    \
+                return printf(\"%.25Lg\\n\", x / y) < 0;\n}\n";
+    for (source, reason) in [
+        (fork, "it forks without executing another program"),
+        (wide, "under valgrind its output is not what it is outside"),
+    ] {
+        lab.write("odd.c", source);
+        let arguments = "odd.c --abi x86-64 --metric cpu,instructions --rounds 6";
+        let said = lab.compare(arguments);
+        assert_eq!(said.status, Some(0), "{said:?}");
+        let report = lab.widthwise("report --json").json();
+        if has_counters(&report) {
+            return;
+        }
+        let again = verdict(&report, "x86-64 again", "instructions");
+        assert_eq!(again["verdict"], "missing");
+        assert!(again["reason"].as_str().unwrap().contains(reason), "{again}");
+        assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
+        assert_eq!(verdict(&report, "x86-64 again", "cpu")["verdict"], "same");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_simulated_run_at_once_and_what_was_timed_is_reported() {
+    let lab = Laboratory::new();
+    lab.program("steps.c");
+    // A third of a second by itself, and half a minute simulated.
+    let words =
+        ["steps.c", "--abi", "x86-64", "--variable", "STEPS=1000000000", "--metric", "cpu,instructions"];
+    let mut command = lab.comparing(&[&words[..], &["--rounds", "6"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let counted = |question: &str| {
+        let folder = std::fs::canonicalize(lab.path(".widthwise/latest")).ok();
+        let archive =
+            folder.filter(|folder| folder.join("campaign.sqlite").exists()).map(|folder| open(&folder));
+        archive.map_or(0, |archive| count(&archive, question))
+    };
+    until("a simulated round, or the end", || {
+        counted("SELECT count(*) FROM round WHERE kind = 'simulated'") > 0
+            || counted("SELECT count(*) FROM session WHERE stopped IS NOT NULL") > 0
+    });
+    signal(&child, libc::SIGINT);
+    let said = Said::of(child.wait_with_output().unwrap());
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    if has_counters(&report) {
+        return;
+    }
+    assert!(said.stderr.contains("counting by simulation, for some "), "{said:?}");
+    assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
+    assert_eq!(lab.processes(), "");
+    assert_eq!(verdict(&report, "x86-64 again", "cpu")["verdict"], "same");
+    assert_eq!(verdict(&report, "x86-64 again", "instructions")["verdict"], "missing");
+}
+
+#[test]
+fn without_valgrind_the_counts_are_missing_and_the_package_is_named() {
+    let lab = Laboratory::new();
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    let words = ["--binary", "a=/bin/true", "--metric", "cpu,instructions", "--rounds", "6"];
+    let said = said(lab.comparing(&words).env("PATH", lab.path("empty")));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    if has_counters(&report) {
+        return;
+    }
+    assert!(unfolded(&said.stdout).contains("instructions could not be counted: "), "{said:?}");
+    assert!(unfolded(&said.stdout).contains("valgrind would simulate it"), "{said:?}");
+    assert_eq!(verdict(&report, "a again", "instructions")["verdict"], "missing");
+}
