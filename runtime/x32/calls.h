@@ -67,6 +67,7 @@ long call_clone3(struct frame *frame);
 long call_fork(struct frame *frame);
 long call_vfork(struct frame *frame);
 long call_exit(struct frame *frame);
+long call_exit_group(struct frame *frame);
 long call_set_robust_list(struct frame *frame);
 long call_get_robust_list(struct frame *frame);
 long call_arch_prctl(struct frame *frame);

@@ -143,6 +143,13 @@ long call_exit(struct frame *frame) {
     x32_end_thread(thread->area, thread->area_size, frame->rdi);
 }
 
+long call_exit_group(struct frame *frame) {
+    if (settings.statistics) {
+        trace_statistics();
+    }
+    return forward(frame, __NR_exit_group);
+}
+
 #define DOOR_SET_ROBUST_LIST 311
 #define DOOR_GET_ROBUST_LIST 312
 #define ROBUST_LIST_SIZE 12

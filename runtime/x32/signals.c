@@ -385,6 +385,11 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
     if (between(registers->rip, x32_leave, x32_leave_end)) {
         take_from_frame(registers, thread, frame_of(thread));
     } else if (between(registers->rip, x32_stubs, x32_stubs_end) || registers->rip < (1UL << 32)) {
+        u64 covered = signal == SIGSEGV && info->code > SI_USER ? sites_after_covered(registers->rip) : 0;
+        if (covered != 0) {
+            registers->rip = covered;
+            return;
+        }
         u64 there = sites_in_program(registers->rip, &registers->rax);
         registers->rip = there != 0 ? there : registers->rip;
     } else if (between(registers->rip, __executable_start, etext)) {

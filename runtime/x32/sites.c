@@ -9,26 +9,34 @@ extern u8 x32_stubs[], x32_stubs_end[], x32_enter[];
 
 #define TRAMPOLINE_SIZE 16
 #define TRAMPOLINES (PAGE / TRAMPOLINE_SIZE)
-#define POOLS 64
+#define POOLS 128
 #define TEXTS 512
-#define MOVE_SIZE 5      /* mov $imm32,%eax; also the size of jmp rel32 */
-#define LONG_MOVE_SIZE 7 /* mov $imm32,%rax */
-#define CALL_SIZE 2
 /* Of jmp rel32, less what a page of trampolines and the site itself take. */
 #define REACH ((1UL << 31) - 2 * PAGE)
+/* Where nothing else goes before the address space is full: between what is never mapped and where programs
+ * begin. */
+#define LOW_POOLS 0x10000UL
+#define LOW_POOLS_END 0x400000UL
+/* The third byte of a jump that covers two instructions: hlt, which faults. */
+#define TRAP_BYTE 0xf4U
 
-/* The site of each stub; its trampoline has the same index in `trampolines`. */
 static struct site sites[STUB_COUNT];
-static u32 trampolines[STUB_COUNT];
 static u32 site_total;
+static u32 slots_used;
+static u16 owner[STUB_COUNT]; /* of each slot: which site's stub it belongs to */
 static u64 refused;
+/* One bit for each call of the table that a stub may make. */
+static u64 plain_calls[(TABLE_SIZE + 63) / 64];
 
 /* Open addressing by the address of the `syscall`, so that a library that comes and goes finds its stubs
  * again. */
 #define BUCKETS (STUB_COUNT * 2)
 static u16 buckets[BUCKETS];
 
-static struct pool { u32 page, used; } pools[POOLS];
+static struct pool {
+    u32 page;
+    u64 used[TRAMPOLINES / 64]; /* one bit for each */
+} pools[POOLS];
 static u32 pool_count;
 
 static struct { u32 low, high; } texts[TEXTS];
@@ -40,6 +48,11 @@ static int everything_enters, rewriting;
 void sites_begin(int every_call_enters, int rewrite) {
     everything_enters = every_call_enters;
     rewriting = rewrite;
+    for (u64 number = 0; number < TABLE_SIZE; number++) {
+        if (table_is_plain(number | X32_BIT)) {
+            plain_calls[number / 64] |= 1UL << (number % 64);
+        }
+    }
 }
 
 struct site_count sites_count(void) {
@@ -150,123 +163,120 @@ static int cores_can_be_told(void) {
 
 static u64 absolute(i64 value) { return (u64)(value < 0 ? -value : value); }
 
-/* A page for trampolines that a jump at `address` reaches. */
-static struct pool *pool_near(u64 address) {
-    for (u32 i = 0; i < pool_count; i++) {
-        if (pools[i].used < TRAMPOLINES && absolute((i64)pools[i].page - (i64)address) < REACH) {
-            return &pools[i];
+/* Whether a jump at `site` may go to `trampoline`. */
+static int suits(const struct site *site, u64 trampoline) {
+    u64 distance = trampoline - (site->address + JUMP_SIZE);
+    return absolute((i64)distance) < REACH &&
+           (site->pattern != PATTERN_COMPARE || (distance >> 8 & 0xff) == TRAP_BYTE);
+}
+
+static u32 take_from_pool(struct pool *pool, const struct site *site) {
+    for (u32 i = 0; i < TRAMPOLINES; i++) {
+        u32 trampoline = pool->page + i * TRAMPOLINE_SIZE;
+        if (!(pool->used[i / 64] >> (i % 64) & 1) && suits(site, trampoline)) {
+            pool->used[i / 64] |= 1UL << (i % 64);
+            return trampoline;
         }
     }
+    return 0;
+}
+
+/* A page in which there is a trampoline that suits; 0 where there is none in [low, high). */
+static u64 page_between(const struct site *site, u64 low, u64 high) {
+    if (site->pattern != PATTERN_COMPARE) {
+        return space_find(PAGE, PAGE, low, high);
+    }
+    /* One place in every 64 KiB. */
+    u64 first = ROUND_UP(site->address + JUMP_SIZE + (TRAP_BYTE << 8), TRAMPOLINE_SIZE) & 0xffff;
+    for (u64 at = ROUND_DOWN(high, 0x10000UL) + first; at >= low + 0x10000; at -= 0x10000) {
+        u64 page = ROUND_DOWN(at, PAGE);
+        if (page >= low && page + PAGE <= high && space_is_free(page, PAGE)) {
+            return page;
+        }
+    }
+    return 0;
+}
+
+static struct pool *pool_for(const struct site *site) {
+    u64 address = site->address;
     if (pool_count == POOLS) {
         return NULL;
     }
-    /* Half as far as it might be, so that the sites around can share it; as far as it may be where that is
-     * taken. */
-    long page = -ENOMEM;
-    for (u64 reach = REACH / 2; failed(page) && reach <= REACH; reach *= 2) {
-        u64 low = address > reach ? address - reach : 0x10000;
-        u64 high = address + reach < TASK_SIZE ? address + reach : TASK_SIZE;
-        page = space_map_within(PAGE, PROT_READ | PROT_EXEC, ROUND_UP(low, PAGE), ROUND_DOWN(high, PAGE));
+    u64 page = 0;
+    if (address < REACH) {
+        page = page_between(site, LOW_POOLS, LOW_POOLS_END);
     }
-    if (failed(page)) {
+    if (page == 0) {
+        page = page_between(site, address > REACH ? address - REACH : LOW_POOLS, address);
+    }
+    if (page == 0) {
+        page = page_between(site, address, address + REACH < TASK_SIZE ? address + REACH : TASK_SIZE);
+    }
+    if (page == 0 || failed(space_map_within(PAGE, PROT_READ | PROT_EXEC, page, page + PAGE))) {
         return NULL;
     }
     pools[pool_count].page = (u32)page;
     return &pools[pool_count++];
 }
 
-static void put32(u8 *at, u64 value) {
-    for (int i = 0; i < 4; i++) {
-        at[i] = (u8)(value >> (8 * i));
+static u32 trampoline_for(const struct site *site) {
+    for (u32 i = 0; i < pool_count; i++) {
+        u32 trampoline = take_from_pool(&pools[i], site);
+        if (trampoline != 0) {
+            return trampoline;
+        }
     }
+    struct pool *pool = pool_for(site);
+    return pool != NULL ? take_from_pool(pool, site) : 0;
 }
 
-/* A stub is one of
- *   mov $nr,%eax; syscall; mov $back,%ecx; jmp *%rcx       the call as it is: rcx ends as after a syscall
- *   mov $nr,%eax; mov $back,%ecx; jmp x32_enter            through the runtime */
-static void write_stub(u8 *stub, u8 *code, const struct site *site) {
-    u8 *at = code;
-    int plain = !everything_enters && table_is_plain(site->number);
-    *at++ = 0xb8;
-    put32(at, plain ? site->number & ~X32_BIT : site->number);
-    at += 4;
-    if (plain) {
-        *at++ = 0x0f;
-        *at++ = 0x05;
-    }
-    *at++ = 0xb9;
-    put32(at, site->back);
-    at += 4;
-    if (plain) {
-        *at++ = 0xff;
-        *at++ = 0xe1;
-    } else {
-        *at++ = 0xe9;
-        put32(at, (u64)(x32_enter - (stub + (at - code) + 4)));
-    }
-}
-
-static struct site *find_or_make(const struct site *wanted) {
-    u16 *bucket = bucket_of(wanted->call);
-    if (*bucket != 0) {
-        struct site *site = &sites[*bucket - 1];
-        int same =
-            site->number == wanted->number && site->address == wanted->address && site->back == wanted->back;
-        return same ? site : NULL;
-    }
-    if (site_total == STUB_COUNT) {
+static struct site *make(struct site *wanted, u16 *bucket) {
+    u8 code[LARGEST_STUB], jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 0, 0, 0, 0};
+    u8 *stub = x32_stubs + slots_used * STUB_SIZE;
+    u32 size = stub_write(code, (u64)stub, wanted, !everything_enters, (u64)x32_enter, plain_calls);
+    u32 slots = (u32)ROUND_UP(size, STUB_SIZE) / STUB_SIZE;
+    if (slots_used + slots > STUB_COUNT) {
         return NULL;
     }
-    struct pool *pool = pool_near(wanted->address);
-    if (pool == NULL) {
+    wanted->slot = (u16)slots_used;
+    wanted->trampoline = trampoline_for(wanted);
+    if (wanted->trampoline == 0) {
         return NULL;
     }
-    u32 index = site_total;
-    u8 *stub = x32_stubs + index * STUB_SIZE;
-    u8 code[STUB_SIZE];
-    u8 jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 0, 0, 0, 0};
-    for (int i = 0; i < STUB_SIZE; i++) {
-        code[i] = 0xcc;
-    }
-    write_stub(stub, code, wanted);
     put32(jump + 6, (u64)stub);
     put32(jump + 10, (u64)stub >> 32);
-    u32 trampoline = pool->page + pool->used * TRAMPOLINE_SIZE;
     /* Nobody executes these bytes before the site jumps there. */
-    if (!change_text((u64)stub, code, sizeof code, 0) || !change_text(trampoline, jump, sizeof jump, 0)) {
+    if (!change_text((u64)stub, code, size, 0) || !change_text(wanted->trampoline, jump, sizeof jump, 0)) {
         return NULL;
     }
-    pool->used++;
-    sites[index] = *wanted;
-    trampolines[index] = trampoline;
-    site_total++;
-    *bucket = (u16)(index + 1);
-    return &sites[index];
+    for (u32 i = 0; i < slots; i++) {
+        owner[slots_used + i] = (u16)site_total;
+    }
+    slots_used += slots;
+    sites[site_total] = *wanted;
+    *bucket = (u16)++site_total;
+    return &sites[site_total - 1];
 }
 
-static u32 get32(const u8 *at) { return (u32)at[0] | (u32)at[1] << 8 | (u32)at[2] << 16 | (u32)at[3] << 24; }
-
-/* Which bytes before a `syscall` at the end of `before` (8 bytes) load its number. */
-static u32 move_before(const u8 *before, u32 number) {
-    if (before[3] == 0xb8 && get32(before + 4) == number) {
-        return MOVE_SIZE;
+static struct site *find_or_make(struct site *wanted) {
+    u16 *bucket = bucket_of(wanted->call);
+    if (*bucket == 0) {
+        return make(wanted, bucket);
     }
-    if (before[1] == 0x48 && before[2] == 0xc7 && before[3] == 0xc0 && get32(before + 4) == number) {
-        return LONG_MOVE_SIZE;
-    }
-    return 0;
+    struct site *site = &sites[*bucket - 1];
+    int same = site->pattern == wanted->pattern && site->back == wanted->back &&
+               (site->number == wanted->number || site->pattern == PATTERN_COMPARE);
+    return same ? site : NULL;
 }
 
 static int rewrite_locked(u64 call, u64 number) {
-    u8 before[8];
-    if (number >> 32 != 0 || !in_text(call - 8, call + CALL_SIZE) || read_user(before, call - 8, 8) < 0) {
+    u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER];
+    struct site wanted;
+    if (number >> 32 != 0 || !in_text(call - SITE_BEFORE, call + CALL_SIZE + SITE_AFTER) ||
+        read_user(bytes, call - SITE_BEFORE, sizeof bytes) < 0 ||
+        site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE) {
         return 0;
     }
-    u32 move = move_before(before, (u32)number);
-    if (move == 0) {
-        return 0;
-    }
-    struct site wanted = {(u32)(call - move), (u32)call, (u32)call + CALL_SIZE, (u32)number};
     /* With several threads, the two bytes that hold others have to be stored at once. */
     int in_steps = __atomic_load_n(&x32_several_threads, __ATOMIC_RELAXED);
     if (in_steps && ((wanted.address & 63) == 63 || !cores_can_be_told())) {
@@ -276,9 +286,9 @@ static int rewrite_locked(u64 call, u64 number) {
     if (site == NULL) {
         return 0;
     }
-    u8 jump[LONG_MOVE_SIZE] = {0xe9, 0, 0, 0, 0, 0x66, 0x90};
-    put32(jump + 1, (u64)(trampolines[site - sites] - (site->address + MOVE_SIZE)));
-    return change_text(site->address, jump, move, in_steps);
+    u8 jump[7] = {0xe9, 0, 0, 0, 0, 0x66, 0x90};
+    put32(jump + 1, (u64)site->trampoline - (site->address + JUMP_SIZE));
+    return change_text(site->address, jump, site->replaced, in_steps);
 }
 
 void sites_rewrite(u64 call, u64 number) {
@@ -296,13 +306,8 @@ u64 sites_rewrite_all(u64 address, u64 size) {
     u64 left = 0;
     const u8 *text = (const u8 *)address;
     lock_take(&lock);
-    for (u64 i = 8; i + CALL_SIZE <= size; i++) {
-        if (text[i] != 0x0f || text[i + 1] != 0x05) {
-            continue;
-        }
-        u32 number = get32(text + i - 4);
-        if (!(number & X32_BIT) || (number & ~X32_BIT) >= TABLE_SIZE ||
-            !rewrite_locked(address + i, number)) {
+    for (u64 i = SITE_BEFORE; i + CALL_SIZE + SITE_AFTER <= size; i++) {
+        if (text[i] == 0x0f && text[i + 1] == 0x05 && !rewrite_locked(address + i, 0)) {
             left++;
         }
     }
@@ -310,26 +315,46 @@ u64 sites_rewrite_all(u64 address, u64 size) {
     return left;
 }
 
+static const struct site *owner_of(u64 rip) { return &sites[owner[(rip - (u64)x32_stubs) / STUB_SIZE]]; }
+
+static int is_stub(u64 rip) { return rip >= (u64)x32_stubs && rip < (u64)x32_stubs_end; }
+
 u64 sites_in_program(u64 rip, u64 *rax) {
-    if (rip >= (u64)x32_stubs && rip < (u64)x32_stubs_end) {
-        u64 index = (rip - (u64)x32_stubs) / STUB_SIZE, offset = (rip - (u64)x32_stubs) % STUB_SIZE;
-        const struct site *site = &sites[index];
-        int plain = x32_stubs[index * STUB_SIZE + MOVE_SIZE] == 0x0f;
-        if (offset < MOVE_SIZE || !plain) {
+    if (is_stub(rip)) {
+        const struct site *site = owner_of(rip);
+        u64 offset = rip - (u64)(x32_stubs + site->slot * STUB_SIZE);
+        if (site->pattern == PATTERN_COMPARE && offset >= site->rest) {
+            /* After the call. The program has no such place any more: the comparison is made here alone. */
+            return rip;
+        }
+        if (offset < site->between) {
+            *rax = site->number;
+            return site->address + site->replaced + offset;
+        }
+        if (site->between != 0 && (site->made == 0 || offset < site->made)) {
+            *rax = site->number;
+            return site->call;
+        }
+        if (site->made == 0 || offset < site->made) {
+            /* Nothing has happened: from the beginning. */
+            if (site->number != 0) {
+                *rax = site->number;
+            } else if (site->made != 0 && offset > JUMP_SIZE) {
+                *rax |= X32_BIT;
+            }
             return site->address;
         }
-        if (offset == MOVE_SIZE) {
+        if (offset == site->made) {
             /* Before the call, or the kernel is about to make it again. */
-            *rax = site->number;
+            *rax = (u32)*rax | X32_BIT;
             return site->call;
         }
         return site->back;
     }
     for (u32 i = 0; i < pool_count; i++) {
         if (rip >= pools[i].page && rip < pools[i].page + PAGE) {
-            u32 trampoline = (u32)ROUND_DOWN(rip, TRAMPOLINE_SIZE);
             for (u32 j = 0; j < site_total; j++) {
-                if (trampolines[j] == trampoline) {
+                if (sites[j].trampoline == (u32)ROUND_DOWN(rip, TRAMPOLINE_SIZE)) {
                     return sites[j].address;
                 }
             }
@@ -338,14 +363,29 @@ u64 sites_in_program(u64 rip, u64 *rax) {
     return 0;
 }
 
+u64 sites_after_covered(u64 rip) {
+    if (rip < CALL_SIZE || rip >= (1UL << 32)) {
+        return 0;
+    }
+    u16 *bucket = bucket_of((u32)(rip - CALL_SIZE));
+    const struct site *site = &sites[*bucket - 1];
+    if (*bucket == 0 || site->pattern != PATTERN_COMPARE) {
+        return 0;
+    }
+    return (u64)(x32_stubs + site->slot * STUB_SIZE + site->rest);
+}
+
 u64 sites_call_before(u64 back) {
     u8 bytes[CALL_SIZE];
+    if (is_stub(back)) {
+        return owner_of(back)->call;
+    }
     if (read_user(bytes, back - CALL_SIZE, CALL_SIZE) == 0 && bytes[0] == 0x0f && bytes[1] == 0x05) {
         return back - CALL_SIZE;
     }
     for (u32 i = 0; i < site_total; i++) {
         if (sites[i].back == back) {
-            return sites[i].call;
+            return sites[i].pattern == PATTERN_EXIT ? sites[i].address : sites[i].call;
         }
     }
     return back - CALL_SIZE;

@@ -12,14 +12,7 @@
 #ifndef X32_SITES_H
 #define X32_SITES_H
 
-#include "kernel.h"
-
-struct site {
-    u32 address; /* of the first byte that was replaced */
-    u32 call;    /* of the `syscall` */
-    u32 back;    /* where the program goes on */
-    u32 number;  /* with bit 30; 0 where rax says it */
-};
+#include "stubs.h"
 
 struct site_count {
     u64 rewritten, refused;
@@ -38,6 +31,9 @@ u64 sites_rewrite_all(u64 address, u64 size);
 /* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
  * not there. 0 where it is neither. */
 u64 sites_in_program(u64 rip, u64 *rax);
+/* A fault at the instruction that a jump has covered: where in the stub it is made instead; 0 where there is
+ * none. */
+u64 sites_after_covered(u64 rip);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 struct site_count sites_count(void);

@@ -1,0 +1,331 @@
+#include "stubs.h"
+#include "table.h"
+#include "x32.h"
+
+u32 get32(const u8 *at) { return (u32)at[0] | (u32)at[1] << 8 | (u32)at[2] << 16 | (u32)at[3] << 24; }
+
+void put32(u8 *at, u64 value) {
+    for (int i = 0; i < 4; i++) {
+        at[i] = (u8)(value >> (8 * i));
+    }
+}
+
+static int same(const u8 *bytes, const char *wanted, u32 size) {
+    for (u32 i = 0; i < size; i++) {
+        if (bytes[i] != (u8)wanted[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The opcodes of one byte whose operands are a ModRM byte and nothing else. */
+static int has_operands_only(u8 opcode) {
+    switch (opcode) {
+    case 0x01:
+    case 0x03: /* add */
+    case 0x09:
+    case 0x0b: /* or */
+    case 0x21:
+    case 0x23: /* and */
+    case 0x29:
+    case 0x2b: /* sub */
+    case 0x31:
+    case 0x33: /* xor */
+    case 0x39:
+    case 0x3b: /* cmp */
+    case 0x63: /* movslq */
+    case 0x84:
+    case 0x85: /* test */
+    case 0x88:
+    case 0x89:
+    case 0x8a:
+    case 0x8b: /* mov */
+    case 0x8d: /* lea */
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* The same after 0f: conditional and widening moves, vector moves, the long nop. */
+static int has_operands_only_0f(u8 opcode) {
+    return opcode == 0x1f || opcode == 0x10 || opcode == 0x11 || opcode == 0x28 || opcode == 0x29 ||
+           opcode == 0x6e || opcode == 0x6f || opcode == 0x7e || opcode == 0x7f || opcode == 0xd6 ||
+           opcode == 0xb6 || opcode == 0xb7 || opcode == 0xbe || opcode == 0xbf ||
+           (opcode >= 0x40 && opcode <= 0x4f);
+}
+
+/* The length of an instruction that means the same elsewhere and leaves eax alone; 0 where that is not
+ * certain. */
+static u32 movable_length(const u8 *bytes, u32 room) {
+    u32 at = 0;
+    u8 rex = 0;
+    while (at < room && (bytes[at] == 0x66 || bytes[at] == 0x67 || bytes[at] == 0x64 || bytes[at] == 0xf2 ||
+                         bytes[at] == 0xf3)) {
+        at++;
+    }
+    if (at < room && (bytes[at] & 0xf0) == 0x40) {
+        rex = bytes[at++];
+    }
+    if (at + 2 > room) {
+        return 0;
+    }
+    u8 opcode = bytes[at++];
+    u32 immediate = 0;
+    int group = 0;
+    if (opcode > 0xb8 && opcode <= 0xbf) {
+        return at + 4 <= room && !(rex & 8) ? at + 4 : 0; /* mov $imm32, any but eax */
+    }
+    if (opcode == 0x0f) {
+        opcode = bytes[at++];
+        if (!has_operands_only_0f(opcode)) {
+            return 0;
+        }
+        group = opcode == 0x1f;
+    } else if (opcode == 0x80 || opcode == 0x83 || opcode == 0xc6) {
+        group = 1;
+        immediate = 1;
+    } else if (opcode == 0x81 || opcode == 0xc7) {
+        group = 1;
+        immediate = bytes[0] == 0x66 ? 2 : 4;
+    } else if (!has_operands_only(opcode)) {
+        return 0;
+    }
+    if (at >= room) {
+        return 0;
+    }
+    u8 operands = bytes[at++];
+    u8 mode = operands >> 6, reg = (operands >> 3 & 7) | (rex & 4 ? 8 : 0), rm = operands & 7;
+    if (!group && reg == 0) {
+        return 0;
+    }
+    if (mode == 3) {
+        if ((rm | (rex & 1 ? 8 : 0)) == 0 && !(group && opcode == 0x1f)) {
+            return 0;
+        }
+    } else if (rm == 4) {
+        if (at >= room) {
+            return 0;
+        }
+        u8 index = bytes[at++];
+        if ((index & 7) == 0 && !(rex & 1)) {
+            return 0;
+        }
+        if ((index >> 3 & 7) == 0 && !(rex & 2)) {
+            return 0;
+        }
+        at += mode == 0 && (index & 7) == 5 ? 4 : 0;
+    } else if (mode == 0 && rm == 5) {
+        return 0; /* relative to where it stands */
+    } else if (rm == 0 && !(rex & 1) && opcode != 0x1f) {
+        return 0;
+    }
+    at += mode == 1 ? 1 : mode == 2 ? 4 : 0;
+    at += immediate;
+    return at <= room ? at : 0;
+}
+
+/* How many bytes lie between a move of the number into eax and the `syscall` at the end of `before`, if they
+ * are instructions that can be made elsewhere; -1 where there is no such move. */
+static i32 bytes_between(const u8 *before, u32 *number) {
+    for (u32 gap = 0; gap + JUMP_SIZE <= SITE_BEFORE; gap++) {
+        const u8 *move = before - gap - JUMP_SIZE;
+        u32 loaded = get32(move + 1);
+        if (move[0] != 0xb8 || !(loaded & X32_BIT) || (loaded & ~X32_BIT) >= TABLE_SIZE ||
+            (*number != 0 && loaded != *number) ||
+            (move > before - SITE_BEFORE && (move[-1] & 0xf0) == 0x40)) {
+            continue;
+        }
+        u32 at = 0;
+        while (at < gap) {
+            u32 length = movable_length(move + JUMP_SIZE + at, gap - at);
+            if (length == 0) {
+                break;
+            }
+            at += length;
+        }
+        if (at == gap) {
+            *number = loaded;
+            return (i32)gap;
+        }
+    }
+    return -1;
+}
+
+static int is_x32_number(u32 number) { return (number & X32_BIT) && (number & ~X32_BIT) < TABLE_SIZE; }
+
+enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER],
+                            u32 number) {
+    const u8 *before = bytes + SITE_BEFORE, *after = before + CALL_SIZE;
+    u32 loaded = get32(before - 4);
+    i32 between;
+    int moved = is_x32_number(loaded) && (number == 0 || loaded == number);
+    *site = (struct site){.call = call, .back = call + CALL_SIZE, .number = number, .replaced = JUMP_SIZE};
+    if (moved && same(before - 7, "\x48\xc7\xc0", 3)) {
+        site->pattern = PATTERN_MOVE;
+        site->replaced = 7;
+        site->number = loaded;
+    } else if ((between = bytes_between(before, &number)) >= 0) {
+        site->pattern = PATTERN_MOVE;
+        site->number = number;
+        site->between = (u8)between;
+        site->address = call - (u32)between - JUMP_SIZE;
+        return PATTERN_MOVE;
+    } else if (same(before - 5, "\x4c\x89\x5c\x24\x08", 5) && after[0] == 0xc3) {
+        site->pattern = PATTERN_CANCEL;
+    } else if (same(before - 2, "\x89\xd0", 2) && after[0] == 0xeb && after[1] >= 0xf0 && after[1] <= 0xfa) {
+        site->pattern = PATTERN_EXIT;
+        site->address = call - 2;
+        site->back = call + CALL_SIZE + 2 - (0x100U - after[1]);
+        return PATTERN_EXIT;
+    } else if (after[0] == 0x3d || same(after, "\x48\x3d", 2)) {
+        site->pattern = PATTERN_COMPARE;
+        site->address = call;
+        site->compare_size = after[0] == 0x3d ? 5 : 6;
+        site->back = call + CALL_SIZE + site->compare_size;
+        return PATTERN_COMPARE;
+    } else {
+        return PATTERN_NONE;
+    }
+    site->address = call - site->replaced;
+    return site->pattern;
+}
+
+struct writer {
+    u8 *code;
+    u64 at; /* where the code will lie */
+    u32 size;
+};
+
+static void put(struct writer *writer, const char *bytes, u32 size) {
+    copy_bytes(writer->code + writer->size, bytes, size);
+    writer->size += size;
+}
+
+static void put_value(struct writer *writer, u64 value) {
+    put32(writer->code + writer->size, value);
+    writer->size += 4;
+}
+
+/* A displacement from the end of the four bytes that hold it. */
+static void put_distance(struct writer *writer, u64 target) {
+    put_value(writer, target - (writer->at + writer->size + 4));
+}
+
+/* mov $back,%ecx; jmp *%rcx: rcx ends as after a syscall. */
+static void put_return(struct writer *writer, u32 back) {
+    put(writer, "\xb9", 1);
+    put_value(writer, back);
+    put(writer, "\xff\xe1", 2);
+}
+
+static void put_enter(struct writer *writer, u32 back, u64 enter) {
+    put(writer, "\xb9", 1);
+    put_value(writer, back);
+    put(writer, "\xe9", 1);
+    put_distance(writer, enter);
+}
+
+static void put_number(struct writer *writer, u32 number) {
+    put(writer, "\xb8", 1);
+    put_value(writer, number);
+}
+
+static void put_call(struct writer *writer, struct site *site) {
+    site->made = (u8)writer->size;
+    put(writer, "\x0f\x05", CALL_SIZE);
+}
+
+/* A jump of two bytes to a place that is not known yet. */
+static u32 put_short_jump(struct writer *writer, const char *opcode) {
+    put(writer, opcode, 1);
+    put(writer, "\0", 1);
+    return writer->size;
+}
+
+static void land(struct writer *writer, u32 from) { writer->code[from - 1] = (u8)(writer->size - from); }
+
+static void write_move(struct writer *writer, struct site *site, int direct, u64 enter) {
+    put(writer, (const char *)(u64)(site->address + site->replaced), site->between);
+    if (direct && table_is_plain(site->number)) {
+        put_number(writer, site->number & ~X32_BIT);
+        put_call(writer, site);
+        put_return(writer, site->back);
+    } else {
+        put_number(writer, site->number);
+        put_enter(writer, site->back, enter);
+    }
+}
+
+/* The bytes of the comparison follow in `site_bytes`; what they change, the flags, nobody needs before them.
+ */
+static void write_compare(struct writer *writer, struct site *site, int direct, u64 enter,
+                          const u8 *compare) {
+    u32 other = 0;
+    if (direct && table_is_plain(site->number)) {
+        put(writer, "\x3d", 1); /* cmp $number,%eax */
+        put_value(writer, site->number);
+        other = put_short_jump(writer, "\x75");
+        put_number(writer, site->number & ~X32_BIT);
+        put_call(writer, site);
+    } else {
+        /* jmp over the comparison, to the way into the runtime */
+        other = put_short_jump(writer, "\xeb");
+    }
+    site->rest = (u8)writer->size;
+    put(writer, (const char *)compare, site->compare_size);
+    put_return(writer, site->back);
+    land(writer, other);
+    put(writer, "\x48\x8d\x0d", 3); /* lea comparison(%rip),%rcx */
+    put_distance(writer, writer->at + site->rest);
+    put(writer, "\xe9", 1);
+    put_distance(writer, enter);
+}
+
+/* Any number may come here: whether it is plain is looked up. */
+static void write_cancel(struct writer *writer, struct site *site, int direct, u64 enter,
+                         const u64 *plain_calls) {
+    put(writer, "\x4c\x89\x5c\x24\x08", 5);
+    if (direct) {
+        put(writer, "\x0f\xba\xf0\x1e", 4); /* btr $30,%eax */
+        u32 native = put_short_jump(writer, "\x73");
+        put(writer, "\x3d", 1); /* cmp $TABLE_SIZE,%eax */
+        put_value(writer, TABLE_SIZE);
+        u32 beyond = put_short_jump(writer, "\x73");
+        put(writer, "\x0f\xa3\x05", 3); /* bt %eax,plain_calls(%rip) */
+        put_distance(writer, (u64)plain_calls);
+        u32 translated = put_short_jump(writer, "\x73");
+        put_call(writer, site);
+        put_return(writer, site->back);
+        land(writer, beyond);
+        land(writer, translated);
+        put(writer, "\x0f\xba\xe8\x1e", 4); /* bts $30,%eax */
+        land(writer, native);
+    }
+    put_enter(writer, site->back, enter);
+}
+
+u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, int direct, u64 enter,
+               const u64 *plain_calls) {
+    struct writer writer = {code, at, 0};
+    switch (site->pattern) {
+    case PATTERN_MOVE:
+        write_move(&writer, site, direct, enter);
+        break;
+    case PATTERN_COMPARE: {
+        u8 compare[SITE_AFTER];
+        copy_bytes(compare, (const u8 *)(u64)(site->call + CALL_SIZE), site->compare_size);
+        write_compare(&writer, site, direct, enter, compare);
+        break;
+    }
+    case PATTERN_CANCEL:
+        write_cancel(&writer, site, direct, enter, plain_calls);
+        break;
+    default:
+        put(&writer, "\x89\xd0", 2); /* mov %edx,%eax */
+        put_enter(&writer, site->back, enter);
+        break;
+    }
+    return writer.size;
+}

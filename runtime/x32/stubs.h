@@ -1,0 +1,54 @@
+/*
+ * What a site looks like, and the code that takes its place. Pure: bytes in, bytes out.
+ *
+ *   A  mov $nr,%eax; syscall       5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays and
+ * traps whoever jumps straight to it. B  syscall; cmp $imm,%eax      glibc, where the number was loaded
+ * earlier. The jump covers 5 bytes of the two, so the comparison is made in the stub. Code that jumps to the
+ * comparison itself would find the middle of the jump: its third byte is made 0xf4 (hlt), by the choice of
+ *                                  where the jump goes, and the fault that follows is sent on to the stub.
+ *   C  mov %r11,8(%rsp); syscall; ret    musl's __syscall_cp_asm, for every call at which a thread can be
+ * cancelled. D  mov %edx,%eax; syscall; jmp       glibc's _exit, which calls until it is gone.
+ */
+#ifndef X32_STUBS_H
+#define X32_STUBS_H
+
+#include "kernel.h"
+
+enum pattern { PATTERN_NONE, PATTERN_MOVE, PATTERN_COMPARE, PATTERN_CANCEL, PATTERN_EXIT };
+
+struct site {
+    u32 address; /* of the first byte that is replaced */
+    u32 call;    /* of the `syscall` */
+    u32 back;    /* where the program goes on */
+    u32 number;  /* with bit 30; of B, the one it was first reached with; 0 where it is not known */
+    u16 slot;    /* its first stub */
+    u8 pattern;
+    u8 replaced;     /* bytes: 5 or 7 */
+    u8 compare_size; /* of B */
+    u8 between;      /* of A: bytes of instructions between the move and the `syscall` */
+    u8 made;         /* offset in the stub of its own `syscall`; 0 where it has none */
+    u8 rest;         /* of B: offset of the comparison */
+    u32 trampoline;
+};
+
+#define CALL_SIZE 2
+#define JUMP_SIZE 5
+/* Bytes that have to be known before and after a `syscall`. */
+#define SITE_BEFORE 32
+#define SITE_AFTER 8
+#define LARGEST_STUB 64
+
+/* Recognises the site whose `syscall` is at `call`; `bytes` begin SITE_BEFORE before it. `number`: what was
+ * in rax, or 0 where that is not known. */
+enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER],
+                            u32 number);
+
+/* Writes a stub's code that will lie at `at`; its size. `direct`: calls that need no translation are made
+ * there. */
+u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, int direct, u64 enter,
+               const u64 *plain_calls);
+
+u32 get32(const u8 *at);
+void put32(u8 *at, u64 value);
+
+#endif
