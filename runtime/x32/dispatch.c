@@ -64,4 +64,10 @@ void x32_dispatch(struct frame *frame) {
         return;
     }
     frame->rax = (u64)result;
+    if (frame->trapped) {
+        /* The instruction after this `syscall` may have been covered meanwhile, by this call or another
+         * thread's. */
+        u64 covered = sites_after_covered(frame->rip);
+        frame->rip = covered != 0 ? covered : frame->rip;
+    }
 }

@@ -4,6 +4,7 @@
 #include "signals.h"
 #include "sites.h"
 #include "trace.h"
+#include "vectors.h"
 #include "x32.h"
 
 #define SECCOMP_SET_MODE_STRICT 0
@@ -195,7 +196,6 @@ long call_prctl(struct frame *frame) {
     case PR_SET_SECCOMP:
         return frame->rsi == SECCOMP_MODE_FILTER ? -EINVAL : forward(frame, __NR_prctl);
     case PR_SET_SYSCALL_USER_DISPATCH:
-    case PR_SET_MM:
         return -EINVAL;
     default:
         return forward(frame, __NR_prctl);
@@ -214,8 +214,17 @@ long call_seccomp(struct frame *frame) {
 /* Those whose arguments are in structures with pointers are as if not configured. */
 long call_keyctl(struct frame *frame) {
     u32 operation = (u32)frame->rdi;
-    if (operation == KEYCTL_INSTANTIATE_IOV || operation == KEYCTL_DH_COMPUTE ||
-        (operation >= KEYCTL_PKEY_FIRST && operation <= KEYCTL_PKEY_LAST)) {
+    if (operation == KEYCTL_INSTANTIATE_IOV) {
+        struct vectors vectors;
+        long result = vectors_read(&vectors, (u32)frame->rdx, (u32)frame->r10);
+        if (!failed(result)) {
+            u64 arguments[6] = {operation, frame->rsi, (u64)vectors.at, vectors.count, frame->r8, 0};
+            result = x32_gate(__NR_keyctl, arguments);
+            vectors_free(&vectors);
+        }
+        return result;
+    }
+    if (operation == KEYCTL_DH_COMPUTE || (operation >= KEYCTL_PKEY_FIRST && operation <= KEYCTL_PKEY_LAST)) {
         return -EOPNOTSUPP;
     }
     return forward(frame, __NR_keyctl);

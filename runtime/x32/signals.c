@@ -17,7 +17,6 @@ __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 #define SI_QUEUE -1
 #define SI_TIMER -2
 #define SI_SIGIO -5
-#define SI_TKILL -6
 
 #define UAPI_FLAGS                                                                                           \
     (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |        \
@@ -151,7 +150,7 @@ static enum layout layout_of(i32 signal, i32 code) {
     if (code == SI_SIGIO) {
         return BY_POLL;
     }
-    return code < 0 ? (code == SI_TKILL ? BY_KILL : BY_QUEUE) : BY_KILL;
+    return code < 0 ? BY_QUEUE : BY_KILL;
 }
 
 /* One field: where it is in x32's union (from 12), in the 64-bit one (from 16), and its size in each. */
@@ -357,6 +356,13 @@ static void take_from_frame(struct sigcontext *registers, const struct thread *t
 
 static int between(u64 rip, const u8 *low, const u8 *high) { return rip >= (u64)low && rip < (u64)high; }
 
+/* A fault's code in a signal that the program sent to itself: it comes when the call is over, and no
+ * instruction after a `syscall` of the runtime's touches what it may not. */
+static int was_sent(u64 rip) {
+    const u8 *before = (const u8 *)rip - 2;
+    return before[0] == 0x0f && before[1] == 0x05;
+}
+
 static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info,
                  struct ucontext64 *context) {
     u64 rip = context->registers.rip;
@@ -393,7 +399,7 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
         u64 there = sites_in_program(registers->rip, &registers->rax);
         registers->rip = there != 0 ? there : registers->rip;
     } else if (between(registers->rip, __executable_start, etext)) {
-        if (is_ours(signal) && info->code > SI_USER) {
+        if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
             if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
                 registers->rip = (u64)x32_copy_done;
                 return;
@@ -606,9 +612,18 @@ long call_rt_sigpending(struct frame *frame) {
 }
 
 long call_rt_sigtimedwait(struct frame *frame) {
+    struct thread *thread = this_thread();
     struct siginfo64 info;
+    u64 wanted;
     u64 arguments[6] = {frame->rdi, (u64)&info, frame->rdx, frame->r10, 0, 0};
-    long result = x32_gate(__NR_rt_sigtimedwait, arguments);
+    long result;
+    if (thread->sigsys_waiting && READ_USER(wanted, frame->rdi) == 0 && (wanted & SIGNAL_BIT(SIGSYS))) {
+        info = thread->sigsys_info;
+        thread->sigsys_waiting = 0;
+        result = SIGSYS;
+    } else {
+        result = x32_gate(__NR_rt_sigtimedwait, arguments);
+    }
     if (failed(result) || result == -RESTART_AFTER_SIGNAL || frame->rsi == 0) {
         return result;
     }
