@@ -136,7 +136,8 @@ impl<'a> Recorder<'a> {
     /// The current verdicts on the first deciding metric. Made now and then: it takes time that rounds could use.
     fn estimate(&mut self) {
         const PAUSE: Duration = Duration::from_secs(2);
-        if self.estimate.made.elapsed() < PAUSE.max(20 * self.estimate.cost) {
+        let pause = PAUSE.max(20 * self.estimate.cost);
+        if self.estimate.made.elapsed() < pause || !self.progress.is_watched() {
             return;
         }
         let began = Instant::now();
