@@ -93,6 +93,13 @@ static inline long sys_read(int fd, void *data, uint64_t size) {
 static inline long sys_write(int fd, const void *data, uint64_t size) {
     return SYSCALL(__NR_write, fd, data, size, 0);
 }
+/* A peer that is gone is an error here, and no signal. */
+static inline long sys_send(int fd, const void *data, uint64_t size) {
+    return syscall6(__NR_sendto, fd, (long)data, (long)size, 0x4000 /* MSG_NOSIGNAL */, 0, 0);
+}
+static inline long sys_pread(int fd, void *data, uint64_t size, long offset) {
+    return SYSCALL(__NR_pread64, fd, data, size, offset);
+}
 static inline long sys_open(const char *path, int flags, int mode) {
     return SYSCALL(__NR_open, path, flags, mode, 0);
 }

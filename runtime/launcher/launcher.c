@@ -1,5 +1,5 @@
 /*
- * The launcher: starts one run of a program at a time, with nothing of ours in it.
+ * The launcher: starts runs of programs, one at a time, with nothing of ours in it.
  *
  * It is a process of its own, freestanding and a few pages large, for three reasons:
  *
@@ -11,16 +11,18 @@
  *  3. It outlives a killed `widthwise`: at the end of file on its socket it kills what still runs, puts the
  *     system's THP setting back, and leaves.
  *
- * Protocol, over the stream socket that is file descriptor 3 (native byte order, 64-bit words): one
- * `struct request` followed by its strings; then, when the run and all it left behind are gone, one
- * `struct reply`. A byte `K` sent meanwhile ends the run early. crates/measure/src/launcher.rs speaks the
- * other side.
+ * Protocol (native byte order, 64-bit words). Over the stream socket that is file descriptor 3 come requests:
+ * a `struct request` and its strings. Each is answered, when the run and all it left behind are gone, by one
+ * `struct reply`. Several requests may lie there: their runs are made one after the other, without anybody
+ * being woken in between. Over the socket that is file descriptor 4 comes a `struct order` now and then: it
+ * ends the run that is going on, or passes over runs that have not begun. The end of file there says that
+ * widthwise is gone. crates/measure/src/launcher.rs speaks the other side.
  */
 #include <stdint.h>
 
 #include "kernel.h"
 
-enum { SOCKET = 3 };
+enum { SOCKET = 3, ORDERS = 4 };
 
 /* Bits of request.flags. */
 enum { FIXED_ADDRESSES = 1, THP_NEVER = 2, EXIT_STOP = 4 };
@@ -39,16 +41,23 @@ enum step {
     STEP_EXEC,
     STEP_REQUEST,
     STEP_TRACE,
+    STEP_PASSED_OVER,
 };
 
 struct request {
     uint64_t size; /* of the whole request, strings included */
+    uint64_t number; /* counts up */
     uint64_t flags;
     uint64_t thp;             /* 0: leave; 1: always; 2: madvise, written to the system's setting */
     uint64_t arguments;       /* number of strings after the first five: argv */
     uint64_t variables;       /* number of strings after those: envp */
     uint64_t cpus[CPU_WORDS]; /* all zero: leave the affinity alone */
     /* strings, each with its NUL: file, directory, stdin, stdout, stderr, argv…, envp… */
+};
+
+struct order {
+    uint64_t end;       /* the run of this number, if it is going on */
+    uint64_t pass_over; /* runs up to this number that have not begun */
 };
 
 struct reply {
@@ -63,10 +72,12 @@ struct reply {
     uint64_t peak_resident_kib; /* the largest ru_maxrss among the processes reaped */
     uint64_t reaped;            /* processes that were waited for here: the program and orphans */
     uint64_t left_over;         /* of these: still running when the program had ended, and killed */
-    uint64_t cut_off;           /* the run was ended early, by `K` */
+    uint64_t cut_off;           /* the run was ended early, by an order */
     uint64_t escaped;           /* processes that could not be killed in five seconds */
     uint64_t exit_peak_resident_kib, exit_peak_virtual_kib; /* EXIT_STOP: of the largest process */
     uint64_t exit_peak_resident_sum_kib, exit_processes;
+    /* Of the campaign's group since it was made, where there is one: CPU time, and forks refused. */
+    uint64_t group_user_us, group_system_us, refused_forks;
 };
 
 static char buffer[4 << 20] __attribute__((aligned(16)));
@@ -83,6 +94,12 @@ static volatile struct {
 static const char *group_parent;
 static char group_path[4096 + 64];
 static int group_fd = -1, group_kill_fd = -1, group_killed;
+/* cpu.stat of the campaign's group, and pids.events of it and of its sibling in a v1 hierarchy. */
+static int group_usage_fd = -1, group_event_fds[2] = {-1, -1};
+/* Runs up to this number are not to be begun any more. */
+static uint64_t pass_over;
+/* Where this process may run. It is set when a run asks for another place than the one before. */
+static uint64_t place[CPU_WORDS];
 static const char *thp_original;
 
 /* Makes a group for the runs to come, below the campaign's. A new one after each kill: the kernel (6.12
@@ -120,21 +137,21 @@ __attribute__((noreturn)) static void leave(int status) {
 static void send_all(const void *data, uint64_t size) {
     const char *at = data;
     while (size > 0) {
-        long n = sys_write(SOCKET, at, size);
+        long n = sys_send(SOCKET, at, size);
         if (n == -EINTR)
             continue;
         if (n <= 0)
-            sys_exit_group(1);
+            leave(1);
         at += n;
         size -= (uint64_t)n;
     }
 }
 
 /* Returns 0 at the end of file. */
-static int receive_all(void *data, uint64_t size) {
+static int receive_all(int fd, void *data, uint64_t size) {
     char *at = data;
     while (size > 0) {
-        long n = sys_read(SOCKET, at, size);
+        long n = sys_read(fd, at, size);
         if (n == -EINTR)
             continue;
         if (n <= 0)
@@ -171,7 +188,7 @@ static const char *thp_read(void) {
                     text[j] = 0;
                     return text + i + 1;
                 }
-    leave(0);
+    return 0;
 }
 
 static void thp_restore(void) {
@@ -242,8 +259,8 @@ static void account(struct reply *reply, const struct rusage *usage) {
     reply->reaped++;
 }
 
-/* The decimal after `key` in the text of /proc/PID/status, in KiB. */
-static uint64_t status_field(const char *text, const char *key) {
+/* The decimal after `key` at the beginning of a line, as in /proc/PID/status or cpu.stat; 0 if there is none. */
+static uint64_t field(const char *text, const char *key) {
     for (const char *line = text; *line; line++) {
         if (line == text || line[-1] == '\n') {
             const char *a = line, *b = key;
@@ -258,7 +275,7 @@ static uint64_t status_field(const char *text, const char *key) {
             }
         }
     }
-    leave(0);
+    return 0;
 }
 
 /* A traced process stands at its exit with its memory still mapped: /proc/PID/status gives VmHWM and VmPeak
@@ -276,7 +293,7 @@ static void read_peaks(struct reply *reply, long pid) {
     if (n <= 0)
         return;
     text[n] = 0;
-    uint64_t resident = status_field(text, "VmHWM:"), virtual_ = status_field(text, "VmPeak:");
+    uint64_t resident = field(text, "VmHWM:"), virtual_ = field(text, "VmPeak:");
     if (resident == 0 && virtual_ == 0)
         return; /* another thread of the process was the last to hold the memory */
     if (resident > reply->exit_peak_resident_kib)
@@ -284,7 +301,7 @@ static void read_peaks(struct reply *reply, long pid) {
     if (virtual_ > reply->exit_peak_virtual_kib)
         reply->exit_peak_virtual_kib = virtual_;
     /* Threads share the memory: only the thread group's leader stands for the process. */
-    if (status_field(text, "Tgid:") == (uint64_t)pid) {
+    if (field(text, "Tgid:") == (uint64_t)pid) {
         reply->exit_peak_resident_sum_kib += resident;
         reply->exit_processes++;
     }
@@ -345,7 +362,7 @@ static void kill_all(long root) {
 }
 
 /* Waits until the program has ended and nothing it started is left. */
-static void watch(struct reply *reply, long root, int traced) {
+static void watch(struct reply *reply, uint64_t number, long root, int traced) {
     enum { GRACE_MS = 100, PATIENCE_MS = 5000 };
     int root_ended = 0, killing = 0, orphaned = 0;
     uint64_t deadline = 0;
@@ -401,14 +418,18 @@ static void watch(struct reply *reply, long root, int traced) {
             wait_ms = 5;
         }
 
-        struct pollfd poll = {SOCKET, POLLIN, 0};
+        struct pollfd poll = {ORDERS, POLLIN, 0};
         if (sys_ppoll_with_sigchld(orphaned ? 0 : &poll, wait_ms) > 0) {
-            char word;
-            long n = sys_read(SOCKET, &word, 1);
-            if (n == 1 && word == 'K')
-                reply->cut_off = 1;
-            else if (n != -EINTR)
+            struct order order;
+            if (!receive_all(ORDERS, &order, sizeof order)) {
                 orphaned = 1; /* widthwise is gone: nobody will read the reply */
+            } else {
+                if (order.pass_over > pass_over)
+                    pass_over = order.pass_over;
+                if (order.end != number)
+                    continue; /* it had ended before the order came */
+                reply->cut_off = 1;
+            }
             killing = 1;
             deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
         }
@@ -426,6 +447,8 @@ static int unpack(struct plan *plan, const struct request *request) {
     plan->argv = pointers;
     for (uint64_t i = 0; i < strings; i++) {
         char *string = at;
+        if (i + 1 == strings && at < end && !end[-1])
+            at = end - 1; /* the padding, which is long */
         while (at < end && *at)
             at++;
         if (at >= end)
@@ -445,6 +468,45 @@ static int unpack(struct plan *plan, const struct request *request) {
     return 1;
 }
 
+/* Goes to these CPUs, and with it every program to come. */
+static long move_to(const uint64_t *cpus) {
+    int pinned = 0, there = 1;
+    for (int i = 0; i < CPU_WORDS; i++) {
+        pinned |= cpus[i] != 0;
+        there &= cpus[i] == place[i];
+    }
+    if (!pinned || there)
+        return 0;
+    long n = sys_sched_setaffinity(0, sizeof place, cpus);
+    for (int i = 0; i < CPU_WORDS && n >= 0; i++)
+        place[i] = cpus[i];
+    return n;
+}
+
+/* What the campaign's group has used so far: nothing but runs is in it. */
+static void read_group(struct reply *reply) {
+    static char text[1024];
+    if (group_usage_fd >= 0) {
+        long n = sys_pread(group_usage_fd, text, sizeof text - 1, 0);
+        text[n > 0 ? n : 0] = 0;
+        reply->group_user_us = field(text, "user_usec ");
+        reply->group_system_us = field(text, "system_usec ");
+    }
+    for (int i = 0; i < 2; i++)
+        if (group_event_fds[i] >= 0) {
+            long n = sys_pread(group_event_fds[i], text, sizeof text - 1, 0);
+            text[n > 0 ? n : 0] = 0;
+            reply->refused_forks += field(text, "max ");
+        }
+}
+
+static void refuse(struct reply *reply, enum step step, long error) {
+    reply->failed_step = step;
+    reply->error = (uint64_t)-error;
+    read_group(reply);
+    send_all(reply, sizeof *reply);
+}
+
 static void run(const struct request *request) {
     struct reply reply;
     clear(&reply, sizeof reply);
@@ -455,29 +517,24 @@ static void run(const struct request *request) {
     child.error = 0;
     child.released = !traced;
 
-    if (!unpack(&plan, request)) {
-        reply.failed_step = STEP_REQUEST;
-        reply.error = EINVAL;
-        send_all(&reply, sizeof reply);
+    long n;
+    if (request->number <= pass_over) {
+        refuse(&reply, STEP_PASSED_OVER, -ECANCELED);
         return;
     }
-    int pinned = 0;
-    for (int i = 0; i < CPU_WORDS; i++)
-        pinned |= request->cpus[i] != 0;
-    long n;
-    if (pinned && (n = sys_sched_setaffinity(0, sizeof request->cpus, request->cpus)) < 0) {
-        reply.failed_step = STEP_AFFINITY;
-        reply.error = (uint64_t)-n;
-        send_all(&reply, sizeof reply);
+    if (!unpack(&plan, request)) {
+        refuse(&reply, STEP_REQUEST, -EINVAL);
+        return;
+    }
+    if ((n = move_to(request->cpus)) < 0) {
+        refuse(&reply, STEP_AFFINITY, n);
         return;
     }
     if (request->thp) {
         thp_original = thp_read();
         if ((n = thp_write(request->thp == 1 ? "always" : "madvise")) < 0) {
             thp_original = 0;
-            reply.failed_step = STEP_THP;
-            reply.error = (uint64_t)-n;
-            send_all(&reply, sizeof reply);
+            refuse(&reply, STEP_THP, n);
             return;
         }
     }
@@ -518,7 +575,7 @@ static void run(const struct request *request) {
             }
             child.released = 1;
         }
-        watch(&reply, pid, traced);
+        watch(&reply, request->number, pid, traced);
         reply.pid = (uint64_t)pid;
         reply.failed_step = child.step;
         reply.error = child.error;
@@ -527,26 +584,34 @@ static void run(const struct request *request) {
     if (huge_pages)
         sys_prctl(PR_SET_THP_DISABLE, 0);
     thp_restore();
+    read_group(&reply);
     send_all(&reply, sizeof reply);
 }
 
-/* argv: launcher [CGROUP] — a cgroup v2 folder in which programs are started, where there is one. */
+/* argv: launcher CGROUP [EVENTS [EVENTS]]: a cgroup v2 folder in which programs are started, or nothing where there
+ * is none; and files that say how many forks were refused. */
 int main_(int argc, char **argv) {
     sys_setsid();
     sys_prctl(PR_SET_NAME,
               (long)"ww-launcher"); /* it was started from a memory file, whose number it would show */
     sys_prctl(PR_SET_CHILD_SUBREAPER, 1);
     sys_close_on_exec(SOCKET);
+    sys_close_on_exec(ORDERS);
     sys_prepare_sigchld();
-    if (argc > 1 && length(argv[1]) < 4096) {
+    if (argc > 1 && argv[1][0] && length(argv[1]) < 4096) {
+        static char path[4096 + 64];
         group_parent = argv[1];
         make_group();
+        append(append(path, group_parent), "/cpu.stat");
+        group_usage_fd = (int)sys_open(path, O_RDONLY | O_CLOEXEC, 0);
     }
+    for (int i = 0; i < 2 && i + 2 < argc; i++)
+        group_event_fds[i] = (int)sys_open(argv[i + 2], O_RDONLY | O_CLOEXEC, 0);
     struct request *request = (struct request *)buffer;
-    while (receive_all(buffer, sizeof *request)) {
+    while (receive_all(SOCKET, buffer, sizeof *request)) {
         if (request->size < sizeof *request || request->size > sizeof buffer)
             return 1;
-        if (!receive_all(buffer + sizeof *request, request->size - sizeof *request))
+        if (!receive_all(SOCKET, buffer + sizeof *request, request->size - sizeof *request))
             break;
         run(request);
     }

@@ -37,6 +37,8 @@ pub(crate) struct Writer {
     pub(crate) round: Option<u32>,
     /// Runs added since the log was last folded into the file.
     pub(crate) in_log: u32,
+    /// What is written is kept by [`Archive::keep`], and not by each call.
+    pub(crate) gathers: bool,
     /// When this session's first round began.
     pub(crate) since: Option<Instant>,
     _lock: Lock,
@@ -123,6 +125,7 @@ impl Archive {
                     metrics: names(&connection, "SELECT name, id FROM metric")?,
                     round: None,
                     in_log: 0,
+                    gathers: false,
                     since: None,
                     _lock: lock,
                 },

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{params, Transaction, TransactionBehavior};
+use rusqlite::{params, Connection};
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 
 use crate::campaign::{Archive, Writer};
@@ -51,6 +51,23 @@ pub struct ProcessNote {
 const FOLDED_TOGETHER: u32 = 256;
 
 impl Archive {
+    /// From here on what is written is gathered until [`Archive::keep`], and kept at one stroke: many times cheaper
+    /// than one by one. Without this, each call keeps what it writes.
+    pub fn gather(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.gathers = true;
+        }
+    }
+
+    /// Keeps what was gathered: when this returns, it outlives `kill -9`.
+    pub fn keep(&mut self) -> Result<(), ArchiveError> {
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        let kept = self.connection.execute_batch("COMMIT");
+        kept.map_err(|error| self.given_up(error))
+    }
+
     /// Begins a round of `planned` runs. Its number must be [`Archive::next_round`] or higher.
     pub fn begin_round(
         &mut self,
@@ -64,6 +81,7 @@ impl Archive {
         let Some(after) = after.filter(|_| number >= next) else {
             return Err(self.out_of_turn(format!("round {number} was begun before; the next one is {next}")));
         };
+        self.fold()?;
         self.write(|transaction, writer| {
             transaction
                 .prepare_cached(
@@ -80,7 +98,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds a run that has ended to the open round. When this returns, the run outlives `kill -9`.
+    /// Adds a run that has ended to the open round. When this returns, or after [`Archive::keep`] if runs are
+    /// [gathered](Archive::gather), the run outlives `kill -9`.
     pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {
         let writer = self.writer()?;
         if writer.round != Some(run.round) {
@@ -179,10 +198,18 @@ impl Archive {
         })?;
         if let Some(writer) = &mut self.writer {
             writer.round = None;
-            if writer.in_log >= FOLDED_TOGETHER {
+        }
+        Ok(())
+    }
+
+    /// Folds the log into the file, if it is long.
+    fn fold(&mut self) -> Result<(), ArchiveError> {
+        if self.writer()?.in_log >= FOLDED_TOGETHER {
+            self.keep()?;
+            // Waits for nobody. If it fails, for want of room above all, the log is as good, and grows on.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            if let Some(writer) = &mut self.writer {
                 writer.in_log = 0;
-                // Waits for nobody. If it fails, for want of room above all, the log is as good, and grows on.
-                let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
             }
         }
         Ok(())
@@ -244,8 +271,11 @@ impl Archive {
     }
 
     /// Says why this session ended and how long it took. A campaign's time is the sum over its sessions; one that was
-    /// killed counts up to its last finished round.
+    /// killed counts up to its last finished round. Nothing is gathered from here on.
     pub fn set_stopped(&mut self, why: &str, elapsed: Duration) -> Result<(), ArchiveError> {
+        if let Some(writer) = &mut self.writer {
+            writer.gathers = false;
+        }
         self.write(|transaction, writer| {
             transaction
                 .execute("UPDATE session SET stopped = ?2 WHERE id = ?1", params![writer.session, why])?;
@@ -256,16 +286,29 @@ impl Archive {
     /// Does this in one transaction, or not at all.
     fn write(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>, &Writer) -> rusqlite::Result<()>,
+        work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<()>,
     ) -> Result<(), ArchiveError> {
         let writer = self.writer()?;
         let attempt = || {
-            let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
-            work(&transaction, writer)?;
-            transaction.commit()
+            if self.connection.is_autocommit() {
+                self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            }
+            work(&self.connection, writer)?;
+            if writer.gathers {
+                return Ok(());
+            }
+            self.connection.prepare_cached("COMMIT")?.execute([]).map(drop)
         };
         let outcome = attempt();
-        outcome.map_err(|error| self.failed(error))
+        outcome.map_err(|error| self.given_up(error))
+    }
+
+    /// After an error: nothing is kept in part. (SQLite may have rolled back by itself.)
+    fn given_up(&self, error: rusqlite::Error) -> ArchiveError {
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        self.failed(error)
     }
 
     fn writer(&self) -> Result<&Writer, ArchiveError> {
@@ -326,11 +369,12 @@ fn bounded(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn note(transaction: &Transaction<'_>, text: &str) -> rusqlite::Result<()> {
-    transaction.execute("INSERT INTO warning (text) VALUES (?1) ON CONFLICT DO NOTHING", [text]).map(drop)
+fn note(transaction: &Connection, text: &str) -> rusqlite::Result<()> {
+    let add = "INSERT INTO warning (text) VALUES (?1) ON CONFLICT DO NOTHING";
+    transaction.prepare_cached(add)?.execute([text]).map(drop)
 }
 
-fn set_elapsed(transaction: &Transaction<'_>, session: i64, elapsed: Duration) -> rusqlite::Result<()> {
+fn set_elapsed(transaction: &Connection, session: i64, elapsed: Duration) -> rusqlite::Result<()> {
     let nanoseconds = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
     transaction
         .prepare_cached("UPDATE session SET elapsed_ns = ?2 WHERE id = ?1")?

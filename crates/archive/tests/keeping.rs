@@ -202,6 +202,43 @@ fn a_run_counts_once() {
 }
 
 #[test]
+fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
+    let (_parent, mut archive) = begun();
+    let folder = archive.folder().to_owned();
+    let found = || Archive::read(&folder).unwrap().load().unwrap().runs.len();
+    archive.gather();
+    let first = add_round(&mut archive);
+    assert_eq!(found(), 0);
+    archive.keep().unwrap();
+    assert_eq!(found(), first.len());
+    // Whoever ends without keeping leaves nothing of it, as after a kill.
+    add_round(&mut archive);
+    drop(archive);
+    assert_eq!(found(), first.len());
+    // The end of a session keeps everything.
+    let mut archive = Archive::resume(&folder).unwrap();
+    archive.gather();
+    add_round(&mut archive);
+    archive.set_stopped("enough", Duration::from_secs(1)).unwrap();
+    assert_eq!(found(), 2 * first.len());
+}
+
+#[test]
+fn a_write_that_fails_takes_what_was_gathered_with_it_and_the_archive_stays_whole() {
+    let (_parent, mut archive) = begun();
+    let folder = archive.folder().to_owned();
+    archive.gather();
+    let runs = add_round(&mut archive);
+    archive.keep().unwrap();
+    archive.begin_round(1, RoundKind::Timed, 3, None).unwrap();
+    let run = Run { round: 1, ..runs[0].clone() };
+    archive.add_run(&run, &[]).unwrap();
+    archive.add_run(&run, &[]).unwrap_err();
+    let stored = Archive::read(&folder).unwrap().load().unwrap();
+    assert_eq!((stored.runs.len(), stored.rounds.len()), (runs.len(), 1));
+}
+
+#[test]
 fn samples_are_only_ever_added_even_by_hand() {
     let (_parent, mut archive) = begun();
     add_round(&mut archive);

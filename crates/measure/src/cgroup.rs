@@ -1,8 +1,7 @@
 //! A control group for a campaign's programs, where one may be made: it ends a tree of processes at one stroke, and
 //! keeps one that forks for ever from taking the machine along. Without one, process groups and a watch do their best.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,10 +14,6 @@ pub const MOST_TASKS: u32 = 8192;
 pub struct Cgroup {
     unified: Option<PathBuf>,
     pids: Option<PathBuf>,
-    /// `cpu.stat`, kept open: it is read twice for each run.
-    usage: Option<File>,
-    /// `pids.events`, likewise.
-    events: Vec<File>,
 }
 
 /// CPU time of every task that was ever in the group.
@@ -48,21 +43,12 @@ impl Cgroup {
             .map(|folder| folder.join(&name))
             .filter(|folder| fs::create_dir(folder).is_ok())
             .filter(|folder| fs::write(folder.join("pids.max"), MOST_TASKS.to_string()).is_ok());
-        let usage = unified.as_ref().and_then(|folder| File::open(folder.join("cpu.stat")).ok());
-        let events = unified
-            .iter()
-            .chain(&pids)
-            .filter_map(|folder| File::open(folder.join("pids.events")).ok())
-            .collect();
-        Cgroup { unified, pids, usage, events }
+        Cgroup { unified, pids }
     }
 
-    /// CPU time that the programs have used so far: also that of children for whom nobody waited, which `rusage`
-    /// forgets.
-    pub fn usage(&self) -> Option<Usage> {
-        let mut text = [0u8; 1024];
-        let length = self.usage.as_ref()?.read_at(&mut text, 0).ok()?;
-        usage(std::str::from_utf8(&text[..length]).ok()?)
+    /// The files that say how often a fork was refused because of the limit.
+    pub fn events(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.unified.iter().chain(&self.pids).map(|folder| folder.join("pids.events"))
     }
 
     /// The cgroup v2 folder in which programs are started.
@@ -76,19 +62,6 @@ impl Cgroup {
             // Best effort: without it a fork bomb is still ended by the time limit.
             let _ = fs::write(folder.join("cgroup.procs"), launcher.to_string());
         }
-    }
-
-    /// How often a fork was refused because of the limit.
-    pub fn refused_forks(&self) -> u64 {
-        self.events
-            .iter()
-            .filter_map(|file| {
-                let mut text = [0u8; 256];
-                let length = file.read_at(&mut text, 0).ok()?;
-                let text = std::str::from_utf8(&text[..length]).ok()?;
-                text.split_whitespace().nth(1)?.parse::<u64>().ok()
-            })
-            .sum()
     }
 }
 
@@ -104,15 +77,6 @@ impl Drop for Cgroup {
             }
         }
     }
-}
-
-/// `user_usec N`, `system_usec N` (linux `Documentation/admin-guide/cgroup-v2.rst`, cpu.stat).
-fn usage(text: &str) -> Option<Usage> {
-    let field = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-        Some(Duration::from_micros(value.trim().parse().ok()?))
-    };
-    Some(Usage { user: field("user_usec")?, system: field("system_usec")? })
 }
 
 /// Our own folder in the hierarchy of that type (and controller): where a child folder may be made.

@@ -46,6 +46,11 @@ impl Counters {
         counters
     }
 
+    /// Whether nothing is counted.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Remembers where the counters stand.
     pub fn begin(&mut self) {
         for open in &mut self.open {

@@ -1,16 +1,18 @@
-//! The launcher's other side: asks `runtime/launcher` for one run and waits for its reply.
+//! The launcher's other side: asks `runtime/launcher` for runs and takes its replies.
 
-use std::ffi::CString;
-use std::io::{Read, Write};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
+
+use crate::cgroup::{Cgroup, Usage};
 
 /// The program itself, built by build.rs.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
@@ -26,10 +28,10 @@ const CPU_WORDS: usize = 16;
 pub enum LauncherError {
     /// The launcher's own process could not be made.
     #[error("the launcher could not be started: {0}")]
-    Start(std::io::Error),
+    Start(io::Error),
     /// It ended in the middle of a campaign.
     #[error("the launcher ended unexpectedly ({0}); was it killed? `--resume` goes on from the last run")]
-    Gone(std::io::Error),
+    Gone(io::Error),
     /// The kernel would not take the request either.
     #[error("the command line and environment are too large: {0} bytes")]
     TooLarge(usize),
@@ -39,24 +41,26 @@ pub enum LauncherError {
 }
 
 /// What to start, and how.
-#[derive(Debug, Clone)]
-pub struct Request {
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
     /// The file to execute.
-    pub file: PathBuf,
+    pub file: &'a Path,
     /// Working directory.
-    pub directory: PathBuf,
+    pub directory: &'a Path,
     /// Standard input.
-    pub stdin: PathBuf,
+    pub stdin: &'a Path,
     /// Standard output, truncated first.
-    pub stdout: PathBuf,
+    pub stdout: &'a Path,
     /// Standard error, truncated first.
-    pub stderr: PathBuf,
+    pub stderr: &'a Path,
     /// argv.
-    pub arguments: Vec<CString>,
-    /// envp.
-    pub environment: Vec<CString>,
+    pub arguments: &'a [String],
+    /// envp, but for the padding.
+    pub environment: &'a BTreeMap<String, String>,
+    /// The bytes of one more variable, so that the stack begins elsewhere in each run.
+    pub padding: usize,
     /// CPUs it may use; empty leaves the affinity alone.
-    pub cpus: Vec<u32>,
+    pub cpus: &'a [u32],
     /// Switch off address space layout randomisation.
     pub fixed_addresses: bool,
     /// Transparent huge pages.
@@ -90,18 +94,22 @@ pub enum Step {
     Request,
     /// ptrace(2).
     Trace,
+    /// None: it was told not to begin this one.
+    PassedOver,
 }
 
 /// What the launcher saw of a run.
 #[derive(Debug)]
 pub struct Reply {
     /// The step that failed, with the system's error; the rest is then without meaning.
-    pub failed: Option<(Step, std::io::Error)>,
+    pub failed: Option<(Step, io::Error)>,
     /// The program's process number.
     pub pid: u32,
     /// As wait4(2) gives it.
     pub status: i32,
-    /// From execve to the end, CLOCK_MONOTONIC.
+    /// When execve was called, CLOCK_MONOTONIC.
+    pub began: Duration,
+    /// From execve to the end.
     pub wall: Duration,
     /// Over all processes that were waited for, and those they waited for.
     pub user: Duration,
@@ -117,6 +125,8 @@ pub struct Reply {
     pub involuntary_switches: u64,
     /// The largest `ru_maxrss`, in bytes.
     pub peak_resident: u64,
+    /// Processes that were waited for by the launcher: the program, and those that came to it as orphans.
+    pub reaped: u64,
     /// Processes the program left running, which were killed.
     pub left_over: u64,
     /// Some could not be killed.
@@ -125,6 +135,10 @@ pub struct Reply {
     pub at_exit: Option<AtExit>,
     /// It was ended early.
     pub cut_off: bool,
+    /// CPU time of the campaign's control group until now; zero where there is none.
+    pub group: Usage,
+    /// Forks that were refused in it until now.
+    pub refused_forks: u64,
 }
 
 /// What `/proc/PID/status` said of each process at its exit.
@@ -140,37 +154,43 @@ pub struct AtExit {
     pub processes: u64,
 }
 
-/// A process that starts runs, one at a time.
+/// A process that starts runs, one at a time, in the order in which they are asked for.
 #[derive(Debug)]
 pub struct Launcher {
     process: Child,
     socket: UnixStream,
+    orders: UnixStream,
+    /// Requests that are not sent yet.
+    unsent: Vec<u8>,
+    /// Replies that came in part.
+    received: Vec<u8>,
+    asked: u64,
 }
 
 impl Launcher {
-    /// Starts the launcher's process. Programs are started in `cgroup` (a cgroup v2 folder) where one is given.
-    pub fn start(cgroup: Option<&Path>) -> Result<Launcher, LauncherError> {
-        let (ours, theirs) = UnixStream::pair().map_err(LauncherError::Start)?;
+    /// Starts the launcher's process. Programs are started in the cgroup where there is one.
+    pub fn start(cgroup: &Cgroup) -> Result<Launcher, LauncherError> {
+        let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::Start)?;
+        let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::Start)?;
         let image = memory_file().map_err(LauncherError::Start)?;
-        let their_end = theirs.as_raw_fd();
+        // Out of the way of the numbers that they are to have.
+        let [their_socket, their_orders] = [above(&their_socket, 5), above(&their_orders, 5)];
+        let [their_socket, their_orders] =
+            [their_socket.map_err(LauncherError::Start)?, their_orders.map_err(LauncherError::Start)?];
+        let ends = [their_socket.as_raw_fd(), their_orders.as_raw_fd()];
         let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
         command.arg0("widthwise-launcher").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
-        if let Some(folder) = cgroup {
-            command.arg(folder);
-        }
+        command.arg(cgroup.unified().unwrap_or(Path::new(""))).args(cgroup.events());
         // SAFETY: only async-signal-safe calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
-                // The socket becomes descriptor 3, open across exec.
-                if their_end == 3 {
-                    check(libc::fcntl(3, libc::F_SETFD, 0))
-                } else {
-                    check(libc::dup2(their_end, 3))
-                }
+                // The sockets become descriptors 3 and 4, open across exec.
+                check(libc::dup2(ends[0], 3))?;
+                check(libc::dup2(ends[1], 4))
             });
         }
         let process = command.spawn().map_err(LauncherError::Start)?;
-        Ok(Launcher { process, socket: ours })
+        Ok(Launcher { process, socket, orders, unsent: Vec::new(), received: Vec::new(), asked: 0 })
     }
 
     /// The launcher's own process number: the parent of every orphan.
@@ -178,80 +198,131 @@ impl Launcher {
         self.process.id()
     }
 
-    /// The descriptor that becomes readable when the run is over.
-    pub fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    /// Asks for a run, which begins when those asked for before are over. Gives back its number and the size of the
+    /// request. It is on its way after [`Launcher::send`].
+    pub fn ask(&mut self, request: &Request) -> Result<(u64, usize), LauncherError> {
+        let before = self.unsent.len();
+        let asked = encode(request, self.asked + 1, &mut self.unsent);
+        if asked.is_err() {
+            self.unsent.truncate(before);
+        }
+        asked?;
+        self.asked += 1;
+        Ok((self.asked, self.unsent.len() - before))
     }
 
-    /// Starts a run. Its end is told by [`Launcher::reply`].
-    pub fn request(&mut self, request: &Request) -> Result<(), LauncherError> {
-        let bytes = encode(request)?;
-        self.socket.write_all(&bytes).map_err(LauncherError::Gone)
+    /// Sends what has been asked for.
+    pub fn send(&mut self) -> Result<(), LauncherError> {
+        if !self.unsent.is_empty() {
+            self.socket.write_all(&self.unsent).map_err(LauncherError::Gone)?;
+            self.unsent.clear();
+        }
+        Ok(())
     }
 
-    /// Ends the run that is going on, and all it started.
-    pub fn cut_off(&mut self) -> Result<(), LauncherError> {
-        self.socket.write_all(b"K").map_err(LauncherError::Gone)
+    /// Ends the run of that number, and all it started, if it is going on.
+    pub fn cut_off(&mut self, number: u64) -> Result<(), LauncherError> {
+        self.order([number, 0])
     }
 
-    /// Waits for the reply until `until`; `None` if it has not come by then.
-    pub fn wait(&mut self, until: Instant) -> Result<bool, LauncherError> {
-        let mut poll = libc::pollfd { fd: self.descriptor(), events: libc::POLLIN, revents: 0 };
-        let left = until.saturating_duration_since(Instant::now());
-        let time = libc::timespec {
-            tv_sec: left.as_secs().min(1 << 30) as libc::time_t,
-            tv_nsec: libc::c_long::from(left.subsec_nanos() as i32),
+    /// Tells it not to begin what has not begun.
+    pub fn pass_over(&mut self) -> Result<(), LauncherError> {
+        self.order([0, self.asked])
+    }
+
+    fn order(&mut self, words: [u64; 2]) -> Result<(), LauncherError> {
+        self.orders.write_all(&words.map(u64::to_ne_bytes).concat()).map_err(LauncherError::Gone)
+    }
+
+    /// Sleeps until a reply is there, so much time has passed, or a signal has come (Ctrl-C, a window's resize).
+    pub fn wait(&self, most: Duration) -> Result<(), LauncherError> {
+        sleep(Some(self.socket.as_raw_fd()), most).map_err(LauncherError::Gone)
+    }
+
+    /// Takes the replies that have come, in the order in which they were asked for.
+    pub fn replies(&mut self, into: &mut VecDeque<Reply>) -> Result<(), LauncherError> {
+        let mut buffer = [0u8; 64 * REPLY_SIZE];
+        // SAFETY: a valid buffer of its own length.
+        let n = unsafe {
+            libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
         };
-        // SAFETY: one valid pollfd and a valid timespec.
-        let n = unsafe { libc::ppoll(&mut poll, 1, &time, std::ptr::null()) };
         if n < 0 {
-            let error = std::io::Error::last_os_error();
-            // A signal (Ctrl-C, a window's resize): the caller looks at its flag and comes back.
-            return if error.kind() == std::io::ErrorKind::Interrupted {
-                Ok(false)
-            } else {
-                Err(LauncherError::Gone(error))
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
+                _ => Err(LauncherError::Gone(error)),
             };
         }
-        Ok(n > 0)
-    }
-
-    /// Reads the reply; blocks until the run is over.
-    pub fn reply(&mut self, request: &Request) -> Result<Reply, LauncherError> {
-        let mut words = [0u64; REPLY_WORDS];
-        let mut bytes = [0u8; REPLY_WORDS * 8];
-        self.socket.read_exact(&mut bytes).map_err(LauncherError::Gone)?;
-        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
+        if n == 0 {
+            return Err(LauncherError::Gone(io::ErrorKind::UnexpectedEof.into()));
         }
-        Ok(decode(&words, request.exit_stop))
+        self.received.extend_from_slice(&buffer[..n as usize]);
+        let whole = self.received.len() / REPLY_SIZE * REPLY_SIZE;
+        for bytes in self.received[..whole].chunks_exact(REPLY_SIZE) {
+            let mut words = [0u64; REPLY_WORDS];
+            for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
+            }
+            into.push_back(decode(&words));
+        }
+        self.received.drain(..whole);
+        Ok(())
+    }
+}
+
+/// Sleeps until the descriptor is readable, so much time has passed, or a signal has come.
+pub fn sleep(descriptor: Option<RawFd>, most: Duration) -> io::Result<()> {
+    // One that is below zero is passed over (poll(2)).
+    let mut poll = libc::pollfd { fd: descriptor.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+    let time = libc::timespec {
+        tv_sec: most.as_secs().min(1 << 30) as libc::time_t,
+        tv_nsec: libc::c_long::from(most.subsec_nanos() as i32),
+    };
+    // SAFETY: one valid pollfd and a valid timespec.
+    if unsafe { libc::ppoll(&mut poll, 1, &time, std::ptr::null()) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// A copy of the descriptor whose number is at least that.
+fn above(socket: &UnixStream, least: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: an open descriptor; what comes back is a new one, and owned from here on.
+    unsafe {
+        let fd = libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least);
+        check(fd)?;
+        Ok(OwnedFd::from_raw_fd(fd))
     }
 }
 
 impl Drop for Launcher {
     fn drop(&mut self) {
         // The end of file tells it to leave.
+        let _ = self.orders.shutdown(std::net::Shutdown::Both);
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let _ = self.process.wait();
     }
 }
 
-fn check(result: libc::c_int) -> std::io::Result<()> {
+fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 {
-        Err(std::io::Error::last_os_error())
+        Err(io::Error::last_os_error())
     } else {
         Ok(())
     }
 }
 
 /// The image in a file of its own, without a place on any disk.
-fn memory_file() -> std::io::Result<OwnedFd> {
+fn memory_file() -> io::Result<OwnedFd> {
     // SAFETY: a valid C string; the descriptor is owned from here on. Not close-on-exec: it is executed through
     // /proc/self/fd, and the launcher keeps no use of it.
     let fd = unsafe {
         let fd = libc::memfd_create(c"widthwise-launcher".as_ptr(), 0);
         if fd < 0 {
-            return Err(std::io::Error::last_os_error());
+            return Err(io::Error::last_os_error());
         }
         OwnedFd::from_raw_fd(fd)
     };
@@ -262,21 +333,9 @@ fn memory_file() -> std::io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Layout of `struct request` and its strings.
-fn encode(request: &Request) -> Result<Vec<u8>, LauncherError> {
+/// Appends the layout of `struct request` and its strings.
+fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), LauncherError> {
     use widthwise_experiment::model::Thp;
-    let mut strings = Vec::new();
-    for path in [&request.file, &request.directory, &request.stdin, &request.stdout, &request.stderr] {
-        let bytes = path.as_os_str().as_bytes();
-        if bytes.contains(&0) {
-            return Err(LauncherError::Nul(path.display().to_string()));
-        }
-        strings.extend_from_slice(bytes);
-        strings.push(0);
-    }
-    for string in request.arguments.iter().chain(&request.environment) {
-        strings.extend_from_slice(string.as_bytes_with_nul());
-    }
     let flags = u64::from(request.fixed_addresses)
         | u64::from(request.thp == Thp::Never) << 1
         | u64::from(request.exit_stop) << 2;
@@ -286,33 +345,57 @@ fn encode(request: &Request) -> Result<Vec<u8>, LauncherError> {
         Thp::Madvise => 2,
     };
     let mut cpus = [0u64; CPU_WORDS];
-    for &cpu in &request.cpus {
+    for &cpu in request.cpus {
         if let Some(word) = cpus.get_mut(cpu as usize / 64) {
             *word |= 1 << (cpu % 64);
         }
     }
-    let size = (5 + CPU_WORDS) * 8 + strings.len();
-    let count = request.arguments.len() + request.environment.len();
-    if size > MOST_BYTES || count + 8 > MOST_STRINGS {
-        return Err(LauncherError::TooLarge(size));
-    }
-    let mut bytes = Vec::with_capacity(size);
-    let head = [size as u64, flags, thp, request.arguments.len() as u64, request.environment.len() as u64];
+    let begin = bytes.len();
+    let variables = request.environment.len() + 1;
+    let head = [0, number, flags, thp, request.arguments.len() as u64, variables as u64];
     for word in head.iter().chain(&cpus) {
         bytes.extend_from_slice(&word.to_ne_bytes());
     }
-    bytes.extend_from_slice(&strings);
-    Ok(bytes)
+    let mut put = |parts: &[&[u8]]| {
+        for part in parts {
+            if part.contains(&0) {
+                return Err(LauncherError::Nul(String::from_utf8_lossy(&parts.concat()).into_owned()));
+            }
+            bytes.extend_from_slice(part);
+        }
+        bytes.push(0);
+        Ok(())
+    };
+    for path in [request.file, request.directory, request.stdin, request.stdout, request.stderr] {
+        put(&[path.as_os_str().as_bytes()])?;
+    }
+    for word in request.arguments {
+        put(&[word.as_bytes()])?;
+    }
+    for (name, value) in request.environment {
+        put(&[name.as_bytes(), b"=", value.as_bytes()])?;
+    }
+    bytes.extend_from_slice(b"WIDTHWISE_PADDING=");
+    bytes.resize(bytes.len() + request.padding, b'x');
+    bytes.push(0);
+    let size = bytes.len() - begin;
+    if size > MOST_BYTES || request.arguments.len() + variables + 8 > MOST_STRINGS {
+        return Err(LauncherError::TooLarge(size));
+    }
+    bytes[begin..begin + 8].copy_from_slice(&(size as u64).to_ne_bytes());
+    Ok(())
 }
 
 /// Words in `struct reply`.
-const REPLY_WORDS: usize = 21;
+const REPLY_WORDS: usize = 24;
+const REPLY_SIZE: usize = REPLY_WORDS * 8;
 
 /// Layout of `struct reply`.
-fn decode(words: &[u64; REPLY_WORDS], exit_stop: bool) -> Reply {
+fn decode(words: &[u64; REPLY_WORDS]) -> Reply {
     let [step, error, pid, status, began, ended, user, system, minor, major, voluntary, involuntary, rest @ ..] =
         *words;
-    let [peak, _reaped, left_over, cut_off, escaped, exit_resident, exit_virtual, exit_sum, exit_processes] =
+    let [peak, reaped, left_over, cut_off, escaped, rest @ ..] = rest;
+    let [exit_resident, exit_virtual, exit_sum, exit_processes, group_user, group_system, refused_forks] =
         rest;
     let failed = match step {
         0 => None,
@@ -326,12 +409,14 @@ fn decode(words: &[u64; REPLY_WORDS], exit_stop: bool) -> Reply {
         8 => Some(Step::Thp),
         9 => Some(Step::Exec),
         11 => Some(Step::Trace),
+        12 => Some(Step::PassedOver),
         _ => Some(Step::Request),
     };
     Reply {
-        failed: failed.map(|step| (step, std::io::Error::from_raw_os_error(error as i32))),
+        failed: failed.map(|step| (step, io::Error::from_raw_os_error(error as i32))),
         pid: pid as u32,
         status: status as i32,
+        began: Duration::from_nanos(began),
         wall: Duration::from_nanos(ended.saturating_sub(began)),
         user: Duration::from_micros(user),
         system: Duration::from_micros(system),
@@ -340,14 +425,17 @@ fn decode(words: &[u64; REPLY_WORDS], exit_stop: bool) -> Reply {
         voluntary_switches: voluntary,
         involuntary_switches: involuntary,
         peak_resident: peak * 1024,
+        reaped,
         left_over,
         cut_off: cut_off != 0,
         escaped: escaped != 0,
-        at_exit: (exit_stop && exit_processes > 0).then_some(AtExit {
+        at_exit: (exit_processes > 0).then_some(AtExit {
             peak_resident: exit_resident * 1024,
             peak_virtual: exit_virtual * 1024,
             peak_resident_sum: exit_sum * 1024,
             processes: exit_processes,
         }),
+        group: Usage { user: Duration::from_micros(group_user), system: Duration::from_micros(group_system) },
+        refused_forks,
     }
 }

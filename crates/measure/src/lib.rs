@@ -1,5 +1,6 @@
 //! How a run is done: build, launch, pin, account, compare answers.
 
+mod ahead;
 pub mod answer;
 pub mod builds;
 pub mod cgroup;

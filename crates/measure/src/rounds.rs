@@ -10,6 +10,7 @@ use widthwise_experiment::model::OutputCheck;
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind, Run};
 use widthwise_machine::noise::{self, NoiseReader, Snapshot};
 
+use crate::ahead::Ahead;
 use crate::answer;
 use crate::run::{Limits, Ran, RunError, Runner, Start};
 use crate::schedule;
@@ -72,8 +73,15 @@ pub trait Witness {
         planned: u32,
         cpu: Option<u32>,
     ) -> Result<(), Self::Error>;
-    /// A run begins: for progress.
-    fn run_begins(&mut self, participant: &Participant);
+    /// Nothing is to be done until a run ends: what was found so far is to be kept, and progress shown.
+    fn pauses(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+    /// How many rounds there will be in any case after the one that is going on, whatever it yields: their runs may be
+    /// begun ahead.
+    fn certain(&self) -> u32 {
+        0
+    }
     /// A run is over.
     fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), Self::Error>;
     /// A round is over.
@@ -132,6 +140,8 @@ pub fn measure<W: Witness>(
         _ => None,
     };
     let mut window = Window::open(&plan.cpus, cpu);
+    let mut ahead = Ahead::new(plan, runner);
+    let mut enough = false;
     for number in plan.first_round.. {
         let kind = if number - plan.first_round < plan.warmup { RoundKind::Warmup } else { RoundKind::Timed };
         let slots: Vec<_> = schedule::round(plan.seed, number, plan.participants.len())
@@ -141,13 +151,29 @@ pub fn measure<W: Witness>(
         witness.round_begins(number, kind, slots.len() as u32, cpu).map_err(RoundsError::Witness)?;
         for (position, slot) in slots.iter().enumerate() {
             let participant = &plan.participants[slot.participant];
-            witness.run_begins(participant);
-            let began = SystemTime::now();
-            let interrupted = witness.interrupted();
-            let cut_off = || interrupted.load(Ordering::Relaxed) >= 2;
-            let ran = runner.run(&participant.start, slot.padding, &plan.cpus, plan.limits, &cut_off)?;
-            window.busy += ran.busy;
-            if cut_off() && ran.ending != Ending::Done {
+            let ran = loop {
+                // No round is begun ahead while the machine is to be listened to, which takes a moment between runs.
+                let last =
+                    if enough || window.is_due() { number } else { number.saturating_add(witness.certain()) };
+                if asked_to_end(witness) < 1 || ahead.is_empty() {
+                    ahead.begin(runner, (number, *slot), last, &out)?;
+                }
+                if !runner.has_ended() {
+                    witness.pauses().map_err(RoundsError::Witness)?;
+                }
+                let cut_off = || asked_to_end(witness) >= 2;
+                match ahead.end(runner, &cut_off)? {
+                    Some((round, begun, ran)) => {
+                        window.busy += ran.busy;
+                        // What was begun for one who takes part no longer is nobody's.
+                        if (round, begun) == (number, *slot) {
+                            break ran;
+                        }
+                    }
+                    None => return Ok(End::Interrupted),
+                }
+            };
+            if asked_to_end(witness) >= 2 && ran.ending != Ending::Done {
                 return Ok(End::Interrupted);
             }
             let answer = answers.take(participant, &ran, runner);
@@ -155,7 +181,7 @@ pub fn measure<W: Witness>(
                 variant: participant.name.clone(),
                 round: number,
                 position: position as u32,
-                began_ns: since(plan.epoch, began),
+                began_ns: since(plan.epoch, ran.began),
                 ending: ran.ending.clone(),
                 sample: ran.sample.clone(),
                 answer,
@@ -176,25 +202,41 @@ pub fn measure<W: Witness>(
                 }
             }
             // The last run of a round is followed by the round's end: a whole round is kept as one.
-            if witness.interrupted().load(Ordering::Relaxed) >= 1 && position + 1 < slots.len() {
+            if position + 1 < slots.len() && ends_here(&mut ahead, runner, witness)? {
                 return Ok(End::Interrupted);
             }
         }
-        let noise = window.heard();
+        let noise = if ahead.is_empty() { window.heard() } else { window.last };
         for told in answers.compare(&plan.participants) {
             witness
                 .differs(told.participant, &told.reason, &told.difference)
                 .map_err(RoundsError::Witness)?;
         }
         let next = witness.round_ended(&Round { number, kind, cpu, noise }).map_err(RoundsError::Witness)?;
-        if witness.interrupted().load(Ordering::Relaxed) >= 1 {
+        if ends_here(&mut ahead, runner, witness)? {
             return Ok(End::Interrupted);
         }
-        if kind == RoundKind::Timed && next == Next::Stop {
+        // What has begun is ended: the rounds that were certain, until the time allowed was spent.
+        enough |= kind == RoundKind::Timed && next == Next::Stop;
+        if enough && ahead.is_empty() {
             return Ok(End::Enough);
         }
     }
     Ok(End::Enough)
+}
+
+fn asked_to_end<W: Witness>(witness: &W) -> u8 {
+    witness.interrupted().load(Ordering::Relaxed)
+}
+
+/// Whether the user has asked for an end, and no run is going on.
+fn ends_here<W: Witness>(
+    ahead: &mut Ahead,
+    runner: &mut Runner,
+    witness: &W,
+) -> Result<bool, RoundsError<W::Error>> {
+    Ok(asked_to_end(witness) >= 1
+        && (ahead.is_empty() || !ahead.goes_on(runner, &|| asked_to_end(witness) >= 2)?))
 }
 
 pub(crate) fn since(epoch: SystemTime, moment: SystemTime) -> u64 {
@@ -268,8 +310,12 @@ impl Window {
         Window { reader, since, opened: Instant::now(), busy: Duration::ZERO, cpu, last }
     }
 
+    fn is_due(&self) -> bool {
+        self.opened.elapsed() >= SHORTEST
+    }
+
     fn heard(&mut self) -> Noise {
-        if self.opened.elapsed() >= SHORTEST {
+        if self.is_due() {
             let now = self.reader.as_mut().map(NoiseReader::read).unwrap_or_default();
             let found = noise::between(&self.since, &now, self.cpu, self.busy.as_nanos() as u64);
             self.last = Noise {

@@ -1,11 +1,10 @@
 //! One run: launched, watched, accounted for, cleaned up.
 
-use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use thiserror::Error;
 use widthwise_experiment::model::Thp;
@@ -16,8 +15,8 @@ use widthwise_machine::{elf, kernel};
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::counters::Counters;
-use crate::launcher::{Launcher, LauncherError, Reply, Request, Step};
-use crate::taskstats::{self, Listener, Process};
+use crate::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
+use crate::taskstats::{self, Exit, Listener, Process};
 
 /// How often a run is looked after: its time limit, the size of its output, Ctrl-C. The watcher sleeps in between, on
 /// another CPU where there is one.
@@ -74,6 +73,9 @@ pub enum Accounting {
 /// What a run yielded.
 #[derive(Debug)]
 pub struct Ran {
+    /// When it began.
+    pub began: SystemTime,
+
     /// How it ended.
     pub ending: Ending,
     /// Every metric that was read.
@@ -82,6 +84,8 @@ pub struct Ran {
     pub processes: Vec<Process>,
     /// What a report should say of this run.
     pub remarks: Vec<String>,
+    /// How long the program took.
+    pub wall: Duration,
     /// CPU time of the whole tree.
     pub busy: Duration,
 }
@@ -105,7 +109,9 @@ pub enum RunError {
     Escaped,
 }
 
-/// Makes runs, one at a time.
+/// Makes runs, one at a time, in the order in which they are [begun](Runner::begin).
+///
+/// A run may be begun before the one before it has ended: the launcher then goes from one to the next by itself.
 #[derive(Debug)]
 pub struct Runner {
     // In the order of dropping: the launcher must be gone before its cgroup can be removed.
@@ -116,9 +122,41 @@ pub struct Runner {
     counters: Counters,
     scratch: PathBuf,
     accounting: Accounting,
-    cgroup: Cgroup,
-    /// The group's CPU time at the end of the last run: nothing but runs is in it.
-    used: Option<Usage>,
+    /// Ended by its being dropped.
+    _cgroup: Cgroup,
+    /// Runs that were begun and are not ended, in their order.
+    begun: VecDeque<Begun>,
+    /// Replies to the first of them.
+    replies: VecDeque<Reply>,
+    /// Exits that were told, and of which it is not known yet that they are in no run to come.
+    exits: Vec<Exit>,
+    /// The kernel has dropped accounts: up to the run of this number they may lack some.
+    lost: u64,
+    /// Pairs of output files that no run uses.
+    free: BTreeSet<usize>,
+    /// The pair of the run that ended last.
+    last: usize,
+    /// How much each pair's standard output held at the end.
+    held: Vec<u64>,
+    /// The group's CPU time and refused forks at the end of the last run: nothing but runs is in it.
+    group: (Usage, u64),
+    /// When the launcher went on to the first run without a reply, as far as is known.
+    since: Instant,
+}
+
+/// A run that was begun.
+#[derive(Debug)]
+struct Begun {
+    /// As the launcher counts; 0 if it never got that far.
+    number: u64,
+    /// Its output files.
+    files: usize,
+    /// Size of the request.
+    bytes: usize,
+    /// What went wrong before it.
+    around: Option<Ending>,
+    /// Why it was ended early.
+    killed: Option<Ending>,
 }
 
 impl Runner {
@@ -127,7 +165,7 @@ impl Runner {
         std::fs::create_dir_all(scratch)
             .map_err(|error| RunError::Scratch { path: scratch.to_owned(), error })?;
         let cgroup = Cgroup::make();
-        let launcher = Launcher::start(cgroup.unified())?;
+        let launcher = Launcher::start(&cgroup)?;
         cgroup.adopt(launcher.pid());
         let (listener, without_taskstats) = match Listener::open() {
             Ok(listener) => (Some(listener), None),
@@ -141,8 +179,16 @@ impl Runner {
             counters,
             scratch: scratch.to_owned(),
             accounting,
-            cgroup,
-            used: None,
+            _cgroup: cgroup,
+            begun: VecDeque::new(),
+            replies: VecDeque::new(),
+            exits: Vec::new(),
+            lost: 0,
+            free: BTreeSet::new(),
+            last: 0,
+            held: vec![0],
+            group: Default::default(),
+            since: Instant::now(),
         })
     }
 
@@ -151,14 +197,18 @@ impl Runner {
         &self.counters.missing
     }
 
-    /// Where the last run's standard output lies.
+    /// Where the standard output of the run that ended last lies.
     pub fn stdout(&self) -> PathBuf {
-        self.scratch.join("stdout")
+        self.output("stdout", self.last)
     }
 
-    /// Where the last run's standard error lies.
+    /// Where its standard error lies.
     pub fn stderr(&self) -> PathBuf {
-        self.scratch.join("stderr")
+        self.output("stderr", self.last)
+    }
+
+    fn output(&self, name: &str, files: usize) -> PathBuf {
+        self.scratch.join(format!("{name}-{files}"))
     }
 
     /// Makes one run. `cut_off` is asked at every tick whether the user has lost patience.
@@ -170,23 +220,67 @@ impl Runner {
         limits: Limits,
         cut_off: &dyn Fn() -> bool,
     ) -> Result<Ran, RunError> {
+        self.begin(start, padding, cpus)?;
+        self.end(start, cpus, limits, cut_off, Duration::ZERO)
+    }
+
+    /// Whether nothing has to be done between this program's runs and others: only then may its runs be begun before
+    /// others have ended. What counters say is read between runs, too.
+    pub fn stands_alone(&self, start: &Start) -> bool {
+        start.fresh.is_none() && start.setup.is_none() && start.teardown.is_none() && self.counters.is_empty()
+    }
+
+    /// How many runs were begun and have, as far as is known, not come to their end; and the size of their requests.
+    pub fn under_way(&self) -> (usize, usize) {
+        let under_way = self.begun.range(self.replies.len().min(self.begun.len())..);
+        (under_way.len(), under_way.map(|begun| begun.bytes).sum())
+    }
+
+    /// Begins a run; it follows those that were begun before. Its outcome is [`Runner::end`]'s.
+    pub fn begin(&mut self, start: &Start, padding: usize, cpus: &[u32]) -> Result<(), RunError> {
+        let files = self.free.pop_first().unwrap_or(self.held.len());
+        if files == self.held.len() {
+            self.held.push(0);
+        }
+        let mut begun = Begun { number: 0, files, bytes: 0, around: None, killed: None };
         if let Some(inputs) = &start.fresh {
             self.lay_out(&start.directory, inputs)?;
         }
         if let Some(text) = &start.setup {
             if let Err(reason) = shell(text, start) {
-                return Ok(Ran::failed(Ending::Around { reason: format!("setup {reason}") }));
+                begun.around = Some(Ending::Around { reason: format!("setup {reason}") });
             }
         }
-        let mut ran = self.launch(start, padding, cpus, limits, cut_off)?;
-        if let Some(text) = &start.teardown {
-            if let Err(reason) = shell(text, start) {
-                if ran.ending == Ending::Done {
-                    ran.ending = Ending::Around { reason: format!("teardown {reason}") };
-                }
-            }
+        if self.under_way().0 == 0 {
+            self.since = Instant::now();
         }
-        Ok(ran)
+        if begun.around.is_none() {
+            (begun.number, begun.bytes) = self.ask(start, padding, cpus, files)?;
+        }
+        self.begun.push_back(begun);
+        Ok(())
+    }
+
+    /// Passes over the runs that were begun but for which the launcher has not done anything yet.
+    pub fn pass_over(&mut self) -> Result<(), RunError> {
+        self.launcher.send()?;
+        Ok(self.launcher.pass_over()?)
+    }
+
+    /// Whether the outcome of the run that was begun first is here, so that [`Runner::end`] will not wait.
+    pub fn has_ended(&self) -> bool {
+        let all = self.replies.len() >= self.begun.len();
+        match (self.begun.front(), self.replies.front()) {
+            (Some(begun), _) if begun.around.is_some() => true,
+            // Where orphans came to the launcher, whose they are is only known when the next run's number is.
+            (Some(_), Some(reply)) => reply.reaped <= 1 || self.replies.len() > 1 || all,
+            _ => false,
+        }
+    }
+
+    /// Whether the run that was begun first was passed over.
+    pub(crate) fn is_passed_over(&self) -> bool {
+        matches!(self.replies.front(), Some(Reply { failed: Some((Step::PassedOver, _)), .. }))
     }
 
     fn lay_out(&self, folder: &Path, inputs: &[PathBuf]) -> Result<(), RunError> {
@@ -203,81 +297,168 @@ impl Runner {
         Ok(())
     }
 
-    fn launch(
+    fn ask(
         &mut self,
         start: &Start,
         padding: usize,
         cpus: &[u32],
-        limits: Limits,
-        cut_off: &dyn Fn() -> bool,
-    ) -> Result<Ran, RunError> {
+        files: usize,
+    ) -> Result<(u64, usize), RunError> {
+        let (stdout, stderr) = (self.output("stdout", files), self.output("stderr", files));
         let request = Request {
-            file: start.file.clone(),
-            directory: start.directory.clone(),
-            stdin: start.stdin.clone(),
-            stdout: self.stdout(),
-            stderr: self.stderr(),
-            arguments: start.arguments.iter().map(|word| c_string(word)).collect::<Result<_, _>>()?,
-            environment: environment(&start.environment, padding)?,
-            cpus: cpus.to_vec(),
+            file: &start.file,
+            directory: &start.directory,
+            stdin: &start.stdin,
+            stdout: &stdout,
+            stderr: &stderr,
+            arguments: &start.arguments,
+            environment: &start.environment,
+            padding,
+            cpus,
             fixed_addresses: start.fixed_addresses,
             thp: start.thp,
             exit_stop: self.accounting == Accounting::ExitStop,
         };
-        let mut exits = Vec::new();
-        if let Some(listener) = &mut self.listener {
-            listener.drain(&mut exits);
-            exits.clear();
+        if self.begun.is_empty() {
+            // Nothing that was told before is this run's.
+            self.listen();
+            self.exits.clear();
         }
-        if written(&request.stdout) > SOON_TRUNCATED {
+        if self.held[files] > SOON_TRUNCATED {
             // Giving back a large file takes a while; and what the last run wrote must not be taken for this one's.
-            std::fs::File::create(&request.stdout)
-                .map_err(|error| RunError::Scratch { path: request.stdout.clone(), error })?;
+            std::fs::File::create(&stdout)
+                .map_err(|error| RunError::Scratch { path: stdout.clone(), error })?;
         }
-        let refused_before = self.cgroup.refused_forks();
-        let used_before = self.used.or_else(|| self.cgroup.usage());
         self.counters.begin();
-        let deadline = Instant::now() + limits.timeout;
-        self.launcher.request(&request)?;
-        let mut killed = None;
-        let mut lost = false;
-        while !self.launcher.wait(deadline.min(Instant::now() + TICK))? {
-            if let Some(listener) = &mut self.listener {
-                lost |= listener.drain(&mut exits);
+        Ok(self.launcher.ask(&request)?)
+    }
+
+    /// Takes what taskstats have told.
+    fn listen(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            if listener.drain(&mut self.exits) {
+                self.lost = self.begun.back().map_or(0, |begun| begun.number);
             }
-            if killed.is_some() {
+        }
+    }
+
+    /// Takes the replies that have come.
+    fn hear(&mut self) -> Result<(), RunError> {
+        let before = self.replies.len();
+        self.launcher.replies(&mut self.replies)?;
+        if self.replies.len() > before {
+            self.since = Instant::now();
+            self.listen();
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the run that was begun first, and looks after the runs until then. `pace` is what a run
+    /// takes: while there are several under way, so many of them are slept through.
+    pub(crate) fn wait(
+        &mut self,
+        limits: Limits,
+        cut_off: &dyn Fn() -> bool,
+        pace: Duration,
+    ) -> Result<(), RunError> {
+        self.launcher.send()?;
+        if self.has_ended() {
+            return Ok(());
+        }
+        self.hear()?;
+        let (under_way, _) = self.under_way();
+        if !self.has_ended() && under_way > 1 {
+            // Being woken costs the launcher more than anything else it does.
+            let most = (pace * (under_way as u32 - under_way as u32 / 4)).min(TICK);
+            launcher::sleep(None, most).map_err(LauncherError::Gone)?;
+            self.hear()?;
+        }
+        while !self.has_ended() {
+            let deadline = self.since + limits.timeout;
+            self.launcher.wait(deadline.saturating_duration_since(Instant::now()).min(TICK))?;
+            self.hear()?;
+            self.listen();
+            let place = self.replies.len();
+            let Some(current) = self.begun.get(place) else { break };
+            let (number, files) = (current.number, current.files);
+            if current.killed.is_some() {
                 // The launcher gives up by itself on what cannot be killed.
                 std::thread::sleep(Duration::from_millis(5));
                 continue;
             }
-            killed = if Instant::now() >= deadline {
-                Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
-            } else if written(&request.stdout) > limits.output_bytes {
-                Some(Ending::Flood { limit_bytes: limits.output_bytes })
+            if self.has_ended() {
+                break;
+            }
+            let ending = if Instant::now() >= deadline {
+                Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 }
+            } else if written(&self.output("stdout", files)) > limits.output_bytes {
+                Ending::Flood { limit_bytes: limits.output_bytes }
             } else if cut_off() {
-                Some(Ending::Signal { signal: libc::SIGINT })
+                Ending::Signal { signal: libc::SIGINT }
             } else {
-                None
+                continue;
             };
-            if killed.is_some() {
-                self.launcher.cut_off()?;
+            self.launcher.cut_off(number)?;
+            self.begun[place].killed = Some(ending);
+        }
+        Ok(())
+    }
+
+    /// Waits for the run that was begun first, and says what it yielded. `start` and `cpus` are those with which it
+    /// was begun; `cut_off` is asked at every tick whether the user has lost patience.
+    pub fn end(
+        &mut self,
+        start: &Start,
+        cpus: &[u32],
+        limits: Limits,
+        cut_off: &dyn Fn() -> bool,
+        pace: Duration,
+    ) -> Result<Ran, RunError> {
+        self.wait(limits, cut_off, pace)?;
+        let Some(mut begun) = self.begun.pop_front() else { return Err(RunError::Escaped) };
+        self.free.insert(std::mem::replace(&mut self.last, begun.files));
+        self.free.remove(&self.last);
+        if let Some(ending) = begun.around {
+            return Ok(Ran::failed(ending));
+        }
+        let Some(reply) = self.replies.pop_front() else { return Err(RunError::Escaped) };
+        let mut ran = self.account(reply, begun.number, begun.killed.take(), start, cpus, limits)?;
+        if let Some(text) = &start.teardown {
+            if let Err(reason) = shell(text, start) {
+                if ran.ending == Ending::Done {
+                    ran.ending = Ending::Around { reason: format!("teardown {reason}") };
+                }
             }
         }
-        let mut reply = self.launcher.reply(&request)?;
-        self.used = self.cgroup.usage();
-        let used = used_before.zip(self.used);
+        Ok(ran)
+    }
+
+    /// Puts together what is known of a run.
+    fn account(
+        &mut self,
+        mut reply: Reply,
+        number: u64,
+        killed: Option<Ending>,
+        start: &Start,
+        cpus: &[u32],
+        limits: Limits,
+    ) -> Result<Ran, RunError> {
+        let stdout = self.stdout();
+        let (used_before, refused_before) =
+            std::mem::replace(&mut self.group, (reply.group, reply.refused_forks));
         let counted = self.counters.end();
-        if let Some(listener) = &mut self.listener {
-            lost |= listener.drain(&mut exits);
-        }
         if reply.escaped {
             return Err(RunError::Escaped);
         }
-        let tree = (self.listener.is_some() && !lost)
-            .then(|| taskstats::tree(&exits, reply.pid, self.launcher.pid()))
-            .filter(|tree| !tree.is_empty());
+        let next = self.replies.iter().map(|reply| reply.pid).find(|pid| *pid > 0);
+        let tree = self.listener.is_some().then(|| {
+            taskstats::take(&mut self.exits, reply.pid, self.launcher.pid(), next, reply.reaped > 1)
+        });
+        let lost = number <= self.lost;
+        let tree = tree.filter(|tree| !lost && !tree.is_empty());
         let mut remarks = Vec::new();
-        let forgotten = used.is_some_and(|(before, after)| add_forgotten(&mut reply, before, after));
+        let used = reply.group;
+        let forgotten = add_forgotten(&mut reply, used_before, used);
         if forgotten {
             remarks.push(
                 "has children for whom nobody waits: their CPU time is counted (by the cgroup), their faults and \
@@ -298,7 +479,7 @@ impl Runner {
                 n => format!("left {n} processes running behind it, which were killed"),
             });
         }
-        if self.cgroup.refused_forks() > refused_before {
+        if reply.refused_forks > refused_before {
             remarks.push(format!("reached the limit of {} tasks at once", crate::cgroup::MOST_TASKS));
         }
         if let [_] = cpus {
@@ -310,11 +491,12 @@ impl Runner {
                 ));
             }
         }
-        let flooded = written(&request.stdout) > limits.output_bytes;
+        self.held[self.last] = written(&stdout);
+        let flooded = self.held[self.last] > limits.output_bytes;
         let ending = match killed {
             Some(ending) if reply.failed.is_none() => ending,
             _ if flooded => Ending::Flood { limit_bytes: limits.output_bytes },
-            _ => ending(&reply, start.exit_status, &request),
+            _ => ending(&reply, start, &stdout, cpus),
         };
         let mut sample = sample(&reply, tree.as_deref());
         if forgotten {
@@ -327,10 +509,12 @@ impl Runner {
             sample.clear();
         }
         Ok(Ran {
+            began: moment(reply.began),
             ending,
             sample,
             processes: tree.unwrap_or_default(),
             remarks,
+            wall: reply.wall,
             busy: reply.user + reply.system,
         })
     }
@@ -339,27 +523,26 @@ impl Runner {
 impl Ran {
     fn failed(ending: Ending) -> Ran {
         Ran {
+            began: SystemTime::now(),
             ending,
             sample: BTreeMap::new(),
             processes: Vec::new(),
             remarks: Vec::new(),
+            wall: Duration::ZERO,
             busy: Duration::ZERO,
         }
     }
 }
 
-/// The environment with its padding: a variable of `padding` bytes, so that the stack begins elsewhere in each run.
-fn environment(variables: &BTreeMap<String, String>, padding: usize) -> Result<Vec<CString>, LauncherError> {
-    let mut all: Vec<CString> = variables
-        .iter()
-        .map(|(name, value)| c_string(&format!("{name}={value}")))
-        .collect::<Result<_, _>>()?;
-    all.push(c_string(&format!("WIDTHWISE_PADDING={}", "x".repeat(padding)))?);
-    Ok(all)
-}
-
-fn c_string(text: &str) -> Result<CString, LauncherError> {
-    CString::new(text.as_bytes()).map_err(|_| LauncherError::Nul(text.to_owned()))
+/// When that was on the launcher's clock, CLOCK_MONOTONIC: the one of [`Instant`], which does not tell it.
+fn moment(began: Duration) -> SystemTime {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec. The call cannot fail with this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    let age = Duration::new(now.tv_sec as u64, now.tv_nsec as u32).saturating_sub(began);
+    let now = SystemTime::now();
+    // A run that never came to its execve began just now.
+    (!began.is_zero()).then(|| now.checked_sub(age)).flatten().unwrap_or(now)
 }
 
 fn written(path: &Path) -> u64 {
@@ -390,22 +573,24 @@ fn shell(text: &str, start: &Start) -> Result<(), String> {
     Err(format!("`{text}` failed ({how}): {last}"))
 }
 
-fn ending(reply: &Reply, exit_status: i32, request: &Request) -> Ending {
+fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) -> Ending {
     if let Some((step, error)) = &reply.failed {
         let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
         let reason = match step {
-            Step::Exec => no_start(&request.file, error),
-            Step::Directory => format!("working directory {}: {error}", name(&request.directory)),
-            Step::Stdin => format!("standard input {}: {error}", name(&request.stdin)),
-            Step::Stdout => format!("{}: {error}", name(&request.stdout)),
-            Step::Stderr => format!("{}: {error}", name(&request.stderr)),
-            Step::Affinity => format!("CPUs {:?}: {error}; `--cpus any` needs none", request.cpus),
+            Step::Exec => no_start(&start.file, error),
+            Step::Directory => format!("working directory {}: {error}", name(&start.directory)),
+            Step::Stdin => format!("standard input {}: {error}", name(&start.stdin)),
+            Step::Stdout | Step::Stderr => {
+                format!("{}: {error}", stdout.parent().map_or(String::new(), name))
+            }
+            Step::Affinity => format!("CPUs {cpus:?}: {error}; `--cpus any` needs none"),
             Step::Thp => format!(
                 "the system's setting of transparent huge pages could not be changed: {error}; it needs root"
             ),
             Step::Personality => format!("address randomisation could not be switched off: {error}"),
             Step::Clone => format!("no process could be made: {error}"),
             Step::Trace => format!("it could not be traced: {error}"),
+            Step::PassedOver => "it was passed over".into(),
             Step::Request => "its command line or environment has too many words".into(),
         };
         return Ending::NotStarted { reason };
@@ -414,7 +599,7 @@ fn ending(reply: &Reply, exit_status: i32, request: &Request) -> Ending {
         return Ending::Signal { signal: libc::WTERMSIG(reply.status) };
     }
     match libc::WEXITSTATUS(reply.status) {
-        status if status == exit_status => Ending::Done,
+        status if status == start.exit_status => Ending::Done,
         status => Ending::Exit { status },
     }
 }

@@ -73,7 +73,7 @@ pub fn simulate<W: Witness>(
         witness.round_begins(number, kind, slots.len() as u32, None).map_err(RoundsError::Witness)?;
         for (position, slot) in slots.iter().enumerate() {
             let participant = &plan.participants[slot.participant];
-            witness.run_begins(participant);
+            witness.pauses().map_err(RoundsError::Witness)?;
             let began = SystemTime::now();
             let interrupted = witness.interrupted();
             // A simulated run is long, and nothing is lost with it that a repetition would not give: once is enough.

@@ -249,20 +249,33 @@ fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// The processes of one run, out of every exit that was told while it lasted: the root, and every process whose
-/// parent is one of them or is the launcher, to which orphans come.
-pub fn tree(exits: &[Exit], root: u32, launcher: u32) -> Vec<Process> {
+/// Takes the processes of one run out of the exits that were told since the run before it: its root, every process
+/// whose parent is one of them, and, if there were `orphans`, those that came to the launcher.
+///
+/// Exits of the run after it may be among them already. They come later in the list, since the launcher begins a run
+/// when nothing is left of the one before; and their numbers come after that of their own root, which is `next` where
+/// it is known, since the kernel gives numbers in a circle.
+pub fn take(
+    exits: &mut Vec<Exit>,
+    root: u32,
+    launcher: u32,
+    next: Option<u32>,
+    orphans: bool,
+) -> Vec<Process> {
     let mut parents: HashMap<u32, u32> = HashMap::new();
-    for exit in exits {
+    for exit in exits.iter() {
         parents.insert(exit.tgid, exit.parent);
     }
+    let before_next =
+        |orphan: u32| next.is_none_or(|next| orphan.wrapping_sub(root) < next.wrapping_sub(root));
     let ours = |mut tgid: u32| {
         // A chain longer than the number of exits has a circle in it (numbers used twice).
         for _ in 0..=exits.len() {
-            if tgid == root || tgid == launcher {
+            if tgid == root {
                 return true;
             }
             match parents.get(&tgid) {
+                Some(parent) if *parent == launcher => return orphans && before_next(tgid),
                 Some(parent) => tgid = *parent,
                 None => return false,
             }
@@ -271,7 +284,12 @@ pub fn tree(exits: &[Exit], root: u32, launcher: u32) -> Vec<Process> {
     };
     let mut order: Vec<u32> = Vec::new();
     let mut processes: HashMap<u32, Process> = HashMap::new();
-    for exit in exits.iter().filter(|exit| exit.tgid != launcher && ours(exit.tgid)) {
+    let mut through = 0;
+    for (place, exit) in exits.iter().enumerate() {
+        if exit.tgid == launcher || !ours(exit.tgid) {
+            continue;
+        }
+        through = place + 1;
         let process = processes.entry(exit.tgid).or_insert_with(|| {
             order.push(exit.tgid);
             Process { comm: String::new(), peak_resident: 0, peak_virtual: 0, cpu_ns: 0, threads: 0 }
@@ -284,6 +302,7 @@ pub fn tree(exits: &[Exit], root: u32, launcher: u32) -> Vec<Process> {
         process.cpu_ns += exit.cpu_ns;
         process.threads += 1;
     }
+    exits.drain(..through);
     order.iter().filter_map(|tgid| processes.remove(tgid)).collect()
 }
 
@@ -313,8 +332,10 @@ mod tests {
             exit(15, 10, 2, 8), // a thread of the root
             exit(10, 10, 2, 6),
         ];
-        let mut found: Vec<_> =
-            tree(&exits, 10, 2).into_iter().map(|p| (p.comm, p.peak_resident, p.threads)).collect();
+        let mut found: Vec<_> = take(&mut exits.to_vec(), 10, 2, None, true)
+            .into_iter()
+            .map(|p| (p.comm, p.peak_resident, p.threads))
+            .collect();
         found.sort();
         assert_eq!(
             found,
@@ -324,7 +345,32 @@ mod tests {
 
     #[test]
     fn numbers_that_go_in_a_circle_end() {
-        assert!(tree(&[exit(5, 5, 6, 1), exit(6, 6, 5, 1)], 10, 2).is_empty());
+        assert!(take(&mut vec![exit(5, 5, 6, 1), exit(6, 6, 5, 1)], 10, 2, None, true).is_empty());
+    }
+
+    #[test]
+    fn an_orphan_belongs_to_the_run_that_was_going_on() {
+        let names = |processes: Vec<Process>| processes.into_iter().map(|p| p.comm).collect::<Vec<_>>();
+        // Numbers go round: the second run begins with 301. Its first orphan ends before its root.
+        let mut exits = vec![
+            exit(32_760, 32_760, 2, 1),
+            exit(32_766, 32_766, 2, 1),
+            exit(300, 300, 2, 1),
+            exit(7, 7, 1, 1), // a stranger
+            exit(303, 303, 2, 1),
+            exit(302, 302, 301, 1),
+            exit(301, 301, 2, 1),
+        ];
+        assert_eq!(names(take(&mut exits, 32_760, 2, Some(301), true)), ["p32760", "p32766", "p300"]);
+        assert_eq!(names(take(&mut exits, 301, 2, None, true)), ["p303", "p302", "p301"]);
+        assert!(exits.is_empty());
+    }
+
+    #[test]
+    fn without_orphans_the_next_run_need_not_be_known() {
+        let mut exits = vec![exit(11, 11, 10, 1), exit(10, 10, 2, 1), exit(12, 12, 2, 1)];
+        assert_eq!(take(&mut exits, 10, 2, None, false).len(), 2);
+        assert_eq!(exits.len(), 1);
     }
 
     #[test]

@@ -44,6 +44,13 @@ impl Progress {
         }
     }
 
+    /// Whether an estimate that is made now will be seen soon.
+    pub fn is_watched(&self) -> bool {
+        /// What an estimate may be old when its line is written.
+        const FRESH: Duration = Duration::from_secs(2);
+        self.terminal || self.last_line.elapsed() + FRESH >= PAUSE
+    }
+
     /// So much is done (0 to 1), so long it may still take; `state` is the current estimate.
     pub fn at(&mut self, share: f64, left: Option<Duration>, state: &str) {
         let left = left

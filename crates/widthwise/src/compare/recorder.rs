@@ -33,6 +33,10 @@ pub struct Recorder<'a> {
     progress: &'a mut Progress,
     rounds: Vec<Round>,
     runs: Vec<Run>,
+    /// How many of the rounds are timed.
+    timed: u32,
+    /// The round that is going on.
+    kind: RoundKind,
     standings: BTreeMap<String, Standing>,
     stopper: Stopper,
     next_look: u32,
@@ -52,7 +56,7 @@ pub struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     /// A recorder for a campaign, new or resumed.
     pub fn new(
-        archive: Archive,
+        mut archive: Archive,
         experiment: &'a Experiment,
         progress: &'a mut Progress,
     ) -> Result<Recorder<'a>, ArchiveError> {
@@ -63,15 +67,18 @@ impl<'a> Recorder<'a> {
             .map(|(name, (state, reason))| (name.clone(), standing(experiment, state, reason)))
             .collect();
         let stopper = Stopper::new(&experiment.stopping);
-        let done = timed(&stored.rounds);
+        let done = stored.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count() as u32;
         let next_look = stopper.next_look().max(done);
         progress.begin();
+        archive.gather();
         Ok(Recorder {
             archive,
             experiment,
             progress,
             rounds: stored.rounds,
             runs: stored.runs,
+            timed: done,
+            kind: RoundKind::Warmup,
             standings,
             stopper,
             next_look,
@@ -133,10 +140,13 @@ impl<'a> Recorder<'a> {
     /// Whether nothing is left to do: the campaign was killed at its very end, or is gone on with once too often.
     pub fn has_enough(&mut self) -> bool {
         let stopping = &self.experiment.stopping;
-        let done = timed(&self.rounds);
-        let is_over = stopping.rounds.is_some_and(|most| done >= most)
-            || stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
-        done > 0 && is_over && self.look() == Next::Stop
+        let is_over = stopping.rounds.is_some_and(|most| self.timed >= most) || self.is_spent(Duration::ZERO);
+        self.timed > 0 && is_over && self.look() == Next::Stop
+    }
+
+    /// Whether the time allowed is spent, or will be in a moment.
+    fn is_spent(&self, moment: Duration) -> bool {
+        self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() + moment >= budget)
     }
 
     fn look(&mut self) -> Next {
@@ -148,7 +158,7 @@ impl<'a> Recorder<'a> {
         };
         // Nobody waits for an interval to narrow: then none need be made.
         self.widest = self.experiment.stopping.until.and_then(|_| widest_half_width(&evidence));
-        let look = Look { rounds: timed(&self.rounds), elapsed: self.elapsed(), widest: self.widest };
+        let look = Look { rounds: self.timed, elapsed: self.elapsed(), widest: self.widest };
         match self.stopper.decide(look) {
             Decision::Continue { next_look } => {
                 self.next_look = next_look;
@@ -164,7 +174,8 @@ impl<'a> Recorder<'a> {
     /// The current verdicts on the first deciding metric. Made now and then: it takes time that rounds could use.
     fn estimate(&mut self) {
         const PAUSE: Duration = Duration::from_secs(2);
-        if self.estimate.made.elapsed() < PAUSE.max(20 * self.estimate.cost) {
+        let pause = PAUSE.max(20 * self.estimate.cost);
+        if self.estimate.made.elapsed() < pause || !self.progress.is_watched() {
             return;
         }
         let began = Instant::now();
@@ -203,7 +214,7 @@ impl<'a> Recorder<'a> {
             return;
         }
         let warmups = self.experiment.warmup.saturating_sub(1);
-        let left = Pace::left(timed(&self.rounds), warmups);
+        let left = Pace::left(self.timed, warmups);
         let pace = Pace { budget, elapsed: self.elapsed(), round: self.session(), left };
         if let Some(warning) = pace.warning() {
             self.progress.say(&warning);
@@ -213,8 +224,7 @@ impl<'a> Recorder<'a> {
     /// How much is done, by whichever end is nearest.
     fn share(&self) -> f64 {
         let stopping = &self.experiment.stopping;
-        let rounds =
-            timed(&self.rounds) as f64 + f64::from(self.in_round) / f64::from(self.participants.max(1));
+        let rounds = f64::from(self.timed) + f64::from(self.in_round) / f64::from(self.participants.max(1));
         let by_rounds = stopping.rounds.map(|most| rounds / f64::from(most.max(1)));
         let by_budget =
             stopping.budget.map(|most| self.elapsed().as_secs_f64() / most.as_secs_f64().max(1e-9));
@@ -231,17 +241,13 @@ impl<'a> Recorder<'a> {
         let elapsed = self.elapsed().as_secs_f64();
         let left =
             (share > 0.02).then(|| Duration::from_secs_f64((elapsed * (1.0 / share - 1.0)).clamp(0.0, 1e6)));
-        let state = match (timed(&self.rounds), self.widest) {
+        let state = match (self.timed, self.widest) {
             (0, _) => "warming up".to_owned(),
             (n, Some(widest)) => format!("round {n}, every interval within ±{:.1} %", widest * 100.0),
             (n, None) => format!("round {n}"),
         };
         self.progress.at(share, left, &format!("{state}{}", self.estimate.text));
     }
-}
-
-fn timed(rounds: &[Round]) -> u32 {
-    rounds.iter().filter(|round| round.kind == RoundKind::Timed).count() as u32
 }
 
 impl Witness for Recorder<'_> {
@@ -256,11 +262,23 @@ impl Witness for Recorder<'_> {
     ) -> Result<(), ArchiveError> {
         self.participants = planned;
         self.in_round = 0;
+        self.kind = kind;
         self.archive.begin_round(number, kind, planned, cpu)
     }
 
-    fn run_begins(&mut self, _participant: &Participant) {
+    fn pauses(&mut self) -> Result<(), ArchiveError> {
+        self.archive.keep()?;
         self.show();
+        Ok(())
+    }
+
+    fn certain(&self) -> u32 {
+        /// Runs that are begun ahead of their turn are over well before that.
+        const MOMENT: Duration = Duration::from_millis(200);
+        if self.is_spent(MOMENT) {
+            return 0;
+        }
+        self.next_look.saturating_sub(self.timed + u32::from(self.kind == RoundKind::Timed))
     }
 
     fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), ArchiveError> {
@@ -276,12 +294,12 @@ impl Witness for Recorder<'_> {
     fn round_ended(&mut self, round: &Round) -> Result<Next, ArchiveError> {
         self.archive.end_round(round)?;
         self.rounds.push(round.clone());
+        self.timed += u32::from(round.kind == RoundKind::Timed);
         self.in_round = 0;
         self.warn_of_budget();
         self.estimate();
-        let rounds = timed(&self.rounds);
-        let over = self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() >= budget);
-        if round.kind == RoundKind::Timed && (rounds >= self.next_look || over) {
+        let over = self.timed >= self.next_look || self.is_spent(Duration::ZERO);
+        if round.kind == RoundKind::Timed && over {
             return Ok(self.look());
         }
         Ok(Next::Round)

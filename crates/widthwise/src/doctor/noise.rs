@@ -107,8 +107,6 @@ impl Witness for Listener {
         Ok(())
     }
 
-    fn run_begins(&mut self, _: &Participant) {}
-
     fn run_ended(&mut self, run: &Run, _: &Ran) -> Result<(), Infallible> {
         self.runs.push(run.clone());
         Ok(())

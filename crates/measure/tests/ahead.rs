@@ -1,0 +1,119 @@
+//! Runs that are begun before those in front of them have ended: each keeps its own account, output and ending.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use widthwise_experiment::model::Thp;
+use widthwise_experiment::outcome::Ending;
+use widthwise_measure::run::{Accounting, Limits, Ran, Runner, Start};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    runner: Runner,
+    limits: Limits,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let runner = Runner::new(&folder.path().join("scratch"), &[], Accounting::Free).unwrap();
+        let limits = Limits { timeout: Duration::from_secs(20), output_bytes: 1 << 20 };
+        Bench { folder, runner, limits }
+    }
+
+    fn script(&self, text: &str) -> Start {
+        Start {
+            file: "/bin/sh".into(),
+            arguments: ["sh", "-c", text].map(str::to_owned).into(),
+            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+            directory: self.folder.path().to_owned(),
+            fresh: None,
+            stdin: "/dev/null".into(),
+            setup: None,
+            teardown: None,
+            thp: Thp::System,
+            fixed_addresses: false,
+            exit_status: 0,
+        }
+    }
+
+    fn begin(&mut self, texts: &[&str]) -> Vec<Start> {
+        let starts: Vec<Start> = texts.iter().map(|text| self.script(text)).collect();
+        for start in &starts {
+            self.runner.begin(start, 100, &[]).unwrap();
+        }
+        starts
+    }
+
+    fn end(&mut self, start: &Start) -> Ran {
+        self.runner.end(start, &[], self.limits, &|| false, Duration::from_millis(1)).unwrap()
+    }
+
+    fn answer(&self) -> String {
+        std::fs::read_to_string(self.runner.stdout()).unwrap()
+    }
+
+    fn wrote(&self, name: &str) -> bool {
+        Path::exists(&self.folder.path().join(name))
+    }
+}
+
+#[test]
+fn each_run_has_its_own_output_ending_and_processes() {
+    let mut bench = Bench::new();
+    // One that is a process, one that forks two, one that leaves an orphan behind which ends by itself, one that fails.
+    let texts = [
+        "echo one",
+        "/bin/sleep 0.01; /bin/sleep 0.01; echo two",
+        "(/bin/sleep 0.02 &) ; echo three",
+        "echo four; exit 4",
+    ];
+    for _ in 0..5 {
+        let starts = bench.begin(&texts);
+        let mut found = Vec::new();
+        for start in &starts {
+            let ran = bench.end(start);
+            found.push((bench.answer(), ran.ending, ran.processes.len()));
+            assert!(ran.wall > Duration::ZERO && ran.sample.contains_key("cpu"));
+        }
+        let counted = |n: usize| if bench.runner.without_taskstats.is_none() { n } else { 0 };
+        assert_eq!(
+            found,
+            [
+                ("one\n".to_owned(), Ending::Done, counted(1)),
+                ("two\n".to_owned(), Ending::Done, counted(3)),
+                ("three\n".to_owned(), Ending::Done, counted(3)),
+                ("four\n".to_owned(), Ending::Exit { status: 4 }, counted(1)),
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_ended_and_those_behind_it_are_not() {
+    let mut bench = Bench::new();
+    bench.limits.timeout = Duration::from_millis(300);
+    let starts = bench.begin(&["echo one", "sleep 100", "echo three"]);
+    let endings: Vec<Ending> = starts.iter().map(|start| bench.end(start).ending).collect();
+    assert_eq!(endings, [Ending::Done, Ending::Timeout { limit_ns: 300_000_000 }, Ending::Done]);
+    assert_eq!(bench.answer(), "three\n");
+}
+
+#[test]
+fn what_is_passed_over_never_begins_and_the_run_that_goes_on_ends_well() {
+    let mut bench = Bench::new();
+    let starts = bench.begin(&["touch first; sleep 0.4", "touch second", "touch third"]);
+    assert!(!bench.runner.has_ended());
+    bench.runner.pass_over().unwrap();
+    // The order is read while the first goes on, or at the latest while the second does.
+    assert_eq!(bench.end(&starts[0]).ending, Ending::Done);
+    for start in &starts[1..] {
+        bench.end(start);
+    }
+    assert!(bench.wrote("first") && !bench.wrote("third"));
+    // And the next ones are made.
+    let starts = bench.begin(&["touch fourth"]);
+    assert_eq!(bench.end(&starts[0]).ending, Ending::Done);
+    assert!(bench.wrote("fourth"));
+}
