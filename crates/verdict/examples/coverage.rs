@@ -65,13 +65,14 @@ fn repeated<const N: usize>(replications: usize, once: impl Fn(u64) -> [f64; N] 
     })
 }
 
-/// A campaign of the baseline and one variant under this noise.
+/// A campaign of the baseline, one variant and the twin under this noise.
 fn pair(kind: Noise, rounds: usize, replication: u64) -> Laid {
     let mut laid = Laid::new(&["variant"], &["cpu"], rounds as u32);
-    // Without readings of the twin there is no floor and no word, but the interval is the same.
-    let values = readings(kind, rounds, 2, &mut Stream::named(replication, &["coverage"]));
-    laid.read(campaign::BASELINE, "cpu", values[0].iter().copied());
-    laid.read("variant", "cpu", values[1].iter().copied());
+    let values = readings(kind, rounds, 3, &mut Stream::named(replication, &["coverage"]));
+    let twin = laid.twin();
+    for (name, values) in [campaign::BASELINE, "variant", &twin].iter().zip(values) {
+        laid.read(name, "cpu", values);
+    }
     laid.experiment.seed = replication;
     laid
 }
@@ -190,7 +191,17 @@ fn false_alarms(replications: usize) {
     for (kind, name) in KINDS {
         if !matches!(
             kind,
-            Noise::Quiet | Noise::Drift | Noise::LoadInSpells | Noise::LoadInLongSpells | Noise::Outliers
+            Noise::Quiet
+                | Noise::Drift
+                | Noise::MachineMemory
+                | Noise::Outliers
+                | Noise::TwoModes
+                | Noise::LoadAnyRun
+                | Noise::LoadInSpells
+                | Noise::LoadInLongSpells
+                | Noise::HeavyTails
+                | Noise::VariantMemory
+                | Noise::StrongVariantMemory
         ) {
             continue;
         }

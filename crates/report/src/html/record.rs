@@ -212,8 +212,9 @@ fn words(campaign: &Campaign) -> Markup {
         ),
         (
             "detection floor",
-            "The baseline takes part twice, under two names. How far apart the two seem to be is what \
-          this machine cannot tell from zero."
+            "The baseline takes part twice, under two names. The floor is how far the interval between the two \
+          reaches from its middle, or the middle itself where that is farther from zero: what could go unseen here, or \
+          what was seen where there is nothing."
                 .to_owned(),
         ),
         (
