@@ -211,10 +211,8 @@ fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Interval 
         // One log-ratio a round: which of them is called which round is all one.
         interval(n, reach(n, confidence, Widening::Trimmed), stream, |counts| adaptive(&sorted, counts))
     } else {
-        // Two a round make resamples as even as those of a mean are, and need as much widening: with half of it,
-        // simulated coverage is a point lower at ten to thirty rounds, and below 93 % with `--until`.
         let drawn = RefCell::new(vec![0; sorted.len()]);
-        interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
+        interval(n, reach(n, confidence, Widening::TrimmedTwice), stream, |counts| {
             let mut drawn = drawn.borrow_mut();
             drawn.iter_mut().zip(&rounds).for_each(|(drawn, &round)| *drawn = counts[round]);
             adaptive(&sorted, &drawn)
