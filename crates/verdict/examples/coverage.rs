@@ -229,6 +229,7 @@ fn planted(replications: usize) {
     for (kind, metrics, slower, rounds) in [
         (Noise::Quiet, 1, 1.01, 30),
         (Noise::Quiet, METRICS.len(), 1.01, 30),
+        (Noise::OneSided, METRICS.len(), 1.01, 30),
         (Noise::MachineMemory, METRICS.len(), 1.01, 30),
         (Noise::LoadInLongSpells, METRICS.len(), 1.03, 60),
         (Noise::LoadInSpells, METRICS.len(), 1.03, 60),
