@@ -435,14 +435,14 @@ fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
 }
 
 /// The detection floor that an A/A comparison sets: how far its interval reaches from its estimate, to the farther
-/// side, or the estimate itself where that is farther still from no difference. The truth of this pair is known, so an
-/// estimate inside its own reach is luck, and luck is what the reach measures: adding the one to the other, as the far
-/// end of the interval does, counts it twice and hides differences that were seen well enough. An estimate beyond its
-/// reach is what this machine makes of a program beside itself.
+/// side, and the estimate itself, added as independent errors are, in their squares. The truth of this pair is known,
+/// so an estimate inside its reach is mostly luck, which the reach allows for: adding the one to the other, as the far
+/// end of the interval does, counts it twice and hides differences that were seen well enough. But leaving such an
+/// estimate out forgets what it tells of states that outlive a run: see `docs/verdicts.md`.
 fn floor_of(again: &Comparison) -> f64 {
     let Interval { estimate, low, high } = again.interval;
     let reach = (estimate - low).max(high - estimate);
-    again.scale.departure(reach.max(estimate.abs()))
+    again.scale.departure(reach.hypot(estimate))
 }
 
 /// The word: a difference must be outside its own interval, above the floor, and beyond luck among all comparisons.

@@ -81,7 +81,7 @@ pub struct Verdict {
     /// The confidence of this one interval, by itself.
     pub confidence: f64,
     /// The detection floor of this metric, as a fraction (0.008 for 0.8 %): how far the A/A pair's interval reaches from
-    /// its estimate, or that estimate where it is farther from no difference. Absent where the pair has no interval.
+    /// its estimate, and that estimate, added in squares. Absent where the pair has no interval.
     pub floor: Option<f64>,
     /// Rounds in which the variant was read, and the baseline under either of its names.
     pub pairs: u32,

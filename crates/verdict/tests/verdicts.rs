@@ -49,14 +49,15 @@ fn no_difference_is_called_same() {
 }
 
 #[test]
-fn the_floor_is_the_reach_of_the_twins_interval_and_the_twin_is_always_the_same() {
+fn the_floor_is_the_twins_reach_and_estimate_in_squares_and_the_twin_is_always_the_same() {
     let judgement = quiet(0.9, 30).judged();
     let (verdict, twin) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 again", "cpu"));
     let (low, high) = (twin.low.expect("an end").ln(), twin.high.expect("an end").ln());
     let estimate = twin.ratio.expect("a ratio").ln();
-    let reach = (estimate - low).max(high - estimate).exp_m1();
+    let reach = (estimate - low).max(high - estimate);
+    let both = reach.hypot(estimate).exp_m1();
     let floor = verdict.floor.expect("a floor");
-    assert!((floor - reach).abs() < 1e-12 && floor > 0.001 && floor < 0.01, "{floor} {reach}");
+    assert!((floor - both).abs() < 1e-12 && floor > 0.001 && floor < 0.01, "{floor} {both}");
     assert_eq!((twin.word, twin.floor, twin.adjusted_p), (Word::Same, verdict.floor, None));
     assert_eq!(judgement.comparisons, 1);
     assert_eq!(judgement.verdicts.last().map(|v| v.variant.as_str()), Some("x86-64 again"));

@@ -212,9 +212,8 @@ fn words(campaign: &Campaign) -> Markup {
         ),
         (
             "detection floor",
-            "The baseline takes part twice, under two names. The floor is how far the interval between the two \
-          reaches from its middle, or the middle itself where that is farther from zero: what could go unseen here, or \
-          what was seen where there is nothing."
+            "The baseline takes part twice, under two names. The floor is made of what seems to differ between the two \
+          and of what could go unseen there, the middle of their interval and its reach, added in squares."
                 .to_owned(),
         ),
         (
