@@ -67,6 +67,8 @@ pub enum Widening {
     Mean,
     /// Half as much: what a trimmed statistic needs, whose resamples are more dispersed than those of a mean.
     Trimmed,
+    /// Two thirds: what a trimmed statistic of two values a unit needs, whose resamples are more even again.
+    TrimmedTwice,
 }
 
 /// How many standard errors an interval of this confidence reaches, for `n` units.
@@ -75,12 +77,14 @@ pub enum Widening {
 /// an estimate. Hesterberg ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015)
 /// mends both with √(n/(n−1)) · t(n−1). For the adaptive trimmed mean that goes too far (98 % at ten rounds of
 /// normal noise, where 95 % is meant); t with 2(n−1) degrees of freedom, half of the correction, stays within 94 to
-/// 97 % in simulation from six rounds on. See `examples/coverage.rs`.
+/// 97 % in simulation from six rounds on. With two log-ratios a round, half leaves 94.5 % at ten to thirty rounds of
+/// normal noise, and the whole up to 97.7 % where one variant has two modes: t has 1.5(n−1). See `examples/coverage.rs`.
 pub fn reach(n: usize, confidence: f64, widening: Widening) -> f64 {
     let n = n as f64;
     let freedom = match widening {
         Widening::Mean => n - 1.0,
         Widening::Trimmed => 2.0 * (n - 1.0),
+        Widening::TrimmedTwice => 1.5 * (n - 1.0),
     };
     (n / (n - 1.0)).sqrt() * student_quantile(0.5 + 0.5 * confidence, freedom)
 }

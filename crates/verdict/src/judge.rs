@@ -1,5 +1,7 @@
 //! From pairs to verdicts.
 
+use std::cell::RefCell;
+
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::Source;
 use widthwise_experiment::{Experiment, Metric};
@@ -7,7 +9,7 @@ use widthwise_experiment::{Experiment, Metric};
 use crate::bootstrap::{interval, reach, Interval, Widening};
 use crate::family::{adjusted, weights, Member};
 use crate::location::adaptive;
-use crate::pairs::{Campaign, Pairs};
+use crate::pairs::{Baselines, Campaign, Pair, Pairs};
 use crate::serial::inflation;
 use crate::stream::Stream;
 use crate::typical::typical;
@@ -108,14 +110,25 @@ fn differs(how: &str) -> String {
     }
 }
 
+/// The names under which the baseline's runs are compared with a variant's. The A/A pair is its twin against itself;
+/// the paper's estimator knows one baseline; and a twin that failed, or answered differently, is no witness.
+fn baselines<'a>(evidence: &'a Evidence, campaign: &Campaign, variant: &str, twin: &'a str) -> Baselines<'a> {
+    let experiment = evidence.experiment;
+    let again = variant != twin
+        && experiment.judging.estimator == Estimator::Paired
+        && obstacle(evidence, campaign, twin).is_none();
+    Baselines { first: &experiment.baseline, again: again.then_some(twin) }
+}
+
 /// Compares a variant with the baseline on one metric.
 fn compare(
     experiment: &Experiment,
     campaign: &Campaign,
     variant: &str,
+    baselines: Baselines,
     metric: Metric,
 ) -> Result<Comparison, Obstacle> {
-    let pairs = campaign.pairs(variant, &experiment.baseline, metric);
+    let pairs = campaign.pairs(variant, baselines, metric);
     let n = pairs.values.len() as u32;
     let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
     if n == 0 {
@@ -178,36 +191,69 @@ fn compare(
 /// on the unit. Plain means, there, because rare events are exactly what trimming would remove. Absent where the
 /// baseline counts only 0.
 fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interval, Scale)> {
-    let n = pairs.values.len();
-    if pairs.values.iter().all(|&(variant, baseline)| variant > 0.0 && baseline > 0.0) {
-        let ratios: Vec<f64> =
-            pairs.values.iter().map(|(variant, baseline)| (variant / baseline).ln()).collect();
-        let mut sorted = ratios.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted[n / 2];
-        if equal(&sorted) {
-            return Some((Interval::exact(middle), Scale::Log));
-        }
-        sorted.iter_mut().for_each(|ratio| *ratio -= middle);
-        let centred =
-            interval(n, reach(n, confidence, Widening::Trimmed), stream, |counts| adaptive(&sorted, counts));
-        let found = Interval {
-            estimate: centred.estimate + middle,
-            low: centred.low + middle,
-            high: centred.high + middle,
-        };
-        return Some((found.stretched(inflation(&ratios)), Scale::Log));
+    let positive = |pair: &Pair| pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0);
+    if pairs.values.iter().all(positive) {
+        return Some((log_ratios(&pairs.values, confidence, stream), Scale::Log));
     }
-    let mean = pairs.values.iter().map(|pair| pair.1).sum::<f64>() / n as f64;
+    Some((shares(&pairs.values, confidence, stream)?, Scale::Share))
+}
+
+/// The middle of all log-ratios. Where the baseline was read twice in a round, that round has two, side by side and
+/// not averaged: the average of two baselines, one of them slowed, is slowed by half, and a load would then pull the
+/// middle away from the variant, for as long as the variant itself is met by it less often than one of two. Rounds are
+/// resampled, with all that they hold.
+fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Interval {
+    let n = pairs.len();
+    let mut ranked: Vec<(f64, usize)> = pairs
+        .iter()
+        .enumerate()
+        .flat_map(|(round, pair)| {
+            pair.baselines().map(move |baseline| ((pair.variant / baseline).ln(), round))
+        })
+        .collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let middle = ranked[ranked.len() / 2].0;
+    let (mut sorted, rounds): (Vec<f64>, Vec<usize>) = ranked.into_iter().unzip();
+    if equal(&sorted) {
+        return Interval::exact(middle);
+    }
+    sorted.iter_mut().for_each(|ratio| *ratio -= middle);
+    let centred = if sorted.len() == n {
+        // One log-ratio a round: which of them is called which round is all one.
+        interval(n, reach(n, confidence, Widening::Trimmed), stream, |counts| adaptive(&sorted, counts))
+    } else {
+        let drawn = RefCell::new(vec![0; sorted.len()]);
+        interval(n, reach(n, confidence, Widening::TrimmedTwice), stream, |counts| {
+            let mut drawn = drawn.borrow_mut();
+            drawn.iter_mut().zip(&rounds).for_each(|(drawn, &round)| *drawn = counts[round]);
+            adaptive(&sorted, &drawn)
+        })
+    };
+    let found = Interval {
+        estimate: centred.estimate + middle,
+        low: centred.low + middle,
+        high: centred.high + middle,
+    };
+    let by_round: Vec<f64> =
+        pairs.iter().map(|pair| pair.variant.ln() - average(pair.baselines().map(f64::ln))).collect();
+    found.stretched(inflation(&by_round))
+}
+
+/// The difference of the means, as a share of the baseline's; absent where the baseline counts only 0.
+fn shares(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Option<Interval> {
+    let n = pairs.len();
+    let beside: Vec<(f64, f64)> =
+        pairs.iter().map(|pair| (pair.variant, average(pair.baselines()))).collect();
+    let mean = average(beside.iter().map(|pair| pair.1));
     if mean <= 0.0 {
-        return pairs.values.iter().all(|pair| pair.0 == 0.0).then_some((Interval::exact(0.0), Scale::Share));
+        return beside.iter().all(|pair| pair.0 == 0.0).then_some(Interval::exact(0.0));
     }
     let differences: Vec<f64> =
-        pairs.values.iter().map(|(variant, baseline)| (variant - baseline) / mean).collect();
+        beside.iter().map(|(variant, baseline)| (variant - baseline) / mean).collect();
     let mut sorted = differences.clone();
     sorted.sort_by(f64::total_cmp);
     if equal(&sorted) {
-        return Some((Interval::exact(sorted[n / 2]), Scale::Share));
+        return Some(Interval::exact(sorted[n / 2]));
     }
     let found = interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
         let (sum, total) = sorted.iter().zip(counts).fold((0.0, 0.0), |(sum, total), (value, &count)| {
@@ -215,7 +261,12 @@ fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interv
         });
         sum / total
     });
-    Some((found.stretched(inflation(&differences)), Scale::Share))
+    Some(found.stretched(inflation(&differences)))
+}
+
+fn average(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
 }
 
 /// Whether sorted values are one value, but for the rounding of a division and a logarithm.
@@ -230,19 +281,19 @@ fn equal(sorted: &[f64]) -> bool {
 /// remaining six compared; the interval from resampling rounds. The paper gives no interval.
 fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interval, Scale)> {
     let n = pairs.values.len();
-    let ranked = |value: fn(&(f64, f64)) -> f64| {
+    let ranked = |value: fn(&Pair) -> f64| {
         let mut ranked: Vec<(f64, usize)> =
             pairs.values.iter().enumerate().map(|(unit, pair)| (value(pair), unit)).collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
         ranked
     };
-    let (variant, baseline) = (ranked(|pair| pair.0), ranked(|pair| pair.1));
+    let (variant, baseline) = (ranked(|pair| pair.variant), ranked(|pair| pair.baseline));
     let every = vec![1; n];
     let (of_variant, of_baseline) = (average_of_six(&variant, &every), average_of_six(&baseline, &every));
     if of_baseline <= 0.0 {
         return (of_variant == 0.0).then_some((Interval::exact(0.0), Scale::Share));
     }
-    let positive = pairs.values.iter().all(|pair| pair.0 > 0.0 && pair.1 > 0.0);
+    let positive = pairs.values.iter().all(|pair| pair.variant > 0.0 && pair.baseline > 0.0);
     let scale = if positive { Scale::Log } else { Scale::Share };
     // With the narrower reach, simulated coverage falls to 92 % under drift.
     let found = interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
@@ -275,11 +326,12 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     let twin = experiment.twin();
     let metrics = &experiment.metrics;
     let compared = |variant: &str| -> Vec<Result<Comparison, Obstacle>> {
+        let baselines = baselines(evidence, &campaign, variant, &twin);
         metrics
             .iter()
             .map(|metric| match obstacle(evidence, &campaign, variant) {
                 Some(obstacle) => Err(obstacle),
-                None => compare(experiment, &campaign, variant, metric),
+                None => compare(experiment, &campaign, variant, baselines, metric),
             })
             .collect()
     };
@@ -393,10 +445,15 @@ fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
     }
 }
 
-/// The detection floor that an A/A comparison sets: the end of its interval that is farther from no difference.
+/// The detection floor that an A/A comparison sets: how far its interval reaches from its estimate, to the farther
+/// side, and the estimate itself, added as independent errors are, in their squares. The truth of this pair is known,
+/// so an estimate inside its reach is mostly luck, which the reach allows for: adding the one to the other, as the far
+/// end of the interval does, counts it twice and hides differences that were seen well enough. But leaving such an
+/// estimate out forgets what it tells of states that outlive a run: see `docs/verdicts.md`.
 fn floor_of(again: &Comparison) -> f64 {
-    let departure = |end| again.scale.departure(end);
-    departure(again.interval.low).max(departure(again.interval.high))
+    let Interval { estimate, low, high } = again.interval;
+    let reach = (estimate - low).max(high - estimate);
+    again.scale.departure(reach.hypot(estimate))
 }
 
 /// The word: a difference must be outside its own interval, above the floor, and beyond luck among all comparisons.
@@ -470,8 +527,9 @@ pub fn widest_half_width(evidence: &Evidence) -> Option<f64> {
         if obstacle(evidence, &campaign, variant).is_some() {
             continue;
         }
+        let baselines = baselines(evidence, &campaign, variant, &twin);
         for metric in experiment.deciding() {
-            match compare(experiment, &campaign, variant, metric) {
+            match compare(experiment, &campaign, variant, baselines, metric) {
                 Ok(Comparison { interval, scale, .. }) => {
                     let half = 0.5 * (scale.ratio(interval.high) - scale.ratio(interval.low));
                     widest = Some(widest.map_or(half, |widest| widest.max(half)));

@@ -80,9 +80,10 @@ pub struct Verdict {
     pub high: Option<f64>,
     /// The confidence of this one interval, by itself.
     pub confidence: f64,
-    /// The detection floor of this metric, as a fraction (0.008 for 0.8 %); absent where the A/A pair has no interval.
+    /// The detection floor of this metric, as a fraction (0.008 for 0.8 %): how far the A/A pair's interval reaches from
+    /// its estimate, and that estimate, added in squares. Absent where the pair has no interval.
     pub floor: Option<f64>,
-    /// Rounds in which both the variant and the baseline were read.
+    /// Rounds in which the variant was read, and the baseline under either of its names.
     pub pairs: u32,
     /// How likely so large a difference is where there is none, two-sided, for this one comparison.
     pub p: Option<f64>,

@@ -16,11 +16,38 @@ pub(crate) struct Campaign<'a> {
 /// By variant and round.
 type Runs<'a> = BTreeMap<&'a str, BTreeMap<u32, &'a Run>>;
 
-/// What two variants read in the same rounds, in the order of the rounds.
+/// The names under which the baseline's runs are to be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Baselines<'a> {
+    /// Its own.
+    pub first: &'a str,
+    /// Its twin's, where a comparison may use that too.
+    pub again: Option<&'a str>,
+}
+
+/// What was read of a variant and of the baseline in one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pair {
+    /// The variant's value.
+    pub variant: f64,
+    /// The baseline's.
+    pub baseline: f64,
+    /// The baseline's other one, where it was read under both of its names.
+    pub again: Option<f64>,
+}
+
+impl Pair {
+    /// The baseline's one or two values.
+    pub fn baselines(self) -> impl Iterator<Item = f64> {
+        std::iter::once(self.baseline).chain(self.again)
+    }
+}
+
+/// What a variant and the baseline read in the same rounds, in the order of the rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pairs {
-    /// The variant's and the baseline's value, round by round.
-    pub values: Vec<(f64, f64)>,
+    /// Round by round.
+    pub values: Vec<Pair>,
     /// The least coverage of any of these readings.
     pub coverage: f64,
     /// Where the variant's came from.
@@ -74,16 +101,25 @@ impl<'a> Campaign<'a> {
             .filter(|(_, reading)| reading.value.is_finite() && reading.value >= 0.0)
     }
 
-    /// The rounds in which both were read.
-    pub fn pairs(&self, variant: &str, baseline: &str, metric: Metric) -> Pairs {
-        let base: BTreeMap<u32, Reading> = self.readings(baseline, metric).collect();
+    /// The rounds in which the variant was read, and the baseline under any of its names.
+    pub fn pairs(&self, variant: &str, baselines: Baselines, metric: Metric) -> Pairs {
+        let read = |name: &str| -> BTreeMap<u32, Reading> { self.readings(name, metric).collect() };
+        let (first, second) = (read(baselines.first), baselines.again.map(read).unwrap_or_default());
         let mut pairs = Pairs { values: Vec::new(), coverage: 1.0, source: None, simulated: true };
         for (round, reading) in self.readings(variant, metric) {
-            let Some(beside) = base.get(&round) else { continue };
-            pairs.values.push((reading.value, beside.value));
-            pairs.coverage = pairs.coverage.min(reading.coverage).min(beside.coverage);
+            let mut beside = [first.get(&round), second.get(&round)].into_iter().flatten();
+            let Some(baseline) = beside.next() else { continue };
+            let again = beside.next();
+            pairs.values.push(Pair {
+                variant: reading.value,
+                baseline: baseline.value,
+                again: again.map(|again| again.value),
+            });
+            for read in [&reading, baseline].into_iter().chain(again) {
+                pairs.coverage = pairs.coverage.min(read.coverage);
+                pairs.simulated &= read.source == Source::Simulated;
+            }
             pairs.source = pairs.source.or(Some(reading.source));
-            pairs.simulated &= [reading.source, beside.source] == [Source::Simulated; 2];
         }
         pairs
     }
@@ -144,7 +180,9 @@ mod tests {
     #[test]
     fn only_simulated_counts_that_are_the_same_each_time_are_exact() {
         let pairs = |values: &[(f64, f64)], simulated| {
-            Pairs { values: values.to_vec(), coverage: 1.0, source: None, simulated }.is_exact()
+            let values =
+                values.iter().map(|&(variant, baseline)| Pair { variant, baseline, again: None }).collect();
+            Pairs { values, coverage: 1.0, source: None, simulated }.is_exact()
         };
         assert!(pairs(&[(2.0, 1.0), (2.0, 1.0)], true));
         assert!(!pairs(&[(2.0, 1.0), (2.0, 1.0)], false));

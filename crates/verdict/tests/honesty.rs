@@ -25,22 +25,43 @@ fn laid(kind: Noise, rounds: u32, ratio: f64, seed: u64) -> Laid {
     laid
 }
 
-fn holds(laid: &Laid, rounds: usize, ratio: f64) -> bool {
-    let judgement = widthwise_verdict::judge(&laid.evidence_of(rounds));
-    let verdict = pick(&judgement, "variant", "cpu");
-    verdict.low.is_some_and(|low| low <= ratio) && verdict.high.is_some_and(|high| high >= ratio)
+/// What came of one campaign.
+#[derive(Debug, Clone, Copy)]
+struct Harvest {
+    /// How many of the two intervals hold the truth: the variant's, and the A/A pair's, whose truth is 1. By symmetry
+    /// the two estimates are uncorrelated, so that a campaign is two trials.
+    held: u32,
+    /// What the variant is called.
+    word: Word,
 }
 
-fn covered(kind: Noise, rounds: u32, replications: u64) -> f64 {
-    let held = (0..replications).filter(|&seed| holds(&laid(kind, rounds, 1.0, seed), rounds as usize, 1.0));
-    held.count() as f64 / replications as f64
+fn harvest(laid: &Laid, rounds: usize, ratio: f64) -> Harvest {
+    let judgement = widthwise_verdict::judge(&laid.evidence_of(rounds));
+    let holds = |name: &str, truth: f64| {
+        let verdict = pick(&judgement, name, "cpu");
+        verdict.low.is_some_and(|low| low <= truth) && verdict.high.is_some_and(|high| high >= truth)
+    };
+    Harvest {
+        held: u32::from(holds("variant", ratio)) + u32::from(holds(&laid.twin(), 1.0)),
+        word: pick(&judgement, "variant", "cpu").word,
+    }
+}
+
+/// The share of intervals that hold the truth, and the number of campaigns in which equals are called different.
+fn without_difference(kind: Noise, rounds: u32, campaigns: u32) -> (f64, usize) {
+    let harvests: Vec<Harvest> = (0..u64::from(campaigns))
+        .map(|seed| harvest(&laid(kind, rounds, 1.0, seed), rounds as usize, 1.0))
+        .collect();
+    let held: u32 = harvests.iter().map(|harvest| harvest.held).sum();
+    let wrong = harvests.iter().filter(|harvest| harvest.word != Word::Same).count();
+    (f64::from(held) / f64::from(2 * campaigns), wrong)
 }
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_hold_the_truth_as_often_as_they_say_and_equals_are_hardly_ever_called_different() {
     let cases = [
         (Noise::Quiet, 10),
-        (Noise::Quiet, 40),
+        (Noise::Quiet, 20),
         (Noise::Drift, 10),
         (Noise::MachineMemory, 10),
         (Noise::Outliers, 10),
@@ -48,26 +69,31 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
         (Noise::LoadInSpells, 10),
         (Noise::LoadInSpells, 30),
     ];
+    let mut all_wrong = 0;
     for (kind, rounds) in cases {
-        let covered = covered(kind, rounds, 120);
+        let (covered, wrong) = without_difference(kind, rounds, 60);
         assert!((0.88..1.0).contains(&covered), "{kind:?}, {rounds} rounds: {covered}");
+        assert!(wrong <= 6, "{kind:?}, {rounds} rounds: {wrong} of 60");
+        all_wrong += wrong;
     }
+    // Five in a hundred are allowed.
+    assert!(all_wrong <= 24, "{all_wrong} of 480");
 }
 
 #[test]
 fn a_state_of_one_variant_costs_less_coverage_than_it_would() {
     // Without the correction this would be about 70 %.
-    let covered = covered(Noise::StrongVariantMemory, 60, 60);
+    let (covered, _) = without_difference(Noise::StrongVariantMemory, 60, 30);
     assert!(covered > 0.80, "{covered}");
 }
 
 #[test]
 fn stopping_when_the_interval_is_narrow_costs_no_coverage() {
-    let replications = 50;
-    let mut held = 0;
-    for seed in 0..replications {
+    let campaigns = 25;
+    let mut holding = 0;
+    for seed in 0..campaigns {
         let laid = laid(Noise::Quiet, 150, 1.0, seed);
-        let mut stopper = Stopper::new(&Stopping { rounds: Some(150), until: Some(0.0055), budget: None });
+        let mut stopper = Stopper::new(&Stopping { rounds: Some(150), until: Some(0.007), budget: None });
         let rounds = loop {
             let rounds = stopper.next_look();
             let widest = widest_half_width(&laid.evidence_of(rounds as usize));
@@ -76,19 +102,9 @@ fn stopping_when_the_interval_is_narrow_costs_no_coverage() {
             }
         };
         assert!((13..150).contains(&rounds), "{rounds}");
-        held += u32::from(holds(&laid, rounds, 1.0));
+        holding += harvest(&laid, rounds, 1.0).held;
     }
-    assert!(held >= 42, "{held} of {replications}");
-}
-
-#[test]
-fn the_baseline_is_hardly_ever_called_different_from_itself() {
-    for kind in [Noise::Quiet, Noise::LoadInSpells] {
-        let wrong =
-            (0..80).filter(|&seed| laid(kind, 20, 1.0, seed).verdict("variant", "cpu").word != Word::Same);
-        let wrong = wrong.count();
-        assert!(wrong <= 4, "{kind:?}: {wrong} of 80");
-    }
+    assert!(holding >= 42, "{holding} of {}", 2 * campaigns);
 }
 
 #[test]
@@ -100,7 +116,7 @@ fn one_per_cent_is_found_in_thirty_quiet_rounds_and_three_in_sixty_under_load() 
                 verdict.word == Word::Higher && verdict.low <= Some(ratio) && verdict.high >= Some(ratio)
             })
             .count();
-        // Nine of ten are meant, and 91 to 95 % are measured with more replications.
-        assert!(found >= 23, "{kind:?}: {found} of 30");
+        // Nine of ten are meant, and about 95 % are measured with more replications.
+        assert!(found >= 25, "{kind:?}: {found} of 30");
     }
 }

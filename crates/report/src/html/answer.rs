@@ -135,7 +135,7 @@ fn notes(campaign: &Campaign, columns: &Columns) -> Markup {
                 "Each difference is to the baseline, " (visible::line(&campaign.experiment.baseline)) ", with its "
                 (unbroken(&share(campaign.experiment.judging.confidence)))
                 " interval; beneath it, what is typical of the variant. “Again” is the baseline measured a second "
-                "time under another name: what it seems to differ by is the detection floor."
+                "time under another name: what seems to differ between the two, and what could go unseen there, is the detection floor."
             }
             @for gap in gaps { p { (unbroken(&gap.line(campaign))) } }
             @if let Some(sentence) = statements::control(campaign) { p { (unbroken(&sentence)) } }

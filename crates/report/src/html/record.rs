@@ -172,10 +172,10 @@ fn words(campaign: &Campaign) -> Markup {
     let confidence = unbroken(&share(judging.confidence));
     let method = match judging.estimator {
         Estimator::Paired => {
-            "In every round each variant runs once, in a fresh random order, on the same core. A round gives one ratio \
-             to the baseline, in which what slowed the whole round cancels out. The estimate is the trimmed mean of \
-             their logarithms; a bootstrap (BCa) gives the interval. Counts that are 0 in some runs have no such \
-             ratio, and are compared by the difference of their means."
+            "In every round each variant runs once and the baseline twice, in a fresh random order, on the same core. A \
+             round gives a ratio to either of the baseline's runs, in which what slowed the whole round cancels out. The \
+             estimate is the trimmed mean of their logarithms; resampling rounds (BCa) gives the interval. Counts that \
+             are 0 in some runs have no such ratio, and are compared by the difference of their means."
         }
         Estimator::TenRunTrim => {
             "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
@@ -212,8 +212,8 @@ fn words(campaign: &Campaign) -> Markup {
         ),
         (
             "detection floor",
-            "The baseline takes part twice, under two names. How far apart the two seem to be is what \
-          this machine cannot tell from zero."
+            "The baseline takes part twice, under two names. The floor is made of what seems to differ between the two \
+          and of what could go unseen there, the middle of their interval and its reach, added in squares."
                 .to_owned(),
         ),
         (
