@@ -34,6 +34,9 @@ static void handler(int number, siginfo_t *info, void *context) {
     told_stack("inside");
     say("in the frame: flags %#x, size %d, %s", u->uc_stack.ss_flags, (int)u->uc_stack.ss_size,
         u->uc_stack.ss_sp == stack ? "ours" : "other");
+    /* Kernels before 6.12 and after it restore what was changed here in another order. */
+    if (u->uc_stack.ss_flags & SS_AUTODISARM)
+        return;
     stack_t other = {.ss_sp = stack, .ss_size = size};
     RESULT(sigaltstack(&other, NULL));
     other.ss_flags = SS_DISABLE;

@@ -134,10 +134,10 @@ fn compile(options: &[&str], source: &Path, program: &Path) {
         .args([standard, "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-idirafter/usr/include/x86_64-linux-gnu"])
         .args(ON_PURPOSE)
         .arg(format!("-I{}", sources().display()))
-        .args(options)
         .arg("-o")
         .arg(program)
         .arg(source)
+        .args(options)
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}; run `sh packaging/install.sh test`"));
     assert!(said.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&said.stderr));
