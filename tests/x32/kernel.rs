@@ -15,6 +15,13 @@ const MEND: &str = "run `sh packaging/install.sh test`";
 const LIBRARIES: [&str; 5] =
     ["/libx32/ld-linux-x32.so.2", "/libx32/libc.so.6", "/libx32/libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"];
 
+/// A shell of x86-64 and what it loads, for `system(3)` and `popen(3)`.
+const SHELL: [(&str, &str); 3] = [
+    ("bin/sh", "/bin/sh"),
+    ("lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2"),
+    ("lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"),
+];
+
 /// Runs the programs on the kernel that has x32, all in one boot: file name to transcript.
 pub fn run(programs: &[&Program]) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +78,7 @@ fn kernel() -> PathBuf {
 /// The archive: the stage as process 1, the programs, the list of them, and the x32 shared objects.
 fn file_system(programs: &[&Program]) -> Vec<u8> {
     let mut archive = Archive::default();
-    for folder in ["dev", "proc", "sys", "tmp", "programs", "libx32"] {
+    for folder in ["dev", "proc", "sys", "tmp", "programs", "libx32", "bin", "lib64", "lib", "lib/x86_64-linux-gnu"] {
         archive.folder(folder);
     }
     archive.file("init", &read(&built().join("stage")));
@@ -90,6 +97,9 @@ fn file_system(programs: &[&Program]) -> Vec<u8> {
         "script-without-interpreter",
     ] {
         archive.file(&format!("programs/{other}"), &read(&built().join(other)));
+    }
+    for (name, from) in SHELL {
+        archive.file(name, &read(Path::new(from)));
     }
     for library in LIBRARIES {
         let name = library.rsplit('/').next().unwrap();
