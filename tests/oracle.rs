@@ -108,7 +108,8 @@ impl Place {
     /// The oracle's programs run on tmpfs, whose answers differ from a disk's; so do these, if there is one.
     fn scratch(&self) -> tempfile::TempDir {
         let shared = Path::new("/dev/shm");
-        let scratch = tempfile::tempdir_in(shared).or_else(|_| tempfile::tempdir_in(self.folder.path())).unwrap();
+        let scratch =
+            tempfile::tempdir_in(shared).or_else(|_| tempfile::tempdir_in(self.folder.path())).unwrap();
         open_to_all(scratch.path(), 0o777);
         scratch
     }
@@ -151,17 +152,15 @@ fn compare(who: &str, programs: &[&Program], said: &BTreeMap<String, String>) {
         let recorded = std::fs::read_to_string(recorded_at(&program.name)).unwrap_or_default();
         let transcript = said.get(&program.file).cloned().unwrap_or_default();
         if transcript != recorded {
-            eprintln!("{}: - as recorded, + as {who} says\n{}", program.file, difference(&recorded, &transcript));
+            eprintln!(
+                "{}: - as recorded, + as {who} says\n{}",
+                program.file,
+                difference(&recorded, &transcript)
+            );
             wrong.push(program.file.as_str());
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {} programs differ: {}",
-        wrong.len(),
-        programs.len(),
-        wrong.join(", ")
-    );
+    assert!(wrong.is_empty(), "{} of {} programs differ: {}", wrong.len(), programs.len(), wrong.join(", "));
 }
 
 /// The lines that differ, by the longest common subsequence, each run of them after the last line that does not.

@@ -3,8 +3,8 @@
  *
  * rt_sigaction, row 512: what is kept and given back, and what its flags do.
  */
-#include <setjmp.h>
 #include "transcript.h"
+#include <setjmp.h>
 
 /* The x32 kernel's own structure: three 32-bit words and the mask. */
 struct raw {
@@ -44,10 +44,10 @@ static void with_info(int number, siginfo_t *info, void *context) {
 static void told_action(const char *what, struct sigaction *action) {
     sigset_t *mask = &action->sa_mask;
     say("%s: %s, flags %#x, mask HUP %d USR2 %d RTMIN %d RTMAX %d KILL %d", what,
-        action->sa_handler == SIG_DFL      ? "default"
-        : action->sa_handler == SIG_IGN    ? "ignored"
+        action->sa_handler == SIG_DFL     ? "default"
+        : action->sa_handler == SIG_IGN   ? "ignored"
         : action->sa_handler == count_one ? "count_one"
-                                           : "other",
+                                          : "other",
         (unsigned)action->sa_flags & ~0x04000000u, sigismember(mask, SIGHUP), sigismember(mask, SIGUSR2),
         sigismember(mask, SIGRTMIN), sigismember(mask, SIGRTMAX), sigismember(mask, SIGKILL));
 }

@@ -1,13 +1,13 @@
 /*
  * madvise, mincore, mlock, msync, memfd, shared memory of System V, pkeys, userfaultfd's errors.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/shm.h>
 #include <sys/resource.h>
-#include "transcript.h"
+#include <sys/shm.h>
 
 enum { PAGE = 4096, BOTH = PROT_READ | PROT_WRITE, PLAIN = MAP_PRIVATE | MAP_ANONYMOUS };
 
@@ -74,7 +74,8 @@ int main(void) {
     TEXT(two);
     struct shmid_ds what;
     RESULT(shmctl(id, IPC_STAT, &what));
-    say("size %d, attached %d, mode %o", (int)what.shm_segsz, (int)what.shm_nattch, what.shm_perm.mode & 0777);
+    say("size %d, attached %d, mode %o", (int)what.shm_segsz, (int)what.shm_nattch,
+        what.shm_perm.mode & 0777);
     IS(what.shm_cpid == getpid() && what.shm_ctime > 1000000000);
     SUCCESS((int)(intptr_t)shmat(id, two, 0));
     SUCCESS((int)(intptr_t)shmat(id, two + 1, 0));

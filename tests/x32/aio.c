@@ -1,18 +1,19 @@
 /*
  * io_setup, io_submit, io_getevents, io_cancel, io_destroy: rows 543, 544 and the plain ones.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <time.h>
-#include "transcript.h"
 
 static long setup(unsigned count, aio_context_t *context) { return syscall(SYS_io_setup, count, context); }
 static long submit(aio_context_t context, int count, struct iocb **list) {
     return syscall(SYS_io_submit, (unsigned long)context, count, list);
 }
-static long events(unsigned long context, int least, int most, struct io_event *list, struct timespec *limit) {
+static long events(unsigned long context, int least, int most, struct io_event *list,
+                   struct timespec *limit) {
     return syscall(SYS_io_getevents, context, least, most, list, limit);
 }
 
@@ -30,15 +31,26 @@ int main(void) {
     unsigned long context = cells[0];
     int file = open("file", O_RDWR | O_CREAT, 0600), wakes = eventfd(0, 0);
     static char out[64] = "written by aio", in[64];
-    struct iocb one = {.aio_data = 0x1122334455667788, .aio_lio_opcode = IOCB_CMD_PWRITE, .aio_fildes = file,
-                       .aio_buf = (uintptr_t)out, .aio_nbytes = 14, .aio_offset = 5LL << 32};
-    struct iocb two = {.aio_data = 2, .aio_lio_opcode = IOCB_CMD_PREAD, .aio_fildes = file, .aio_buf = (uintptr_t)in,
-                       .aio_nbytes = 20, .aio_offset = 5LL << 32, .aio_flags = IOCB_FLAG_RESFD, .aio_resfd = wakes};
+    struct iocb one = {.aio_data = 0x1122334455667788,
+                       .aio_lio_opcode = IOCB_CMD_PWRITE,
+                       .aio_fildes = file,
+                       .aio_buf = (uintptr_t)out,
+                       .aio_nbytes = 14,
+                       .aio_offset = 5LL << 32};
+    struct iocb two = {.aio_data = 2,
+                       .aio_lio_opcode = IOCB_CMD_PREAD,
+                       .aio_fildes = file,
+                       .aio_buf = (uintptr_t)in,
+                       .aio_nbytes = 20,
+                       .aio_offset = 5LL << 32,
+                       .aio_flags = IOCB_FLAG_RESFD,
+                       .aio_resfd = wakes};
     struct iocb *list[] = {&one, &two, NULL};
     struct io_event got[8];
     RESULT(submit(context, 1, list));
     RESULT(events(context, 1, 8, got, NULL));
-    say("data %llx res %lld res2 %lld", (long long)got[0].data, (long long)got[0].res, (long long)got[0].res2);
+    say("data %llx res %lld res2 %lld", (long long)got[0].data, (long long)got[0].res,
+        (long long)got[0].res2);
     IS(got[0].obj == (uintptr_t)&one);
     RESULT(submit(context, 1, list + 1));
     RESULT(events(context, 1, 8, got, NULL));
@@ -66,8 +78,11 @@ int main(void) {
     say("vectors");
     struct iovec parts[] = {{in, 7}, {in + 16, 20}};
     memset(in, 0, sizeof in);
-    struct iocb vector = {.aio_lio_opcode = IOCB_CMD_PREADV, .aio_fildes = file, .aio_buf = (uintptr_t)parts,
-                          .aio_nbytes = 2, .aio_offset = 5LL << 32};
+    struct iocb vector = {.aio_lio_opcode = IOCB_CMD_PREADV,
+                          .aio_fildes = file,
+                          .aio_buf = (uintptr_t)parts,
+                          .aio_nbytes = 2,
+                          .aio_offset = 5LL << 32};
     list[0] = &vector;
     RESULT(submit(context, 1, list));
     RESULT(events(context, 1, 8, got, NULL));

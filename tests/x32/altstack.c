@@ -3,10 +3,10 @@
  *
  * sigaltstack, row 525.
  */
+#include "transcript.h"
 #include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include "transcript.h"
 
 #ifndef SS_AUTODISARM
 #define SS_AUTODISARM (1U << 31)
@@ -21,7 +21,9 @@ static void told_stack(const char *what) {
     stack_t now;
     sigaltstack(NULL, &now);
     say("%s: flags %#x, size %d, %s", what, now.ss_flags, (int)now.ss_size,
-        now.ss_sp == stack ? "ours" : now.ss_sp == NULL ? "none" : "other");
+        now.ss_sp == stack  ? "ours"
+        : now.ss_sp == NULL ? "none"
+                            : "other");
 }
 static int on_it(void) {
     char local;
@@ -46,7 +48,8 @@ static void handler(int number, siginfo_t *info, void *context) {
 }
 static void overflowed(int number, siginfo_t *info, void *context) {
     (void)context;
-    say("%s, code %d, on the alternate stack: %s", sigabbrev_np(number), info->si_code, on_it() ? "yes" : "no");
+    say("%s, code %d, on the alternate stack: %s", sigabbrev_np(number), info->si_code,
+        on_it() ? "yes" : "no");
     siglongjmp(back, 1);
 }
 static void handle(int number, void (*with)(int, siginfo_t *, void *), int flags) {

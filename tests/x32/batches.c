@@ -1,10 +1,10 @@
 /*
  * sendmmsg and recvmmsg, rows 538 and 537.
  */
+#include "transcript.h"
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <time.h>
-#include "transcript.h"
 
 enum { MANY = 4 };
 static struct mmsghdr batch[MANY];
@@ -67,7 +67,8 @@ int main(void) {
 
     say("with names");
     int from = socket(AF_INET, SOCK_DGRAM, 0), to = socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, senders[MANY];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                       senders[MANY];
     bind(to, (void *)&address, sizeof address);
     socklen_t length = sizeof address;
     getsockname(to, (void *)&address, &length);

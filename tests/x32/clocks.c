@@ -3,6 +3,7 @@
  *
  * Clocks, sleeping, interval timers, times, limits, and the 64 bits of what they hold.
  */
+#include "transcript.h"
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -11,7 +12,6 @@
 #include <sys/timex.h>
 #include <sys/utsname.h>
 #include <time.h>
-#include "transcript.h"
 
 static volatile int alarms;
 static void handler(int number) { alarms += number == SIGALRM || number == SIGVTALRM || number == SIGPROF; }
@@ -22,7 +22,10 @@ int main(void) {
         struct timespec now = {-1, -1}, resolution;
         int result = clock_gettime(clocks[i], &now), error = errno;
         int known = clock_getres(clocks[i], &resolution);
-        say("clock %d: %s, %s", (int)clocks[i], result ? error_name(error) : now.tv_sec >= 0 && now.tv_nsec >= 0 && now.tv_nsec < 1000000000 ? "sane" : "odd",
+        say("clock %d: %s, %s", (int)clocks[i],
+            result                                                            ? error_name(error)
+            : now.tv_sec >= 0 && now.tv_nsec >= 0 && now.tv_nsec < 1000000000 ? "sane"
+                                                                              : "odd",
             known ? error_name(errno) : "resolution known");
     }
     struct timespec a, b, nap = {0, 30000000};
@@ -56,7 +59,8 @@ int main(void) {
     VALUE(sizeof when);
     RESULT(setitimer(ITIMER_REAL, &when, NULL));
     RESULT(getitimer(ITIMER_REAL, &now));
-    IS(now.it_value.tv_sec > 3999999000LL && now.it_interval.tv_sec == 3000000000LL && now.it_interval.tv_usec == 7);
+    IS(now.it_value.tv_sec > 3999999000LL && now.it_interval.tv_sec == 3000000000LL &&
+       now.it_interval.tv_usec == 7);
     when = (struct itimerval){{0, 0}, {0, 1000}};
     RESULT(setitimer(ITIMER_REAL, &when, &now));
     IS(now.it_value.tv_sec > 3999999000LL);
@@ -82,7 +86,8 @@ int main(void) {
     struct sysinfo info;
     VALUE(sizeof info);
     RESULT(sysinfo(&info));
-    IS(info.totalram > 0 && (unsigned long long)info.totalram * info.mem_unit > 500u << 20 && info.procs > 0 && info.uptime > 0);
+    IS(info.totalram > 0 && (unsigned long long)info.totalram * info.mem_unit > 500u << 20 &&
+       info.procs > 0 && info.uptime > 0);
     struct utsname name;
     RESULT(uname(&name));
     TEXT(name.sysname);
@@ -153,7 +158,13 @@ int main(void) {
     RESULT(sched_get_priority_max(SCHED_FIFO));
     RESULT(sched_rr_get_interval(0, &a));
     IS(a.tv_sec == 0 && a.tv_nsec >= 0);
-    struct { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t times[3]; } attributes = {0};
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t times[3];
+    } attributes = {0};
     RESULT(syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0));
     say("size %u policy %u nice %d", attributes.size, attributes.policy, attributes.nice);
     RESULT(sched_yield());

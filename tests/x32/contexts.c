@@ -3,10 +3,10 @@
  *
  * rt_sigreturn, row 513: the frame's layout, and handlers that change registers, the mask or where to go on.
  */
+#include "transcript.h"
 #include <setjmp.h>
 #include <stddef.h>
 #include <sys/ucontext.h>
-#include "transcript.h"
 
 static ucontext_t *seen;
 static int step;
@@ -97,12 +97,13 @@ int main(void) {
     handle(SIGILL, change_registers);
     uint64_t rbx, r12, r15, rdx;
     uint32_t xmm5, mxcsr;
-    __asm__ volatile("movabs $0x1122334455667788, %%rbx\n mov $1, %%r12d\n mov $2, %%r15d\n mov $3, %%edx\n"
-                     "pxor %%xmm5, %%xmm5\n ud2\n"
-                     "mov %%rbx, %0\n mov %%r12, %1\n mov %%r15, %2\n mov %%rdx, %3\n movd %%xmm5, %4\n stmxcsr %5\n"
-                     : "=m"(rbx), "=m"(r12), "=m"(r15), "=m"(rdx), "=m"(xmm5), "=m"(mxcsr)
-                     :
-                     : "rbx", "r12", "r15", "rdx", "xmm5", "memory");
+    __asm__ volatile(
+        "movabs $0x1122334455667788, %%rbx\n mov $1, %%r12d\n mov $2, %%r15d\n mov $3, %%edx\n"
+        "pxor %%xmm5, %%xmm5\n ud2\n"
+        "mov %%rbx, %0\n mov %%r12, %1\n mov %%r15, %2\n mov %%rdx, %3\n movd %%xmm5, %4\n stmxcsr %5\n"
+        : "=m"(rbx), "=m"(r12), "=m"(r15), "=m"(rdx), "=m"(xmm5), "=m"(mxcsr)
+        :
+        : "rbx", "r12", "r15", "rdx", "xmm5", "memory");
     HEX(rbx);
     HEX(r12);
     HEX(r15);

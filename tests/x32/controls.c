@@ -1,12 +1,12 @@
 /*
  * prctl and its kind: names, signals of a dying parent, subreapers, dumpability, capabilities, identities.
  */
+#include "transcript.h"
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/fsuid.h>
-#include <sys/prctl.h>
 #include <sys/personality.h>
-#include "transcript.h"
+#include <sys/prctl.h>
 
 int main(void) {
     char name[20] = "";

@@ -3,12 +3,15 @@
  * core
  * flags: -fnon-call-exceptions
  *
- * C++: exceptions through frames and threads, streams, threads, storage of a thread, and the order of destructors.
+ * C++: exceptions through frames and threads, streams, threads, storage of a thread, and the order of
+ * destructors.
  */
+#include "transcript.h"
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csetjmp>
+#include <fcntl.h>
 #include <future>
 #include <iostream>
 #include <map>
@@ -18,8 +21,6 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
-#include <fcntl.h>
-#include "transcript.h"
 
 struct Told {
     const char *name;

@@ -1,8 +1,10 @@
 /*
  * core
  *
- * Waiting: poll, ppoll, select, pselect6 with masks, epoll's packed event, eventfd, timerfd, signalfd, inotify.
+ * Waiting: poll, ppoll, select, pselect6 with masks, epoll's packed event, eventfd, timerfd, signalfd,
+ * inotify.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -14,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
-#include "transcript.h"
 
 static volatile int handled;
 static void handler(int number) { handled += number; }
@@ -22,7 +23,8 @@ static void handler(int number) { handled += number; }
 int main(void) {
     int ends[2];
     pipe(ends);
-    struct pollfd polled[] = {{ends[0], POLLIN, 99}, {ends[1], POLLOUT, 99}, {200, POLLIN, 99}, {-1, POLLIN, 99}};
+    struct pollfd polled[] = {
+        {ends[0], POLLIN, 99}, {ends[1], POLLOUT, 99}, {200, POLLIN, 99}, {-1, POLLIN, 99}};
     RESULT(poll(polled, 4, 0));
     say("events %d %d %d %d", polled[0].revents, polled[1].revents, polled[2].revents, polled[3].revents);
     write(ends[1], "x", 1);
@@ -143,14 +145,16 @@ int main(void) {
     RESULT(read(signals, &info, sizeof info));
     sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_ptr = (void *)0xfedcba98});
     RESULT(read(signals, &info, sizeof info));
-    say("signo %s code %d int %d pid %d", info.ssi_signo == (unsigned)SIGRTMIN ? "RTMIN" : "other", info.ssi_code, info.ssi_int, info.ssi_pid == (unsigned)getpid());
+    say("signo %s code %d int %d pid %d", info.ssi_signo == (unsigned)SIGRTMIN ? "RTMIN" : "other",
+        info.ssi_code, info.ssi_int, info.ssi_pid == (unsigned)getpid());
     HEX(info.ssi_ptr & 0xffffffff);
     pid_t child = fork();
     if (child == 0)
         _exit(19);
     RESULT(poll(&(struct pollfd){signals, POLLIN, 0}, 1, 5000));
     RESULT(read(signals, &info, sizeof info));
-    say("signo %d code %d status %d pid %d", info.ssi_signo, info.ssi_code, info.ssi_status, info.ssi_pid == (unsigned)child);
+    say("signo %d code %d status %d pid %d", info.ssi_signo, info.ssi_code, info.ssi_status,
+        info.ssi_pid == (unsigned)child);
     RESULT(read(signals, &info, 10));
     RESULT(syscall(SYS_signalfd4, -1, &set, 4, 0));
     RESULT(signalfd(ends[0], &set, 0));

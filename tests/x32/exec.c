@@ -4,10 +4,10 @@
  *
  * execve and execveat (rows 520 and 545): children of x32 and of x86-64, scripts, what is kept, and errors.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include "transcript.h"
 
 static char *plain[] = {"PATH=/bin", "ONE=1", "EMPTY=", NULL};
 
@@ -58,7 +58,8 @@ int main(int count, char **words) {
     run_with("by /proc/self/exe", "/proc/self/exe", (char *[]){path, "again", "a link", NULL}, plain);
 
     say("execveat");
-    int self = open("child-x32", O_RDONLY), other = open("child-x86-64", O_RDONLY | O_CLOEXEC), dir = open(".", O_PATH);
+    int self = open("child-x32", O_RDONLY), other = open("child-x86-64", O_RDONLY | O_CLOEXEC),
+        dir = open(".", O_PATH);
     at("x32 by descriptor", self, "", AT_EMPTY_PATH);
     at("x86-64 by descriptor", other, "", AT_EMPTY_PATH);
     at("x32 in a folder", dir, "child-x32", 0);
@@ -86,7 +87,10 @@ int main(int count, char **words) {
     fchmod(file, 0755);
     close(file);
     file = memfd_create("made", 0);
-    write(file, "\x7f" "ELF\1\1\1 and nothing more", 20);
+    write(file,
+          "\x7f"
+          "ELF\1\1\1 and nothing more",
+          20);
     at("a cut ELF file", file, "", AT_EMPTY_PATH);
 
     say("sizes");

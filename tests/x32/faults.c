@@ -4,11 +4,11 @@
  *
  * Signals of faults: codes, addresses, and going on after them.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <fenv.h>
 #include <setjmp.h>
 #include <sys/mman.h>
-#include "transcript.h"
 
 static sigjmp_buf back;
 static siginfo_t info;
@@ -29,8 +29,8 @@ static void handler(int number, siginfo_t *given, void *context) {
         statement;                                                                                           \
         say(what ": nothing happened");                                                                      \
     } else                                                                                                   \
-        say(what ": %s code %d, trap %lld, error %#llx", sigabbrev_np(info.si_signo), info.si_code, (long long)trap, \
-            (long long)error)
+        say(what ": %s code %d, trap %lld, error %#llx", sigabbrev_np(info.si_signo), info.si_code,          \
+            (long long)trap, (long long)error)
 
 int main(void) {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
@@ -53,10 +53,16 @@ int main(void) {
     FAULTS("below 4 GiB", *above = 1);
     IS(info.si_addr == above);
     /* 64-bit addresses can be used by hand-written code. */
-    FAULTS("canonical", __asm__ volatile("movabs $0x123456789abc, %%rax\n movb $1, (%%rax)" : : : "rax", "memory"));
+    FAULTS("canonical", __asm__ volatile("movabs $0x123456789abc, %%rax\n movb $1, (%%rax)"
+                                         :
+                                         :
+                                         : "rax", "memory"));
     HEX(cr2);
     HEX((uintptr_t)info.si_addr & 0xffffffffu);
-    FAULTS("not canonical", __asm__ volatile("movabs $0x8000000000000000, %%rax\n movb $1, (%%rax)" : : : "rax", "memory"));
+    FAULTS("not canonical", __asm__ volatile("movabs $0x8000000000000000, %%rax\n movb $1, (%%rax)"
+                                             :
+                                             :
+                                             : "rax", "memory"));
     IS(info.si_addr == NULL);
     FAULTS("execution of data", ((void (*)(void))back)());
     FAULTS("execution of nothing", ((void (*)(void))0x10)());

@@ -3,6 +3,7 @@
  *
  * Plain calls on files: sizes and offsets beyond 4 GiB, times, folders, links, locks, errors.
  */
+#include "transcript.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -16,9 +17,10 @@
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <utime.h>
-#include "transcript.h"
 
-static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
 
 int main(void) {
     const off_t far = 9LL << 32;
@@ -38,7 +40,8 @@ int main(void) {
     struct stat what;
     VALUE(sizeof what);
     RESULT(fstat(file, &what));
-    say("size %lld, mode %o, links %d, block size %d", (long long)what.st_size, what.st_mode, (int)what.st_nlink, (int)what.st_blksize);
+    say("size %lld, mode %o, links %d, block size %d", (long long)what.st_size, what.st_mode,
+        (int)what.st_nlink, (int)what.st_blksize);
     IS(what.st_uid == getuid() && what.st_ino != 0 && what.st_mtim.tv_sec > 1000000000 && what.st_blocks > 0);
     RESULT(truncate("file", far + 100));
     RESULT(ftruncate(file, (3LL << 32) + 5));
@@ -123,7 +126,8 @@ int main(void) {
     struct timespec times[2] = {{5000000000LL, 123456789}, {1, 2}};
     RESULT(utimensat(AT_FDCWD, "file", times, 0));
     RESULT(stat("file", &what));
-    say("%lld %ld, %lld %ld", (long long)what.st_atim.tv_sec, (long)what.st_atim.tv_nsec, (long long)what.st_mtim.tv_sec, (long)what.st_mtim.tv_nsec);
+    say("%lld %ld, %lld %ld", (long long)what.st_atim.tv_sec, (long)what.st_atim.tv_nsec,
+        (long long)what.st_mtim.tv_sec, (long)what.st_mtim.tv_nsec);
     times[0].tv_nsec = UTIME_OMIT, times[1].tv_nsec = UTIME_NOW;
     RESULT(futimens(file, times));
     stat("file", &what);
@@ -136,7 +140,8 @@ int main(void) {
     RESULT(utimes("file", (struct timeval[]){{1, 999999}, {2, 1000000}}));
     struct statx extended;
     RESULT(statx(AT_FDCWD, "file", 0, STATX_BASIC_STATS, &extended));
-    say("statx: size %lld mode %o, mask %d", (long long)extended.stx_size, extended.stx_mode, (extended.stx_mask & STATX_BASIC_STATS) == STATX_BASIC_STATS);
+    say("statx: size %lld mode %o, mask %d", (long long)extended.stx_size, extended.stx_mode,
+        (extended.stx_mask & STATX_BASIC_STATS) == STATX_BASIC_STATS);
     RESULT(statx(AT_FDCWD, "missing", 0, STATX_BASIC_STATS, &extended));
     RESULT(statx(file, "", AT_EMPTY_PATH, STATX_SIZE, &extended));
     RESULT(statx(file, "", 0, STATX_SIZE, &extended));
@@ -165,8 +170,8 @@ int main(void) {
     if (child == 0) {
         lock = (struct flock){.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0};
         RESULT(fcntl(file, F_GETLK, &lock));
-        say("type %d whence %d start %lld length %lld, holder %s", lock.l_type, lock.l_whence, (long long)lock.l_start,
-            (long long)lock.l_len, lock.l_pid == getppid() ? "the parent" : "other");
+        say("type %d whence %d start %lld length %lld, holder %s", lock.l_type, lock.l_whence,
+            (long long)lock.l_start, (long long)lock.l_len, lock.l_pid == getppid() ? "the parent" : "other");
         lock.l_type = F_RDLCK;
         RESULT(fcntl(file, F_SETLK, &lock));
         lock.l_start = 0, lock.l_len = far;
@@ -224,8 +229,9 @@ int main(void) {
     RESULT(setxattr("from", "nonsense", "x", 1, 0));
     RESULT(setxattr("missing", "user.x", "x", 1, 0));
     RESULT(setxattr("from", "trusted.x", "x", 1, 0));
-    static const unsigned char acl[] = {2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 4, 0, 7, 0, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255,
-                                        16, 0, 4, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255};
+    static const unsigned char acl[] = {2, 0, 0,   0,   1,   0,   6,  0, 255, 255, 255, 255, 2,   0,  4,
+                                        0, 7, 0,   0,   0,   4,   0,  4, 0,   255, 255, 255, 255, 16, 0,
+                                        4, 0, 255, 255, 255, 255, 32, 0, 0,   0,   255, 255, 255, 255};
     RESULT(setxattr("from", "system.posix_acl_access", acl, sizeof acl, 0));
     RESULT(getxattr("from", "system.posix_acl_access", text, sizeof text));
     IS(memcmp(text, acl, sizeof acl) == 0);

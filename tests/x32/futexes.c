@@ -3,12 +3,12 @@
  *
  * futex: waiting, waking, requeueing, bit sets, priority inheritance, timeouts and errors.
  */
+#include "transcript.h"
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "transcript.h"
 
 static int cell, other;
 static volatile int woken, entered;
@@ -18,7 +18,8 @@ static long futex(void *at, int operation, int value, void *time, void *second, 
 }
 static void *waits(void *operation) {
     __atomic_add_fetch(&entered, 1, __ATOMIC_SEQ_CST);
-    long result = futex(&cell, (int)(uintptr_t)operation, 0, NULL, NULL, operation == (void *)FUTEX_WAIT ? 0 : 2);
+    long result =
+        futex(&cell, (int)(uintptr_t)operation, 0, NULL, NULL, operation == (void *)FUTEX_WAIT ? 0 : 2);
     if (result != 0)
         say("wait: %s", error_name(errno));
     __atomic_add_fetch(&woken, 1, __ATOMIC_SEQ_CST);
@@ -105,7 +106,10 @@ int main(void) {
     *shared = 15;
     futex(shared, FUTEX_WAKE, 1, NULL, NULL, 0);
     ended("child", child);
-    struct { uint64_t value, address; uint32_t flags, reserved; } many[2] = {{0, (uintptr_t)&cell, 2, 0}, {1, (uintptr_t)&other, 2, 0}};
+    struct {
+        uint64_t value, address;
+        uint32_t flags, reserved;
+    } many[2] = {{0, (uintptr_t)&cell, 2, 0}, {1, (uintptr_t)&other, 2, 0}};
     RESULT(syscall(__NR_futex - 202 + 449, many, 2, 0, NULL, CLOCK_MONOTONIC));
     RESULT(syscall(__NR_futex - 202 + 449, many, 0, 0, NULL, CLOCK_MONOTONIC));
     clock_gettime(CLOCK_MONOTONIC, &now);

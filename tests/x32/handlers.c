@@ -1,11 +1,12 @@
 /*
  * core
  *
- * What handlers may do: leave by a jump again and again, fork, exec, exit, make calls, be nested on two stacks.
+ * What handlers may do: leave by a jump again and again, fork, exec, exit, make calls, be nested on two
+ * stacks.
  */
+#include "transcript.h"
 #include <setjmp.h>
 #include <sys/mman.h>
-#include "transcript.h"
 
 static sigjmp_buf back;
 static char path[512];
@@ -95,7 +96,8 @@ int main(void) {
     child = fork();
     if (child == 0) {
         signal(SIGUSR1, leaves);
-        __asm__ volatile("mov %0, %%rsp\n mov $0x40000027, %%eax\n syscall\n mov %%eax, %%edi\n mov $10, %%esi\n mov $0x4000003e, %%eax\n syscall\n ud2"
+        __asm__ volatile("mov %0, %%rsp\n mov $0x40000027, %%eax\n syscall\n mov %%eax, %%edi\n mov $10, "
+                         "%%esi\n mov $0x4000003e, %%eax\n syscall\n ud2"
                          :
                          : "r"((uint64_t)(uintptr_t)0x11000)
                          : "memory");
@@ -104,7 +106,10 @@ int main(void) {
     /* A frame that is forged. */
     child = fork();
     if (child == 0) {
-        __asm__ volatile("mov %0, %%rsp\n mov $0x40000201, %%eax\n syscall\n ud2" : : "r"((uint64_t)(uintptr_t)0x11000) : "memory");
+        __asm__ volatile("mov %0, %%rsp\n mov $0x40000201, %%eax\n syscall\n ud2"
+                         :
+                         : "r"((uint64_t)(uintptr_t)0x11000)
+                         : "memory");
     }
     ended("no frame to return from", child);
     return 0;

@@ -4,8 +4,8 @@
  *
  * brk: the raw call and glibc's, forward, back and out of bounds.
  */
-#include <sys/mman.h>
 #include "transcript.h"
+#include <sys/mman.h>
 
 static uintptr_t raw_brk(uintptr_t to) {
     uintptr_t answer;
@@ -32,7 +32,8 @@ int main(void) {
     IS(raw_brk(0xfffff000) == first + (1 << 20));
     IS(raw_brk((uintptr_t)0xffffffff) == first + (1 << 20));
     /* Something in the way. */
-    void *block = mmap((void *)((first + (4 << 20)) & ~4095u), 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void *block = mmap((void *)((first + (4 << 20)) & ~4095u), 4096, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     IS(block != MAP_FAILED);
     IS(raw_brk(first + (3 << 20)) == first + (3 << 20));
     IS(raw_brk(first + (5 << 20)) == first + (3 << 20));

@@ -4,17 +4,17 @@
  *
  * The image a program finds itself in: auxiliary vector, vDSO, /proc/self, stack, thread pointer.
  */
+#include "transcript.h"
 #include <asm/prctl.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <sched.h>
 #include <time.h>
-#include "transcript.h"
 
 static const char *base(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 /* `image`, however it was linked. */
@@ -28,7 +28,8 @@ static void told_vdso(void) {
     IS(head != NULL);
     if (head == NULL)
         return;
-    say("vDSO: magic %.3s, class %d, machine %d, type %d", head->e_ident + 1, head->e_ident[EI_CLASS], head->e_machine, head->e_type);
+    say("vDSO: magic %.3s, class %d, machine %d, type %d", head->e_ident + 1, head->e_ident[EI_CLASS],
+        head->e_machine, head->e_type);
     Elf32_Phdr *segments = (void *)((char *)head + head->e_phoff);
     Elf32_Dyn *dynamic = NULL;
     for (int i = 0; i < head->e_phnum; i++)
@@ -46,7 +47,8 @@ static void told_vdso(void) {
         if (dynamic->d_tag == DT_HASH)
             hash = at;
     }
-    static const char *const wanted[] = {"__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time", "__vdso_getcpu", "__vdso_clock_getres"};
+    static const char *const wanted[] = {"__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time",
+                                         "__vdso_getcpu", "__vdso_clock_getres"};
     for (int w = 0; w < 5; w++) {
         int found = 0;
         for (uint32_t i = 0; symbols && strings && hash && i < hash[1]; i++)
@@ -105,7 +107,8 @@ int main(int count, char **words) {
     clock_gettime(CLOCK_REALTIME, &a);
     syscall(SYS_clock_gettime, CLOCK_REALTIME, &b);
     gettimeofday(&c, NULL);
-    IS(b.tv_sec - a.tv_sec >= 0 && b.tv_sec - a.tv_sec < 5 && c.tv_sec - a.tv_sec >= 0 && c.tv_sec - a.tv_sec < 5);
+    IS(b.tv_sec - a.tv_sec >= 0 && b.tv_sec - a.tv_sec < 5 && c.tv_sec - a.tv_sec >= 0 &&
+       c.tv_sec - a.tv_sec < 5);
     IS(time(NULL) - a.tv_sec >= -1 && time(NULL) - a.tv_sec < 5);
     RESULT(clock_getres(CLOCK_MONOTONIC, &a));
     VALUE(a.tv_nsec);

@@ -3,6 +3,7 @@
  *
  * ioctl, row 514: families whose payload is the same, those with pointers or longs in it, and unknown ones.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/sockios.h>
@@ -14,7 +15,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <termios.h>
-#include "transcript.h"
 
 int main(void) {
     say("terminals");

@@ -1,6 +1,7 @@
 /*
  * System V semaphores and messages, keys, sockets between processes.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/ipc.h>
@@ -9,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
-#include "transcript.h"
 
 union semun {
     int val;
@@ -31,7 +31,8 @@ int main(void) {
     RESULT(semctl(semaphores, 1, GETPID) == getpid());
     struct semid_ds what;
     RESULT(semctl(semaphores, 0, IPC_STAT, (union semun){.buf = &what}));
-    say("%d semaphores, mode %o, times %d %d", (int)what.sem_nsems, what.sem_perm.mode, what.sem_otime > 1000000000, what.sem_ctime > 1000000000);
+    say("%d semaphores, mode %o, times %d %d", (int)what.sem_nsems, what.sem_perm.mode,
+        what.sem_otime > 1000000000, what.sem_ctime > 1000000000);
     struct timespec soon = {0, 20000000};
     operations[0].sem_flg = 0;
     RESULT(semtimedop(semaphores, operations, 1, &soon));
@@ -51,7 +52,10 @@ int main(void) {
 
     say("messages");
     int queue = SUCCESS(msgget(IPC_PRIVATE, IPC_CREAT | 0600));
-    struct { long long type; char text[32]; } message = {7, "the message"}, got = {0, ""};
+    struct {
+        long long type;
+        char text[32];
+    } message = {7, "the message"}, got = {0, ""};
     /* The type is 64 bits wide in x32 too: glibc declares it __syscall_slong_t. */
     RESULT(msgsnd(queue, &message, 12, 0));
     message.type = 3;
@@ -64,7 +68,8 @@ int main(void) {
     RESULT(msgrcv(queue, &got, 32, 0, IPC_NOWAIT));
     struct msqid_ds of_queue;
     RESULT(msgctl(queue, IPC_STAT, &of_queue));
-    say("%d messages, %d bytes at most, last by us %d", (int)of_queue.msg_qnum, (int)of_queue.msg_qbytes, of_queue.msg_lrpid == getpid());
+    say("%d messages, %d bytes at most, last by us %d", (int)of_queue.msg_qnum, (int)of_queue.msg_qbytes,
+        of_queue.msg_lrpid == getpid());
     message.type = 0;
     RESULT(msgsnd(queue, &message, 8, 0));
     RESULT(msgsnd(queue, (void *)8, 8, 0));

@@ -12,8 +12,13 @@ use crate::programs::{built, transcripts, Program};
 const MEND: &str = "run `sh packaging/install.sh test`";
 
 /// The shared objects that dynamic programs load, with their loader.
-const LIBRARIES: [&str; 5] =
-    ["/libx32/ld-linux-x32.so.2", "/libx32/libc.so.6", "/libx32/libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"];
+const LIBRARIES: [&str; 5] = [
+    "/libx32/ld-linux-x32.so.2",
+    "/libx32/libc.so.6",
+    "/libx32/libm.so.6",
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+];
 
 /// A shell of x86-64 and what it loads, for `system(3)` and `popen(3)`.
 const SHELL: [(&str, &str); 3] = [
@@ -58,7 +63,10 @@ pub fn run(programs: &[&Program]) -> BTreeMap<String, String> {
     if std::env::var_os("WIDTHWISE_X32_CONSOLE").is_some() {
         eprintln!("{console}");
     }
-    assert!(reports.ends_with(b"@@@\n"), "the kernel with x32 did not get to the end; its console:\n{console}");
+    assert!(
+        reports.ends_with(b"@@@\n"),
+        "the kernel with x32 did not get to the end; its console:\n{console}"
+    );
     transcripts(&reports[..reports.len() - 4])
 }
 
@@ -78,7 +86,9 @@ fn kernel() -> PathBuf {
 /// The archive: the stage as process 1, the programs, the list of them, and the x32 shared objects.
 fn file_system(programs: &[&Program]) -> Vec<u8> {
     let mut archive = Archive::default();
-    for folder in ["dev", "proc", "sys", "tmp", "programs", "libx32", "bin", "lib64", "lib", "lib/x86_64-linux-gnu"] {
+    for folder in
+        ["dev", "proc", "sys", "tmp", "programs", "libx32", "bin", "lib64", "lib", "lib/x86_64-linux-gnu"]
+    {
         archive.folder(folder);
     }
     archive.file("init", &read(&built().join("stage")));

@@ -1,9 +1,9 @@
 /*
  * Keys, and the vectors that keyctl reads as those of x32.
  */
+#include "transcript.h"
 #include <linux/keyctl.h>
 #include <sys/uio.h>
-#include "transcript.h"
 
 int main(void) {
     int key = syscall(SYS_add_key, "user", "oracle", "payload", 7, KEY_SPEC_PROCESS_KEYRING);

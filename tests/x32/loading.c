@@ -3,9 +3,9 @@
  *
  * Shared objects opened while the program runs.
  */
+#include "transcript.h"
 #include <dlfcn.h>
 #include <link.h>
-#include "transcript.h"
 
 static int count_one(struct dl_phdr_info *info, size_t size, void *count) {
     (void)info, (void)size;

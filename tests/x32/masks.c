@@ -4,10 +4,10 @@
  *
  * Masks, with SIGSYS in them above all: it is a signal like any other, to block, wait for, ignore and handle.
  */
+#include "transcript.h"
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <time.h>
-#include "transcript.h"
 
 static volatile int handled;
 static siginfo_t last;

@@ -4,9 +4,9 @@
  *
  * mmap, munmap, mprotect, mremap: where x32 addresses may lie, and every edge of them.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <sys/mman.h>
-#include "transcript.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -17,7 +17,10 @@ enum { PAGE = 4096, BOTH = PROT_READ | PROT_WRITE, PLAIN = MAP_PRIVATE | MAP_ANO
 static int64_t raw(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
     register uint64_t r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
     int64_t answer;
-    __asm__ volatile("syscall" : "=a"(answer) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "=a"(answer)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
     return answer;
 }
 static int64_t map(uint64_t address, uint64_t length, int flags) {
@@ -86,7 +89,8 @@ int main(void) {
     int reads = open("file", O_RDONLY);
     told_map("shared and writable, opened to read", raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED, reads, 0));
     told_map("private and writable, opened to read", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, reads, 0));
-    told_map("offset that overflows", raw(SYS_mmap, 0, 2 * PAGE, PROT_READ, MAP_SHARED, reads, 0x7ffffffffffff000));
+    told_map("offset that overflows",
+             raw(SYS_mmap, 0, 2 * PAGE, PROT_READ, MAP_SHARED, reads, 0x7ffffffffffff000));
 
     say("protection");
     char *three = mmap(NULL, 3 * PAGE, BOTH, PLAIN, -1, 0);
@@ -132,8 +136,10 @@ int main(void) {
     IS(mremap(moved, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, target) == target);
     TEXT(target);
     SUCCESS((int)(intptr_t)mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_FIXED, target + 16 * PAGE));
-    SUCCESS((int)(intptr_t)mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, target + 8 * PAGE));
-    told_map("fixed above 4 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, 1ULL << 33, 0));
+    SUCCESS((int)(intptr_t)mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                  target + 8 * PAGE));
+    told_map("fixed above 4 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 16 * PAGE,
+                                      MREMAP_MAYMOVE | MREMAP_FIXED, 1ULL << 33, 0));
     told_map("8 GiB", raw(SYS_mremap, (uintptr_t)target, 16 * PAGE, 8ULL << 30, MREMAP_MAYMOVE, 0, 0));
     char *left = mremap(target, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | 4);
     IS(left != target && left != MAP_FAILED && strcmp(left, "kept") == 0 && *target == 0);

@@ -3,9 +3,9 @@
  *
  * The address space ends at 4 GiB: it can be filled, and nothing breaks when it is full.
  */
+#include "transcript.h"
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include "transcript.h"
 
 int main(void) {
     enum { STEP = 16 << 20 };
@@ -54,7 +54,8 @@ int main(void) {
     if (child == 0) {
         struct rlimit limit = {8 << 20, 8 << 20};
         RESULT(setrlimit(RLIMIT_DATA, &limit));
-        SUCCESS((int)(intptr_t)mmap(NULL, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        SUCCESS(
+            (int)(intptr_t)mmap(NULL, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         SUCCESS((int)(intptr_t)mmap(NULL, 32 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         SUCCESS((int)(intptr_t)sbrk(32 << 20));
         _exit(0);

@@ -3,11 +3,11 @@
  *
  * sendmsg, recvmsg and their control messages (rows 518, 519), recvfrom (517).
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include "transcript.h"
 
 static void told_control(struct msghdr *message) {
     say("control: %d bytes, flags %#x", (int)message->msg_controllen, message->msg_flags);
@@ -20,14 +20,15 @@ static void told_control(struct msghdr *message) {
                 int fd;
                 char text[8] = "";
                 memcpy(&fd, CMSG_DATA(one) + i * sizeof fd, sizeof fd);
-                say("  descriptor: %s, close on exec %d, pread %d, \"%s\"", fd > 2 ? "new" : "odd", fcntl(fd, F_GETFD),
-                    (int)pread(fd, text, 7, 0), text);
+                say("  descriptor: %s, close on exec %d, pread %d, \"%s\"", fd > 2 ? "new" : "odd",
+                    fcntl(fd, F_GETFD), (int)pread(fd, text, 7, 0), text);
                 close(fd);
             }
         if (one->cmsg_type == SCM_CREDENTIALS) {
             struct ucred who;
             memcpy(&who, CMSG_DATA(one), sizeof who);
-            say("  pid %s, uid %s", who.pid == getpid() ? "ours" : "other", who.uid == getuid() ? "ours" : "other");
+            say("  pid %s, uid %s", who.pid == getpid() ? "ours" : "other",
+                who.uid == getuid() ? "ours" : "other");
         }
         if (one->cmsg_type == SCM_TIMESTAMP) {
             long long cells[2] = {0};
@@ -47,7 +48,8 @@ static struct iovec parts[2] = {{text, 3}, {more, 60}};
 static int received(int from, size_t room, int flags) {
     memset(&control, 0, sizeof control);
     memset(text, 0, sizeof text), memset(more, 0, sizeof more);
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control.room, .msg_controllen = room};
+    struct msghdr message = {
+        .msg_iov = parts, .msg_iovlen = 2, .msg_control = control.room, .msg_controllen = room};
     int result = recvmsg(from, &message, flags);
     told("recvmsg", result);
     if (result >= 0) {
@@ -76,11 +78,13 @@ int main(void) {
     for (int count = 1; count <= 3; count++) {
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
         struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-        *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
+        *head = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
         for (int i = 0; i < count; i++)
             memcpy(CMSG_DATA(head) + i * sizeof file, &file, sizeof file);
         for (int room = 0; room < 3; room++) {
-            control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
+            control.align = (struct cmsghdr){
+                .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
             for (int i = 0; i < count; i++)
                 memcpy(CMSG_DATA(head) + i * sizeof file, &file, sizeof file);
             RESULT(sendmsg(ends[0], &message, 0));
@@ -91,7 +95,8 @@ int main(void) {
     say("wrong control messages");
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     message.msg_controllen = CMSG_SPACE(sizeof(int));
-    *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    *head = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
     int bad = 250;
     memcpy(CMSG_DATA(head), &bad, sizeof bad);
     RESULT(sendmsg(ends[0], &message, 0));
@@ -137,9 +142,11 @@ int main(void) {
     RESULT(bind(two, (void *)&address, sizeof address));
     socklen_t length = sizeof address;
     RESULT(getsockname(two, (void *)&address, &length));
-    message = (struct msghdr){.msg_iov = out, .msg_iovlen = 2, .msg_name = &address, .msg_namelen = sizeof address};
+    message =
+        (struct msghdr){.msg_iov = out, .msg_iovlen = 2, .msg_name = &address, .msg_namelen = sizeof address};
     RESULT(sendmsg(one, &message, 0));
-    message = (struct msghdr){.msg_iov = parts, .msg_iovlen = 2, .msg_name = &from, .msg_namelen = sizeof from};
+    message =
+        (struct msghdr){.msg_iov = parts, .msg_iovlen = 2, .msg_name = &from, .msg_namelen = sizeof from};
     parts[1].iov_len = 2;
     RESULT(recvmsg(two, &message, MSG_TRUNC));
     say("name of %d bytes, family %d, loopback %d, flags %#x", (int)message.msg_namelen, from.sin_family,

@@ -1,12 +1,12 @@
 /*
  * Calls of the last years: pidfd, rseq, membarrier, landlock, random bytes.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <sys/random.h>
-#include "transcript.h"
 
 int main(void) {
     unsigned char random[64] = {0};
@@ -56,7 +56,8 @@ int main(void) {
     struct landlock_ruleset_attr rules = {.handled_access_fs = 1ULL << 60};
     IS(syscall(SYS_landlock_create_ruleset, NULL, 0, 1) == -1 || errno == 0);
     long made_rules = syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
-    say("unknown access: %s", made_rules == -1 && (errno == EINVAL || errno == ENOMSG || errno == EOPNOTSUPP) ? "refused" : "odd");
+    say("unknown access: %s",
+        made_rules == -1 && (errno == EINVAL || errno == ENOMSG || errno == EOPNOTSUPP) ? "refused" : "odd");
     RESULT(syscall(SYS_landlock_restrict_self, -1, 0) == -1);
     return 0;
 }

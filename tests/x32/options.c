@@ -3,12 +3,12 @@
  *
  * setsockopt and getsockopt, rows 541 and 542.
  */
+#include "transcript.h"
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include "transcript.h"
 
 static void told_option(int fd, const char *what, int level, int name, int size) {
     unsigned char value[64];

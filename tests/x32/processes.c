@@ -5,13 +5,13 @@
  *
  * fork, vfork, clone, clone3, posix_spawn, system, popen.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include "transcript.h"
 
 static char path[512];
 static int shared_value;
@@ -76,8 +76,8 @@ int main(void) {
     VALUE(shared_value);
     ended("clone as vfork", child);
     pid_t stored = 0, cleared = 0;
-    child = clone(in_clone, stack + 65536, CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, (void *)1,
-                  &stored, NULL, &cleared);
+    child = clone(in_clone, stack + 65536, CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD,
+                  (void *)1, &stored, NULL, &cleared);
     IS(stored == child);
     ended("clone", child);
     RESULT(clone(in_clone, stack + 65536, CLONE_SIGHAND | SIGCHLD, NULL));

@@ -1,11 +1,11 @@
 /*
  * process_vm_readv, process_vm_writev (rows 539, 540), vmsplice (532), move_pages (533), process_madvise.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include "transcript.h"
 
 int main(void) {
     char *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -23,7 +23,8 @@ int main(void) {
     }
     char byte, one[64] = "", two[64] = "";
     read(ready[0], &byte, 1);
-    struct iovec local[] = {{one, 5}, {two, 20}}, remote[] = {{shared, 8}, {shared + 8, 6}, {shared + 100, 3}};
+    struct iovec local[] = {{one, 5}, {two, 20}},
+                 remote[] = {{shared, 8}, {shared + 8, 6}, {shared + 100, 3}};
     RESULT(process_vm_readv(child, local, 2, remote, 2, 0));
     TEXT(one), TEXT(two);
     local[0] = (struct iovec){"written", 7};

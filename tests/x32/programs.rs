@@ -131,7 +131,14 @@ fn compile(options: &[&str], source: &Path, program: &Path) {
     let compiler = if source.extension().is_some_and(|is| is == "cc") { "g++" } else { "gcc" };
     let standard = if compiler == "g++" { "-std=gnu++17" } else { "-std=gnu17" };
     let said = Command::new(compiler)
-        .args([standard, "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-idirafter/usr/include/x86_64-linux-gnu"])
+        .args([
+            standard,
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-D_GNU_SOURCE",
+            "-idirafter/usr/include/x86_64-linux-gnu",
+        ])
         .args(ON_PURPOSE)
         .arg(format!("-I{}", sources().display()))
         .arg("-o")

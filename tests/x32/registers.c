@@ -1,46 +1,51 @@
 /*
  * core
  *
- * A system call changes rax, rcx and r11 and nothing else: not the other registers, the flags, the vector and x87
- * state, nor the 128 bytes below the stack pointer.
+ * A system call changes rax, rcx and r11 and nothing else: not the other registers, the flags, the vector and
+ * x87 state, nor the 128 bytes below the stack pointer.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "transcript.h"
 
-uint64_t filled[16], found[16];             /* rax rbx rcx rdx rsi rdi rbp r8..r15, then the stack pointer */
+uint64_t filled[16], found[16]; /* rax rbx rcx rdx rsi rdi rbp r8..r15, then the stack pointer */
 uint64_t flags_filled, flags_found;
 unsigned char vector_filled[512], vector_found[512]; /* 16 registers of 32 bytes */
 unsigned char x87_filled[512] __attribute__((aligned(64))), x87_found[512] __attribute__((aligned(64)));
 uint64_t red_found[16];
 
 void call(void);
-/* Loads `filled`, `vector_filled` and the flags, makes the call and stores what it finds. Needs AVX only if `wide`. */
-__asm__(".text\n.globl call\ncall:\n"
-        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
-        "fxsave64 x87_filled(%rip)\n"
-        ".set i, 0\n.rept 16\nmovabs $0x7070707070707070 + i, %rax\nmov %rax, -128 + 8 * i(%rsp)\n.set i, i + 1\n.endr\n"
-        "mov %rsp, filled+8*15(%rip)\n"
-        ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\nmovdqu vector_filled+32*\\r(%rip), %xmm\\r\n.endr\n"
-        "fninit\nfldpi\nfldl2e\nldmxcsr mxcsr_filled(%rip)\nfldcw control_filled(%rip)\n"
-        "fxsave64 x87_filled(%rip)\n"
-        "mov filled+8(%rip), %rbx\nmov filled+24(%rip), %rdx\nmov filled+32(%rip), %rsi\nmov filled+40(%rip), %rdi\n"
-        "mov filled+48(%rip), %rbp\n"
-        ".irp r, 8,9,10,11,12,13,14\nmov filled+8*(\\r-1)(%rip), %r\\r\n.endr\n"
-        "lea -256(%rsp), %rsp\npush flags_filled(%rip)\npopfq\nlea 256(%rsp), %rsp\n"
-        "mov filled+8*14(%rip), %r15\nmov filled(%rip), %rax\n"
-        "syscall\n"
-        "mov %rax, found(%rip)\nmov %rsp, found+8*15(%rip)\n"
-        "mov %rbx, found+8(%rip)\nmov %rdx, found+24(%rip)\nmov %rsi, found+32(%rip)\nmov %rdi, found+40(%rip)\n"
-        "mov %rbp, found+48(%rip)\n"
-        ".irp r, 8,9,10,12,13,14,15\nmov %r\\r, found+8*(\\r-1)(%rip)\n.endr\n"
-        "lea -256(%rsp), %rsp\npushfq\npop flags_found(%rip)\nlea 256(%rsp), %rsp\ncld\n"
-        ".set i, 0\n.rept 16\nmov -128 + 8 * i(%rsp), %rax\nmov %rax, red_found + 8 * i(%rip)\n.set i, i + 1\n.endr\n"
-        "fxsave64 x87_found(%rip)\n"
-        ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\nmovdqu %xmm\\r, vector_found+32*\\r(%rip)\n.endr\n"
-        "fninit\nldmxcsr mxcsr_usual(%rip)\n"
-        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+/* Loads `filled`, `vector_filled` and the flags, makes the call and stores what it finds. Needs AVX only if
+ * `wide`. */
+__asm__(
+    ".text\n.globl call\ncall:\n"
+    "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+    "fxsave64 x87_filled(%rip)\n"
+    ".set i, 0\n.rept 16\nmovabs $0x7070707070707070 + i, %rax\nmov %rax, -128 + 8 * i(%rsp)\n.set i, i + "
+    "1\n.endr\n"
+    "mov %rsp, filled+8*15(%rip)\n"
+    ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\nmovdqu vector_filled+32*\\r(%rip), %xmm\\r\n.endr\n"
+    "fninit\nfldpi\nfldl2e\nldmxcsr mxcsr_filled(%rip)\nfldcw control_filled(%rip)\n"
+    "fxsave64 x87_filled(%rip)\n"
+    "mov filled+8(%rip), %rbx\nmov filled+24(%rip), %rdx\nmov filled+32(%rip), %rsi\nmov filled+40(%rip), "
+    "%rdi\n"
+    "mov filled+48(%rip), %rbp\n"
+    ".irp r, 8,9,10,11,12,13,14\nmov filled+8*(\\r-1)(%rip), %r\\r\n.endr\n"
+    "lea -256(%rsp), %rsp\npush flags_filled(%rip)\npopfq\nlea 256(%rsp), %rsp\n"
+    "mov filled+8*14(%rip), %r15\nmov filled(%rip), %rax\n"
+    "syscall\n"
+    "mov %rax, found(%rip)\nmov %rsp, found+8*15(%rip)\n"
+    "mov %rbx, found+8(%rip)\nmov %rdx, found+24(%rip)\nmov %rsi, found+32(%rip)\nmov %rdi, found+40(%rip)\n"
+    "mov %rbp, found+48(%rip)\n"
+    ".irp r, 8,9,10,12,13,14,15\nmov %r\\r, found+8*(\\r-1)(%rip)\n.endr\n"
+    "lea -256(%rsp), %rsp\npushfq\npop flags_found(%rip)\nlea 256(%rsp), %rsp\ncld\n"
+    ".set i, 0\n.rept 16\nmov -128 + 8 * i(%rsp), %rax\nmov %rax, red_found + 8 * i(%rip)\n.set i, i + "
+    "1\n.endr\n"
+    "fxsave64 x87_found(%rip)\n"
+    ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\nmovdqu %xmm\\r, vector_found+32*\\r(%rip)\n.endr\n"
+    "fninit\nldmxcsr mxcsr_usual(%rip)\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
 uint32_t mxcsr_filled = 0x1f80 | 0x6000 | 0x8000, mxcsr_usual = 0x1f80;
 uint16_t control_filled = 0x0e7f;
 
@@ -99,7 +104,10 @@ int main(void) {
     VALUE(made("munmap of nothing", SYS_munmap, 0x70000000, 4096, 0, 0));
     /* r8 and r9 hold no descriptor and an odd offset. */
     VALUE(made("mmap", SYS_mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS));
-    struct iovec { void *base; unsigned long length; } out = {page, 3}, in = {page + 64, 3};
+    struct iovec {
+        void *base;
+        unsigned long length;
+    } out = {page, 3}, in = {page + 64, 3};
     VALUE(made("writev", SYS_writev, ends[1], (uintptr_t)&out, 1, 0));
     VALUE(made("readv", SYS_readv, ends[0], (uintptr_t)&in, 1, 0));
     struct sigaction action = {.sa_handler = handler};

@@ -1,8 +1,10 @@
 /*
  * core
  *
- * Calls that a signal interrupts: gone on with after SA_RESTART, EINTR without; those that never go on; remainders.
+ * Calls that a signal interrupts: gone on with after SA_RESTART, EINTR without; those that never go on;
+ * remainders.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -14,7 +16,6 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
-#include "transcript.h"
 
 static volatile int count;
 static int ends[2];
@@ -49,8 +50,9 @@ static void stop(void) {
         long long restarted_ = (call);                                                                       \
         int restarted_error_ = errno, restarted_count_ = count;                                              \
         stop();                                                                                              \
-        say("%s: %s after %s; with SA_RESTART %s after %s", #call, plain_ == -1 ? error_name(error_) : "done", \
-            plain_count_ >= 3 ? "three" : "one", restarted_ == -1 ? error_name(restarted_error_) : "done",   \
+        say("%s: %s after %s; with SA_RESTART %s after %s", #call,                                           \
+            plain_ == -1 ? error_name(error_) : "done", plain_count_ >= 3 ? "three" : "one",                 \
+            restarted_ == -1 ? error_name(restarted_error_) : "done",                                        \
             restarted_count_ >= 3 ? "three" : "one");                                                        \
     } while (0)
 

@@ -3,10 +3,10 @@
  *
  * set_robust_list and get_robust_list (rows 530, 531), and mutexes whose owner died.
  */
+#include "transcript.h"
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include "transcript.h"
 
 static pthread_mutex_t *mutex;
 static void *dies_with_it(void *nothing) {

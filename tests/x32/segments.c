@@ -1,9 +1,9 @@
 /*
  * The GS base belongs to the program: arch_prctl and the instructions.
  */
+#include "transcript.h"
 #include <asm/prctl.h>
 #include <pthread.h>
-#include "transcript.h"
 
 static uint64_t cells[2] = {0x1234567890, 77};
 static uint64_t at_gs(void) {
@@ -18,7 +18,7 @@ static void handler(int number) {
 static void *thread(void *nothing) {
     uint64_t base = 7;
     syscall(SYS_arch_prctl, ARCH_GET_GS, &base);
-    HEX(base);
+    say("a new thread: %s", base == (uintptr_t)cells ? "as its maker's" : base ? "other" : "0");
     return nothing;
 }
 
@@ -44,7 +44,10 @@ int main(void) {
     register uint64_t far __asm__("rdi") = ARCH_SET_GS;
     register uint64_t address __asm__("rsi") = 1ULL << 40;
     int64_t answer;
-    __asm__ volatile("syscall" : "=a"(answer) : "a"(SYS_arch_prctl), "r"(far), "r"(address) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "=a"(answer)
+                     : "a"(SYS_arch_prctl), "r"(far), "r"(address)
+                     : "rcx", "r11", "memory");
     VALUE(answer);
     syscall(SYS_arch_prctl, ARCH_GET_GS, &base);
     HEX(base);

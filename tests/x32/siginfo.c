@@ -1,14 +1,14 @@
 /*
  * core
  *
- * rt_sigpending, rt_sigtimedwait, rt_sigqueueinfo, rt_tgsigqueueinfo (rows 522, 523, 524, 536) and what a siginfo
- * holds for each kind of signal.
+ * rt_sigpending, rt_sigtimedwait, rt_sigqueueinfo, rt_tgsigqueueinfo (rows 522, 523, 524, 536) and what a
+ * siginfo holds for each kind of signal.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "transcript.h"
 
 static siginfo_t last;
 static volatile int count;
@@ -19,9 +19,14 @@ static void handler(int number, siginfo_t *info, void *context) {
 }
 static void told_info(const char *what, const siginfo_t *info) {
     say("%s: %s code %d errno %d, pid %s, uid %s, int %d, pointer %#x", what, sigabbrev_np(info->si_signo),
-        info->si_code, info->si_errno, info->si_pid == getpid() ? "ours" : info->si_pid ? "other" : "0",
-        info->si_uid == getuid() ? "ours" : info->si_uid ? "other" : "0", info->si_value.sival_int,
-        (unsigned)(uintptr_t)info->si_value.sival_ptr);
+        info->si_code, info->si_errno,
+        info->si_pid == getpid() ? "ours"
+        : info->si_pid           ? "other"
+                                 : "0",
+        info->si_uid == getuid() ? "ours"
+        : info->si_uid           ? "other"
+                                 : "0",
+        info->si_value.sival_int, (unsigned)(uintptr_t)info->si_value.sival_ptr);
 }
 static void handle(int number) {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
@@ -55,8 +60,8 @@ int main(void) {
     info.si_uid = 77;
     info.si_value.sival_int = 5;
     RESULT(syscall(SYS_rt_sigqueueinfo, getpid(), SIGRTMIN, &info));
-    say("got: code %d errno %d pid %d uid %d int %d", last.si_code, last.si_errno, last.si_pid, (int)last.si_uid,
-        last.si_value.sival_int);
+    say("got: code %d errno %d pid %d uid %d int %d", last.si_code, last.si_errno, last.si_pid,
+        (int)last.si_uid, last.si_value.sival_int);
     info.si_code = SI_TKILL;
     RESULT(syscall(SYS_rt_sigqueueinfo, getpid(), SIGRTMIN, &info));
     RESULT(syscall(SYS_rt_sigqueueinfo, getppid(), 0, &info));
@@ -126,8 +131,8 @@ int main(void) {
     if (child == 0)
         _exit(33);
     RESULT(sigwaitinfo(&set, &info));
-    say("child: code %d status %d pid %s uid %s", info.si_code, info.si_status, info.si_pid == child ? "its" : "other",
-        info.si_uid == getuid() ? "ours" : "other");
+    say("child: code %d status %d pid %s uid %s", info.si_code, info.si_status,
+        info.si_pid == child ? "its" : "other", info.si_uid == getuid() ? "ours" : "other");
     IS(info.si_utime >= 0 && info.si_utime < 100);
     IS(info.si_stime >= 0 && info.si_stime < 100);
     ended("child", child);

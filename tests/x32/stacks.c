@@ -5,12 +5,12 @@
  *
  * The main stack: how far it grows, what limits it, and what happens at its end; setjmp and contexts.
  */
+#include "transcript.h"
 #include <alloca.h>
 #include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <ucontext.h>
-#include "transcript.h"
 
 static jmp_buf plain;
 static sigjmp_buf with_mask;

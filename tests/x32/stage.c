@@ -1,13 +1,15 @@
 /*
- * The stage: starts one x32 program after the other in surroundings that are the same everywhere, and tells what each
- * printed and how it ended. It is the only program of ours on the oracle machine (process 1 of a kernel that has
- * x32), and the same code starts the programs through the runtime, so that nothing but the runtime differs.
+ * The stage: starts one x32 program after the other in surroundings that are the same everywhere, and tells
+ * what each printed and how it ended. It is the only program of ours on the oracle machine (process 1 of a
+ * kernel that has x32), and the same code starts the programs through the runtime, so that nothing but the
+ * runtime differs.
  *
- * One program's report is a line `@@ NAME exit STATUS BYTES` (or `signal NUMBER`, or `timeout 0`), then BYTES bytes.
+ * One program's report is a line `@@ NAME exit STATUS BYTES` (or `signal NUMBER`, or `timeout 0`), then BYTES
+ * bytes.
  *
- *   stage FOLDER SECONDS PROGRAMS NAME COMMAND...   runs one command in FOLDER; the report goes to standard output
- *   /init                                           runs every line `NAME SECONDS` of /list; the report goes to
- *                                                   the second serial line
+ *   stage FOLDER SECONDS PROGRAMS NAME COMMAND...   runs one command in FOLDER; the report goes to standard
+ * output /init                                           runs every line `NAME SECONDS` of /list; the report
+ * goes to the second serial line
  */
 #include <errno.h>
 #include <fcntl.h>

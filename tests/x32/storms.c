@@ -3,13 +3,13 @@
  *
  * Signals in the middle of everything: none is lost, none comes twice, no call is torn, no state is mixed up.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
-#include "transcript.h"
 
 static volatile unsigned handled, nested_count;
 static void count_one(int number) {
@@ -17,7 +17,10 @@ static void count_one(int number) {
     handled++;
     volatile double x = handled;
     x = x / 3;
-    __asm__ volatile("pxor %%xmm0, %%xmm0\n pxor %%xmm7, %%xmm7\n pxor %%xmm15, %%xmm15\n" : : : "xmm0", "xmm7", "xmm15");
+    __asm__ volatile("pxor %%xmm0, %%xmm0\n pxor %%xmm7, %%xmm7\n pxor %%xmm15, %%xmm15\n"
+                     :
+                     :
+                     : "xmm0", "xmm7", "xmm15");
 }
 static void nested(int number) {
     nested_count++;

@@ -5,13 +5,13 @@
  *
  * Threads: made and joined by the hundred, everything they share, and how they end.
  */
+#include "transcript.h"
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <poll.h>
 #include <time.h>
-#include "transcript.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;

@@ -3,12 +3,12 @@
  *
  * timer_create (row 526) with each way to tell, and the calls on a timer; mq_notify (527) and message queues.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <time.h>
-#include "transcript.h"
 
 static volatile siginfo_t last;
 static volatile int count;
@@ -32,13 +32,15 @@ int main(void) {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 4711};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 4711};
     timer_t timer, other;
     struct itimerspec once = {.it_value = {0, 5000000}}, now, off = {0};
     RESULT(timer_create(CLOCK_MONOTONIC, &event, &timer));
     RESULT(timer_settime(timer, 0, &once, NULL));
     wait_for(1);
-    say("signal %d code %d value %d overrun %d", last.si_signo, last.si_code, last.si_value.sival_int, last.si_overrun);
+    say("signal %d code %d value %d overrun %d", last.si_signo, last.si_code, last.si_value.sival_int,
+        last.si_overrun);
     IS(last.si_timerid == (int)(uintptr_t)timer);
     event.sigev_value.sival_ptr = (void *)0xfedcba98;
     RESULT(timer_create(CLOCK_REALTIME, &event, &other));
@@ -78,7 +80,8 @@ int main(void) {
     wait_for(4);
     say("default: %s code %d", sigabbrev_np(last.si_signo), last.si_code);
     IS(last.si_value.sival_int == (int)(uintptr_t)timer);
-    event = (struct sigevent){.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 99};
+    event = (struct sigevent){
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 99};
     event._sigev_un._tid = gettid();
     RESULT(timer_create(CLOCK_MONOTONIC, &event, &timer));
     RESULT(timer_settime(timer, 0, &(struct itimerspec){.it_value = {0, 1000000}}, NULL));
@@ -86,7 +89,8 @@ int main(void) {
     say("to the thread: %d", last.si_value.sival_int);
     event._sigev_un._tid = 1;
     RESULT(timer_create(CLOCK_MONOTONIC, &event, &timer));
-    event = (struct sigevent){.sigev_notify = SIGEV_THREAD, .sigev_notify_function = notify, .sigev_value.sival_int = 31};
+    event = (struct sigevent){
+        .sigev_notify = SIGEV_THREAD, .sigev_notify_function = notify, .sigev_value.sival_int = 31};
     RESULT(timer_create(CLOCK_MONOTONIC, &event, &timer));
     RESULT(timer_settime(timer, 0, &(struct itimerspec){.it_value = {0, 1000000}}, NULL));
     for (int i = 0; i < 500 && !notified; i++)
@@ -98,12 +102,14 @@ int main(void) {
     struct mq_attr attributes = {.mq_maxmsg = 4, .mq_msgsize = 64};
     mqd_t queue = SUCCESS(mq_open(name, O_RDWR | O_CREAT | O_NONBLOCK, 0600, &attributes));
     count = 0;
-    event = (struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 808};
+    event =
+        (struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 808};
     RESULT(mq_notify(queue, &event));
     RESULT(mq_notify(queue, &event));
     RESULT(mq_send(queue, "first", 5, 3));
     wait_for(1);
-    say("signal %d code %d value %d pid %d", last.si_signo, last.si_code, last.si_value.sival_int, last.si_pid == getpid());
+    say("signal %d code %d value %d pid %d", last.si_signo, last.si_code, last.si_value.sival_int,
+        last.si_pid == getpid());
     RESULT(mq_send(queue, "urgent", 6, 9));
     VALUE(count);
     char room[64];

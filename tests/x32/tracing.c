@@ -1,11 +1,11 @@
 /*
  * ptrace, row 521: a parent that traces a child of x32.
  */
+#include "transcript.h"
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include "transcript.h"
 
 static int cell = 1234567;
 
@@ -37,7 +37,8 @@ int main(void) {
     int stops = 0;
     long long number = 0;
     while (stops < 2000) {
-        if (ptrace(PTRACE_SYSCALL, child, NULL, NULL) != 0 || waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
+        if (ptrace(PTRACE_SYSCALL, child, NULL, NULL) != 0 || waitpid(child, &status, 0) != child ||
+            !WIFSTOPPED(status))
             break;
         if (WSTOPSIG(status) != (SIGTRAP | 0x80))
             continue;

@@ -1,6 +1,7 @@
 /*
- * What every program of the oracle prints with. A transcript holds nothing that differs from one run to the next: no
- * address, process number or time, only results, the names of errors, contents, and relations between values.
+ * What every program of the oracle prints with. A transcript holds nothing that differs from one run to the
+ * next: no address, process number or time, only results, the names of errors, contents, and relations
+ * between values.
  */
 #ifndef TRANSCRIPT_H
 #define TRANSCRIPT_H
@@ -64,8 +65,8 @@ __attribute__((unused)) static void told_ended(const char *what, int status) {
         say("%s: status %#x", what, status);
 }
 
-/* RESULT prints the value of a call, SUCCESS only that it succeeded; both name the error otherwise. The value is
- * that of the call. */
+/* RESULT prints the value of a call, SUCCESS only that it succeeded; both name the error otherwise. The value
+ * is that of the call. */
 #define RESULT(call) told(#call, (long long)(call))
 #define SUCCESS(call) told_ok(#call, (long long)(call))
 /* For functions that return an error number (pthread_*, posix_*). */

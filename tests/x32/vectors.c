@@ -3,11 +3,11 @@
  *
  * readv, writev, preadv, pwritev, preadv2, pwritev2: rows 515, 516, 534, 535, 546, 547.
  */
+#include "transcript.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include "transcript.h"
 
 static char one[8], two[8], three[8];
 

@@ -3,13 +3,18 @@
  *
  * waitid with its rusage (row 529), wait4, and what each says of children that exit, die, stop and go on.
  */
-#include <sys/resource.h>
 #include "transcript.h"
+#include <sys/resource.h>
 
 static void told_info(const char *what, const siginfo_t *info, pid_t child) {
-    say("%s: signo %d code %d errno %d status %d, pid %s, uid %s", what, info->si_signo, info->si_code, info->si_errno,
-        info->si_status, info->si_pid == child ? "its" : info->si_pid ? "other" : "0",
-        info->si_uid == getuid() ? "ours" : info->si_uid ? "other" : "0");
+    say("%s: signo %d code %d errno %d status %d, pid %s, uid %s", what, info->si_signo, info->si_code,
+        info->si_errno, info->si_status,
+        info->si_pid == child ? "its"
+        : info->si_pid        ? "other"
+                              : "0",
+        info->si_uid == getuid() ? "ours"
+        : info->si_uid           ? "other"
+                                 : "0");
 }
 static pid_t child_that(int exits, int killed) {
     pid_t child = fork();

@@ -1,7 +1,8 @@
-/* A program that others start, in x32 and in x86-64: tells what it was started with, or does what its first word says. */
+/* A program that others start, in x32 and in x86-64: tells what it was started with, or does what its first
+ * word says. */
+#include "transcript.h"
 #include <fcntl.h>
 #include <sys/resource.h>
-#include "transcript.h"
 
 extern char **environ;
 
