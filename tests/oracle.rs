@@ -153,7 +153,7 @@ fn compare(who: &str, programs: &[&Program], said: &BTreeMap<String, String>) {
     let mut wrong = Vec::new();
     for program in programs {
         let recorded = std::fs::read_to_string(recorded_at(&program.name)).unwrap_or_default();
-        let transcript = said.get(&program.file).cloned().unwrap_or_default();
+        let transcript = said.get(&program.file).cloned().unwrap_or_else(|| "-- no report\n".to_string());
         if transcript != recorded {
             eprintln!(
                 "{}: - as recorded, + as {who} says\n{}",

@@ -44,6 +44,7 @@ pub fn all() -> &'static [Program] {
             .filter(|name| wanted(name.rsplit_once('.').unwrap().0))
             .collect();
         names.sort();
+        assert!(!names.is_empty(), "WIDTHWISE_X32_ONLY names no program of tests/x32: {only:?}");
         compile(&["-O1", "-static"], &sources().join("stage.c"), &built().join("stage"));
         children();
         let queue = Mutex::new(names.into_iter());
