@@ -4,10 +4,10 @@ CARGO ?= cargo
 WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench doc fuzz format clean
+.PHONY: help build demo test test-x32 lint bench doc fuzz format clean
 
 help: ## This list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 build: ## The release binary
 	@sh packaging/install.sh build
@@ -21,17 +21,23 @@ test: ## Every test, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test
 	$(CARGO) test --locked --workspace
 
+test-x32: ## The x32 runtime and a kernel that has x32 (under emulation), program by program
+	@sh packaging/install.sh test-x32
+	WIDTHWISE_X32=all $(CARGO) test --locked --package widthwise --test oracle
+
 lint: ## Formatting and lints of Rust, C and shell
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	clang-format --dry-run --Werror runtime/*/*.[ch] tests/programs/*.c bench/programs/*.c
+	clang-format --dry-run --Werror runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
+		tests/x32/children/*.c bench/programs/*.c
 	sh -n packaging/install.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
-	clang-format -i runtime/*/*.[ch] tests/programs/*.c bench/programs/*.c
+	clang-format -i runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
+		tests/x32/children/*.c bench/programs/*.c
 
 bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
 	@sh packaging/install.sh bench

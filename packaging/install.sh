@@ -10,14 +10,59 @@ case "${1:-}" in
 build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
-    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind" ;;
+    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind qemu-system-x86" ;;
+test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ hyperfine" ;;
 *)
-    echo "usage: $0 build|demo|test|lint|bench" >&2
+    echo "usage: $0 build|demo|test|test-x32|lint|bench" >&2
     exit 2
     ;;
 esac
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo "$@"
+    else
+        echo "error: as root: $*" >&2
+        exit 1
+    fi
+}
+
+# One index that fails, as mirrors do in the middle of a sync, need not fail everything.
+update_indexes() {
+    as_root apt-get update -qq || echo "warning: not every package index could be read" >&2
+}
+
+# Debian's kernel has x32 built in (booted with syscall.x32=y): the oracle of the x32 runtime runs it under emulation.
+# Only the kernel itself is taken out of the package, into the build folder; nothing is installed.
+fetch_x32_kernel() {
+    folder=${CARGO_TARGET_DIR:-target}/x32-kernel
+    for kernel in "$folder"/boot/vmlinuz-*; do
+        [ ! -s "$kernel" ] || return 0
+    done
+    image=$(apt-cache depends linux-image-amd64 2>/dev/null |
+        sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -n 1)
+    if [ -z "$image" ]; then
+        echo "error: no package linux-image-amd64 in this system's indexes, whose kernel has x32: put" >&2
+        echo "    boot/vmlinuz-* of Debian 12's linux-image-6.1.0-*-amd64 into $folder" >&2
+        exit 1
+    fi
+    echo "fetching $image, to boot under emulation"
+    rm -rf "$folder.new"
+    mkdir -p "$folder.new"
+    # An index older than the mirror names a file that is no longer there.
+    (cd "$folder.new" && apt-get download -qq "$image" 2>/dev/null) || {
+        update_indexes
+        (cd "$folder.new" && apt-get download -qq "$image")
+    }
+    dpkg-deb --fsys-tarfile "$folder.new"/*.deb | tar -x -C "$folder.new" --wildcards './boot/vmlinuz-*'
+    rm -f "$folder.new"/*.deb
+    rm -rf "$folder"
+    mv "$folder.new" "$folder"
+}
 
 missing=""
 for package in $wanted; do
@@ -28,19 +73,14 @@ for package in $wanted; do
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
     [ "$status" = "install ok installed" ] || missing="$missing $package"
 done
-[ -n "$missing" ] || exit 0
-
-echo "installing$missing"
-as_root=""
-if [ "$(id -u)" -ne 0 ]; then
-    if ! command -v sudo >/dev/null 2>&1; then
-        echo "error: as root: apt-get install$missing" >&2
-        exit 1
-    fi
-    as_root=sudo
+if [ -n "$missing" ]; then
+    echo "installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    update_indexes
+    # shellcheck disable=SC2086 # a list of names
+    as_root apt-get install -qq -y --no-install-recommends $missing >/dev/null
 fi
-export DEBIAN_FRONTEND=noninteractive
-# One index that fails, as mirrors do in the middle of a sync, need not fail everything.
-$as_root apt-get update -qq || echo "warning: not every package index could be read" >&2
-# shellcheck disable=SC2086 # a list of names
-$as_root apt-get install -qq -y --no-install-recommends $missing >/dev/null
+
+case "$1" in
+test | test-x32) fetch_x32_kernel ;;
+esac

@@ -1,0 +1,209 @@
+//! The x32 runtime answers what a kernel that has x32 answers.
+//!
+//! Truth is what Debian's kernel, booted under emulation with `syscall.x32=y`, makes the programs of tests/x32 print.
+//! It is recorded in tests/x32/transcripts, so that the runtime is held against all of it in seconds; what is recorded
+//! is held against the kernel itself: a core of it in every `make test`, all of it in `make test-x32`
+//! (`WIDTHWISE_X32=all`). `WIDTHWISE_X32_RECORD=1` writes down what the kernel says,
+//! `WIDTHWISE_X32_ONLY=signals,threads` narrows every test down to those programs.
+
+#[path = "x32/kernel.rs"]
+mod kernel;
+#[path = "x32/programs.rs"]
+mod programs;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use programs::{recorded_at, Program};
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The x32 runtime, `x32run PROGRAM ARGUMENTS...`: the one that was built with this test, or the one that X32RUN names.
+fn runtime() -> PathBuf {
+    match variable("X32RUN") {
+        Some(path) => std::fs::canonicalize(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+        None => widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap(),
+    }
+}
+
+#[test]
+fn every_program_has_a_transcript_and_every_transcript_a_program() {
+    let stems = |folder: &Path, endings: &[&str]| -> Vec<String> {
+        let mut stems: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|entry| {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                let (stem, ending) = name.rsplit_once('.')?;
+                (endings.contains(&ending) && name != "stage.c").then(|| stem.to_string())
+            })
+            .collect();
+        stems.sort();
+        stems
+    };
+    let sources = programs::sources();
+    assert_eq!(stems(&sources, &["c", "cc"]), stems(&sources.join("transcripts"), &["txt"]));
+}
+
+#[test]
+fn a_kernel_with_x32_says_what_is_recorded() {
+    let all = variable("WIDTHWISE_X32").is_some_and(|value| value == "all");
+    let narrowed = variable("WIDTHWISE_X32_ONLY").is_some();
+    let chosen: Vec<&Program> =
+        programs::all().iter().filter(|program| all || narrowed || program.core).collect();
+    let said = kernel::run(&chosen);
+    if variable("WIDTHWISE_X32_RECORD").is_some() {
+        record(&chosen, &said);
+    }
+    compare("the kernel", &chosen, &said);
+}
+
+#[test]
+fn the_runtime_says_what_a_kernel_with_x32_says() {
+    let runtime = runtime();
+    let programs: Vec<&Program> = programs::all().iter().collect();
+    let place = Place::new(&runtime);
+    let queue = Mutex::new(programs.iter());
+    let said = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| loop {
+                let Some(program) = queue.lock().unwrap().next() else { return };
+                let report = place.run(program);
+                said.lock().unwrap().extend(report);
+            });
+        }
+    });
+    compare("the runtime", &programs, &said.into_inner().unwrap());
+}
+
+/// The runtime and the programs where even a user without rights may start them, and folders to run in.
+struct Place {
+    folder: tempfile::TempDir,
+    runtime: PathBuf,
+}
+
+impl Place {
+    fn new(runtime: &Path) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        open_to_all(folder.path(), 0o755);
+        let programs = folder.path().join("programs");
+        std::fs::create_dir(&programs).unwrap();
+        for entry in std::fs::read_dir(programs::built()).unwrap() {
+            let from = entry.unwrap().path();
+            let to = programs.join(from.file_name().unwrap());
+            // Two names of one file where both folders lie on one file system.
+            if std::fs::hard_link(&from, &to).is_err() {
+                std::fs::copy(&from, &to).unwrap();
+            }
+            open_to_all(&to, 0o755);
+        }
+        open_to_all(&programs, 0o755);
+        let copy = folder.path().join("x32run");
+        std::fs::copy(runtime, &copy).unwrap();
+        open_to_all(&copy, 0o755);
+        Place { folder, runtime: copy }
+    }
+
+    /// The oracle's programs run on tmpfs, whose answers differ from a disk's; so do these, if there is one.
+    fn scratch(&self) -> tempfile::TempDir {
+        let shared = Path::new("/dev/shm");
+        let scratch =
+            tempfile::tempdir_in(shared).or_else(|_| tempfile::tempdir_in(self.folder.path())).unwrap();
+        open_to_all(scratch.path(), 0o777);
+        scratch
+    }
+
+    fn run(&self, program: &Program) -> BTreeMap<String, String> {
+        let scratch = self.scratch();
+        let programs = self.folder.path().join("programs");
+        let said = Command::new(programs.join("stage"))
+            .arg(scratch.path())
+            .arg(program.seconds.to_string())
+            .arg(&programs)
+            .arg(&program.file)
+            .arg(&self.runtime)
+            .arg(programs.join(&program.file))
+            .output()
+            .unwrap();
+        programs::transcripts(&said.stdout)
+    }
+}
+
+fn open_to_all(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Writes down what the kernel said, if a program says the same however it is linked.
+fn record(programs: &[&Program], said: &BTreeMap<String, String>) {
+    for program in programs {
+        if let Some(transcript) = said.get(&program.file).filter(|_| program.file == program.name) {
+            std::fs::write(recorded_at(&program.name), transcript).unwrap();
+        } else if !recorded_at(&program.name).exists() {
+            std::fs::write(recorded_at(&program.name), &said[&program.file]).unwrap();
+        }
+    }
+}
+
+/// Holds what was said against what is recorded; every difference of every program is shown, then the test fails.
+fn compare(who: &str, programs: &[&Program], said: &BTreeMap<String, String>) {
+    let mut wrong = Vec::new();
+    for program in programs {
+        let recorded = std::fs::read_to_string(recorded_at(&program.name)).unwrap_or_default();
+        let transcript = said.get(&program.file).cloned().unwrap_or_else(|| "-- no report\n".to_string());
+        if transcript != recorded {
+            eprintln!(
+                "{}: - as recorded, + as {who} says\n{}",
+                program.file,
+                difference(&recorded, &transcript)
+            );
+            wrong.push(program.file.as_str());
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} programs differ: {}", wrong.len(), programs.len(), wrong.join(", "));
+}
+
+/// The lines that differ, by the longest common subsequence, each run of them after the last line that does not.
+fn difference(recorded: &str, said: &str) -> String {
+    let old: Vec<&str> = recorded.lines().collect();
+    let new: Vec<&str> = said.lines().take(4000).collect();
+    let mut common = vec![vec![0u32; new.len() + 1]; old.len() + 1];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            common[i][j] = if old[i] == new[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
+        }
+    }
+    let (mut i, mut j, mut text, mut last) = (0, 0, String::new(), None);
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            last = Some(old[i]);
+            (i, j) = (i + 1, j + 1);
+            continue;
+        }
+        if let Some(line) = last.take() {
+            text.push_str(&format!("    {line}\n"));
+        }
+        if j == new.len() || (i < old.len() && common[i + 1][j] >= common[i][j + 1]) {
+            text.push_str(&format!("  - {}\n", old[i]));
+            i += 1;
+        } else {
+            text.push_str(&format!("  + {}\n", new[j]));
+            j += 1;
+        }
+    }
+    text
+}
+
+#[test]
+fn a_difference_shows_what_is_missing_and_what_is_new() {
+    assert_eq!(difference("a\nb\nc\n", "a\nx\nc\nd\n"), "    a\n  - b\n  + x\n    c\n  + d\n");
+}

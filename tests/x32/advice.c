@@ -1,0 +1,99 @@
+/*
+ * madvise, mincore, mlock, msync, memfd, shared memory of System V, pkeys, userfaultfd's errors.
+ */
+#include "transcript.h"
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+
+enum { PAGE = 4096, BOTH = PROT_READ | PROT_WRITE, PLAIN = MAP_PRIVATE | MAP_ANONYMOUS };
+
+int main(void) {
+    char *four = mmap(NULL, 4 * PAGE, BOTH, PLAIN, -1, 0);
+    memset(four, 'x', 4 * PAGE);
+    RESULT(madvise(four, PAGE, MADV_DONTNEED));
+    VALUE(four[0]);
+    VALUE(four[PAGE]);
+    RESULT(madvise(four + 1, PAGE, MADV_DONTNEED));
+    RESULT(madvise(four, PAGE, 4711));
+    RESULT(madvise(four, 0, MADV_NORMAL));
+    RESULT(madvise(four, PAGE, MADV_WIPEONFORK));
+    RESULT(madvise(four, 4 * PAGE, MADV_FREE));
+    unsigned char resident[4];
+    memset(four, 'y', 2 * PAGE);
+    munmap(four + 3 * PAGE, PAGE);
+    RESULT(mincore(four, 3 * PAGE, resident));
+    say("resident: %d %d", resident[0] & 1, resident[1] & 1);
+    RESULT(mincore(four, 4 * PAGE, resident));
+    RESULT(mincore(four + 1, PAGE, resident));
+    RESULT(mincore(four, PAGE, (void *)8));
+    RESULT(madvise(four, 4 * PAGE, MADV_NORMAL));
+    pid_t child = fork();
+    if (child == 0) {
+        VALUE(four[0]);
+        VALUE(four[PAGE]);
+        _exit(0);
+    }
+    ended("child", child);
+
+    say("locking");
+    RESULT(mlock(four, PAGE));
+    RESULT(munlock(four, PAGE));
+    RESULT(mlock2(four, PAGE, MLOCK_ONFAULT));
+    RESULT(mlock2(four, PAGE, 77));
+    RESULT(mlock((void *)0x10000, PAGE));
+    char *big = mmap(NULL, 1 << 20, BOTH, PLAIN, -1, 0);
+    struct rlimit limit = {65536, 65536};
+    RESULT(setrlimit(RLIMIT_MEMLOCK, &limit));
+    RESULT(mlock(big, 1 << 20));
+    RESULT(munlockall());
+    RESULT(mlockall(0));
+
+    say("memfd");
+    int made = memfd_create("named", MFD_ALLOW_SEALING);
+    RESULT(ftruncate(made, 3LL << 32));
+    RESULT(write(made, "sealed", 6));
+    RESULT(fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE));
+    RESULT(write(made, "sealed", 6));
+    RESULT(ftruncate(made, 1));
+    RESULT(fcntl(made, F_GET_SEALS));
+    RESULT(lseek(made, 0, SEEK_END));
+    SUCCESS((int)(intptr_t)mmap(NULL, PAGE, BOTH, MAP_SHARED, made, 0));
+    SUCCESS((int)(intptr_t)mmap(NULL, PAGE, BOTH, MAP_PRIVATE, made, 0));
+    RESULT(memfd_create("x", 0x8000));
+    RESULT(memfd_create((char *)8, 0));
+
+    say("System V");
+    int id = SUCCESS(shmget(IPC_PRIVATE, 3 * PAGE, IPC_CREAT | 0600));
+    char *one = shmat(id, NULL, 0), *two = shmat(id, NULL, SHM_RDONLY);
+    IS(one != (void *)-1 && two != (void *)-1 && one != two);
+    strcpy(one, "shared");
+    TEXT(two);
+    struct shmid_ds what;
+    RESULT(shmctl(id, IPC_STAT, &what));
+    say("size %d, attached %d, mode %o", (int)what.shm_segsz, (int)what.shm_nattch,
+        what.shm_perm.mode & 0777);
+    IS(what.shm_cpid == getpid() && what.shm_ctime > 1000000000);
+    SUCCESS((int)(intptr_t)shmat(id, two, 0));
+    SUCCESS((int)(intptr_t)shmat(id, two + 1, 0));
+    IS(shmat(id, two, SHM_REMAP) == two);
+    IS(shmat(id, two + 100, SHM_RND | SHM_REMAP) == two);
+    RESULT(shmctl(id, IPC_RMID, NULL));
+    RESULT(shmctl(id, IPC_STAT, &what));
+    VALUE(what.shm_nattch);
+    RESULT(shmdt(one));
+    RESULT(shmdt(one));
+    RESULT(shmdt(two));
+    RESULT(shmctl(id, IPC_STAT, &what));
+    RESULT(shmget(4711, PAGE, 0));
+    RESULT(shmget(IPC_PRIVATE, 0, IPC_CREAT | 0600));
+    RESULT(shmat(1 << 30, NULL, 0) == (void *)-1);
+
+    say("userfaultfd");
+    RESULT(syscall(SYS_userfaultfd, 0x10000));
+    RESULT(ioctl(memfd_create("x", 0), UFFDIO_API, NULL));
+    return 0;
+}

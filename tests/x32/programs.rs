@@ -1,0 +1,184 @@
+//! The x32 programs of the oracle: what there is, how it is built, and what a transcript looks like.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+use std::time::SystemTime;
+
+/// One program, linked one way.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The name of its source and of its transcript.
+    pub name: String,
+    /// `name`, or `name-dynamic`.
+    pub file: String,
+    /// How long it may take, under emulation too.
+    pub seconds: u32,
+    /// Whether every `make test` runs it on the kernel that has x32.
+    pub core: bool,
+}
+
+/// `tests/x32`.
+pub fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/x32")
+}
+
+/// Where everything is built.
+pub fn built() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("x32")
+}
+
+/// Every program, built: once in this process, and anew only if its source has changed. The names in
+/// `WIDTHWISE_X32_ONLY` (separated by commas) narrow them down.
+pub fn all() -> &'static [Program] {
+    static ALL: OnceLock<Vec<Program>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let only = std::env::var("WIDTHWISE_X32_ONLY").ok();
+        let wanted = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
+        std::fs::create_dir_all(built()).unwrap();
+        let mut names: Vec<String> = std::fs::read_dir(sources())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| (name.ends_with(".c") || name.ends_with(".cc")) && name != "stage.c")
+            .filter(|name| wanted(name.rsplit_once('.').unwrap().0))
+            .collect();
+        names.sort();
+        assert!(!names.is_empty(), "WIDTHWISE_X32_ONLY names no program of tests/x32: {only:?}");
+        compile(&["-O1", "-static"], &sources().join("stage.c"), &built().join("stage"));
+        children();
+        let queue = Mutex::new(names.into_iter());
+        let programs = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| loop {
+                    let Some(name) = queue.lock().unwrap().next() else { return };
+                    let built = build(&name);
+                    programs.lock().unwrap().extend(built);
+                });
+            }
+        });
+        let mut programs = programs.into_inner().unwrap();
+        programs.sort_by(|a: &Program, b| a.file.cmp(&b.file));
+        programs
+    })
+}
+
+/// Programs that others start: the same source for x32 and for x86-64.
+fn children() {
+    let source = sources().join("children/child.c");
+    compile(&["-mx32", "-O1", "-static", "-s"], &source, &built().join("child-x32"));
+    compile(&["-mx32", "-O1", "-s"], &source, &built().join("child-x32-dynamic"));
+    compile(&["-m64", "-O1", "-static", "-s"], &source, &built().join("child-x86-64"));
+    for script in ["script", "script-of-scripts", "script-without-interpreter"] {
+        std::fs::copy(sources().join("children").join(script), built().join(script)).unwrap();
+    }
+}
+
+/// Builds one source in the ways its first comment asks for.
+///
+/// The line `built: static, dynamic` names the ways (static, static-pie; static alone if there is none), `flags:` more options, `seconds:` a longer
+/// time limit, and `core` says that every `make test` runs it on the real kernel.
+fn build(source: &str) -> Vec<Program> {
+    let path = sources().join(source);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let said = |key: &str| {
+        text.lines()
+            .take(12)
+            .find_map(|line| line.trim_start_matches([' ', '*', '/']).strip_prefix(key).map(str::trim))
+    };
+    let ways = said("built:").unwrap_or("static");
+    let flags: Vec<&str> = said("flags:").unwrap_or("").split_whitespace().collect();
+    let name = source.rsplit_once('.').unwrap().0;
+    ways.split(',')
+        .map(|way| {
+            let (file, linked) = match way.trim() {
+                "static" => (name.to_string(), "-static"),
+                "dynamic" => (format!("{name}-dynamic"), "-pie"),
+                "static-pie" => (format!("{name}-static-pie"), "-static-pie"),
+                other => panic!("{source}: a program is built static, static-pie or dynamic, not {other:?}"),
+            };
+            let options = ["-mx32", "-O1", "-fPIE", "-s", "-pthread", linked];
+            compile(&[&options[..], &flags].concat(), &path, &built().join(&file));
+            Program {
+                name: name.to_string(),
+                file,
+                seconds: said("seconds:").map_or(60, |seconds| seconds.parse().unwrap()),
+                core: said("core").is_some(),
+            }
+        })
+        .collect()
+}
+
+/// What a compiler warns of, and what these programs do on purpose: they hand the kernel what is wrong.
+const ON_PURPOSE: [&str; 8] = [
+    "-Wno-array-bounds",
+    "-Wno-format-truncation",
+    "-Wno-infinite-recursion",
+    "-Wno-nonnull",
+    "-Wno-stringop-overflow",
+    "-Wno-stringop-overread",
+    "-Wno-unused-result",
+    "-Wno-use-after-free",
+];
+
+/// Compiles one file, unless it has been since it was changed.
+fn compile(options: &[&str], source: &Path, program: &Path) {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let newest: Option<SystemTime> = changed(source).max(changed(&sources().join("transcript.h")));
+    if changed(program) > newest {
+        return;
+    }
+    let compiler = if source.extension().is_some_and(|is| is == "cc") { "g++" } else { "gcc" };
+    let standard = if compiler == "g++" { "-std=gnu++17" } else { "-std=gnu17" };
+    let said = Command::new(compiler)
+        .args([
+            standard,
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-D_GNU_SOURCE",
+            "-idirafter/usr/include/x86_64-linux-gnu",
+        ])
+        .args(ON_PURPOSE)
+        .arg(format!("-I{}", sources().display()))
+        .arg("-o")
+        .arg(program)
+        .arg(source)
+        .args(options)
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler}: {error}; run `sh packaging/install.sh test`"));
+    assert!(said.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&said.stderr));
+}
+
+/// What each file printed and how it ended, from the stage's reports.
+pub fn transcripts(reports: &[u8]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut rest = reports;
+    while rest.starts_with(b"@@ ") {
+        let line = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+        let head = String::from_utf8_lossy(&rest[..line]).into_owned();
+        let [_, name, how, number, count] = head.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("no report of the stage: {head:?}");
+        };
+        let count: usize = count.parse().unwrap();
+        let start = line + 1;
+        let end = (start + count).min(rest.len());
+        let mut text = String::from_utf8_lossy(&rest[start..end]).into_owned();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let end_line = match how {
+            "timeout" => "does not end".to_string(),
+            how => format!("{how} {number}"),
+        };
+        found.insert(name.to_string(), format!("{text}-- {end_line}\n"));
+        rest = &rest[end..];
+    }
+    found
+}
+
+/// Where the transcript of the program of that name is recorded.
+pub fn recorded_at(name: &str) -> PathBuf {
+    sources().join("transcripts").join(format!("{name}.txt"))
+}
