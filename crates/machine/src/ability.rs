@@ -323,7 +323,13 @@ fn build(
 
 /// Starts the trial program and looks at its answer.
 fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Lack> {
-    match process::run(&mut Command::new(file), RUN_LIMIT) {
+    let runtime = widthwise_x32run::runtime_for(file)
+        .map_err(|error| Lack::lasting(format!("the x32 runtime can be written nowhere: {error}")))?;
+    let mut command = Command::new(runtime.as_deref().unwrap_or(file));
+    if runtime.is_some() {
+        command.arg("--").arg(file);
+    }
+    match process::run(&mut command, RUN_LIMIT) {
         Ok(said) => judge(abi, said.status, &said.stdout, &said.stderr, packages),
         Err(error) => Err(match error.raw_os_error() {
             Some(errno) => not_started(abi, errno, packages),

@@ -30,6 +30,8 @@ const SOON_TRUNCATED: u64 = 1 << 16;
 pub struct Start {
     /// The file to execute, absolute.
     pub file: PathBuf,
+    /// What starts it where the kernel does not: the x32 runtime.
+    pub runtime: Option<PathBuf>,
     /// The command line, its first word as the user wrote it.
     pub arguments: Vec<String>,
     /// The whole environment but the padding.
@@ -50,6 +52,16 @@ pub struct Start {
     pub fixed_addresses: bool,
     /// The exit status that counts as success.
     pub exit_status: i32,
+}
+
+impl Start {
+    /// What is given to the kernel: the file to execute, and all words.
+    pub fn executed(&self) -> (&Path, Vec<String>) {
+        match &self.runtime {
+            Some(runtime) => (runtime, widthwise_x32run::command_line(&self.file, &self.arguments)),
+            None => (&self.file, self.arguments.clone()),
+        }
+    }
 }
 
 /// Limits that end a run.
@@ -305,13 +317,14 @@ impl Runner {
         files: usize,
     ) -> Result<(u64, usize), RunError> {
         let (stdout, stderr) = (self.output("stdout", files), self.output("stderr", files));
+        let (file, arguments) = start.executed();
         let request = Request {
-            file: &start.file,
+            file,
             directory: &start.directory,
             stdin: &start.stdin,
             stdout: &stdout,
             stderr: &stderr,
-            arguments: &start.arguments,
+            arguments: &arguments,
             environment: &start.environment,
             padding,
             cpus,

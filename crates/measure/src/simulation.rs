@@ -186,12 +186,13 @@ fn under_valgrind(start: &Start, folder: &Path) -> Start {
     let place = folder.display().to_string().replace('%', "%%");
     arguments.push(format!("--cachegrind-out-file={place}/%p"));
     arguments.push("--".to_owned());
-    arguments.push(start.file.display().to_string());
-    arguments.extend(start.arguments.iter().skip(1).cloned());
+    let (program, words) = start.executed();
+    arguments.push(program.display().to_string());
+    arguments.extend(words.into_iter().skip(1));
     let mut environment = start.environment.clone();
     environment.remove("VALGRIND_LIB");
     let file = valgrind::path().unwrap_or_else(|| PathBuf::from("/usr/bin/valgrind"));
-    Start { file, arguments, environment, fixed_addresses: true, ..start.clone() }
+    Start { file, runtime: None, arguments, environment, fixed_addresses: true, ..start.clone() }
 }
 
 /// Why valgrind did not run a program that runs without it.

@@ -24,6 +24,7 @@ impl Bench {
 
     fn script(&self, text: &str) -> Start {
         Start {
+            runtime: None,
             file: "/bin/sh".into(),
             arguments: ["sh", "-c", text].map(str::to_owned).into(),
             environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),

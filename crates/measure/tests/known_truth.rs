@@ -45,6 +45,7 @@ impl Bench {
         let mut words = vec![file.display().to_string()];
         words.extend(arguments.iter().map(|word| word.to_string()));
         Start {
+            runtime: None,
             file: file.to_owned(),
             arguments: words,
             environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),

@@ -6,7 +6,7 @@
 mod place;
 mod registration;
 
-pub use place::{place, place_in};
+pub use place::{command_line, place, place_in, runtime_for};
 pub use registration::{register, registered, unregister, RegistrationError};
 
 /// The static binary for x86-64.

@@ -1,10 +1,42 @@
 //! Puts the runtime where it can be started.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::BYTES;
+
+/// The runtime, if a file is an x32 program that this kernel does not start by itself.
+///
+/// # Errors
+/// It is needed, and can be written nowhere.
+pub fn runtime_for(file: &Path) -> io::Result<Option<PathBuf>> {
+    static PLACED: OnceLock<PathBuf> = OnceLock::new();
+    if !is_x32(file) || crate::kernel_has_x32() {
+        return Ok(None);
+    }
+    if let Some(path) = PLACED.get() {
+        return Ok(Some(path.clone()));
+    }
+    let path = place()?;
+    Ok(Some(PLACED.get_or_init(|| path).clone()))
+}
+
+/// The words that start a program through the runtime: `arguments` are the program's own, its name the first.
+pub fn command_line(file: &Path, arguments: &[String]) -> Vec<String> {
+    let name = arguments.first().cloned().unwrap_or_default();
+    let mut words = vec!["x32run".into(), "--argv0".into(), name, "--".into(), file.display().to_string()];
+    words.extend(arguments.iter().skip(1).cloned());
+    words
+}
+
+/// Whether a file is ELF of class 32 for x86-64 (System V ABI, AMD64 supplement, "ILP32").
+fn is_x32(file: &Path) -> bool {
+    let mut head = [0; 20];
+    let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF\x01\x01") && head[18..] == [62, 0]
+}
 
 /// The runtime as a file of this user's cache, or, where there is none to write to, of the folder for temporary files.
 ///
