@@ -8,8 +8,9 @@
 /* The call as the program made it, with another number. */
 long forward(struct frame *frame, u64 number);
 long x32_gate(long number, const u64 arguments[6]);
-/* The i386 entry of the kernel: -ENOSYS where there is none. */
-long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+/* The i386 entry of the kernel: -ENOSYS where there is none, and under valgrind, which knows no such
+ * instruction. */
+long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
 long x32_spawn(const u64 registers[6], struct thread *child);
 
 /* files.c */

@@ -11,6 +11,12 @@ long forward(struct frame *frame, u64 number) {
     return x32_gate((long)number, arguments);
 }
 
+long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+
+long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
+    return settings.valgrind ? -ENOSYS : x32_door(number, a, b, c, d, e);
+}
+
 /* A number without bit 30 is a 64-bit call, which an x32 program may make: with 64-bit structures, as it is.
  * But for those by which the process would get away from the runtime. */
 static long answer_native(struct frame *frame, u64 number) {

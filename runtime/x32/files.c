@@ -105,5 +105,5 @@ long call_ioctl(struct frame *frame) {
     if (is_same(request) || ((request >> 8) & 0xff) == 0xaa) {
         return forward(frame, __NR_ioctl);
     }
-    return x32_door(54, (u32)frame->rdi, request, (u32)frame->rdx, 0, 0);
+    return door(54, (u32)frame->rdi, request, (u32)frame->rdx, 0, 0);
 }

@@ -162,13 +162,13 @@ long call_set_robust_list(struct frame *frame) {
         return -EINVAL;
     }
     this_thread()->robust_list = (u32)frame->rdi;
-    x32_door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
+    door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
     return 0;
 }
 
 long call_get_robust_list(struct frame *frame) {
     if (frame->rdi != 0) {
-        return x32_door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
+        return door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
     }
     u32 head = this_thread()->robust_list, size = ROBUST_LIST_SIZE;
     if (WRITE_USER((u32)frame->rdx, size) < 0 || WRITE_USER((u32)frame->rsi, head) < 0) {

@@ -2,8 +2,10 @@
 #include "lock.h"
 #include "memory.h"
 #include "offsets.h"
+#include "settings.h"
 #include "space.h"
 #include "table.h"
+#include "text.h"
 
 extern u8 x32_stubs[], x32_stubs_end[], x32_enter[];
 
@@ -309,6 +311,9 @@ u64 sites_rewrite_all(u64 address, u64 size) {
     for (u64 i = SITE_BEFORE; i + CALL_SIZE + SITE_AFTER <= size; i++) {
         if (text[i] == 0x0f && text[i + 1] == 0x05 && !rewrite_locked(address + i, 0)) {
             left++;
+            if (settings.trace) {
+                complain("the bytes of a system call at %x are not rewritten", address + i);
+            }
         }
     }
     lock_release(&lock);

@@ -342,7 +342,7 @@ long call_setsockopt(struct frame *frame) {
         u64 arguments[6] = {frame->rdi, level, name, (u64)&program, sizeof program, 0};
         return x32_gate(__NR_setsockopt, arguments);
     }
-    return x32_door(DOOR_SETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+    return door(DOOR_SETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
 }
 
 long call_getsockopt(struct frame *frame) {
@@ -350,5 +350,5 @@ long call_getsockopt(struct frame *frame) {
     if (level == SOL_SOCKET || !is_compat_only(level, name)) {
         return forward(frame, __NR_getsockopt);
     }
-    return x32_door(DOOR_GETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+    return door(DOOR_GETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
 }

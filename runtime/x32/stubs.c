@@ -56,6 +56,11 @@ static int has_operands_only_0f(u8 opcode) {
            (opcode >= 0x40 && opcode <= 0x4f);
 }
 
+#define LEA_SIZE 6
+
+/* lea disp(%rip),%r32, of the registers that need no prefix. */
+static int is_relative_lea(const u8 *bytes) { return bytes[0] == 0x8d && (bytes[1] & 0xc7) == 0x05; }
+
 /* The length of an instruction that means the same elsewhere and leaves eax alone; 0 where that is not
  * certain. */
 static u32 movable_length(const u8 *bytes, u32 room) {
@@ -68,21 +73,26 @@ static u32 movable_length(const u8 *bytes, u32 room) {
     if (at < room && (bytes[at] & 0xf0) == 0x40) {
         rex = bytes[at++];
     }
-    if (at + 2 > room) {
+    if (at >= room) {
         return 0;
     }
     u8 opcode = bytes[at++];
     u32 immediate = 0;
-    int group = 0;
+    int group = 0, vector = 0;
+    if (opcode >= 0x50 && opcode <= 0x57) {
+        return (opcode & 7) != 0 || (rex & 1) ? at : 0; /* push: the stub works on the program's own stack */
+    }
     if (opcode > 0xb8 && opcode <= 0xbf) {
         return at + 4 <= room && !(rex & 8) ? at + 4 : 0; /* mov $imm32, any but eax */
     }
-    if (opcode == 0x0f) {
+    if (opcode == 0x0f && at < room) {
         opcode = bytes[at++];
-        if (!has_operands_only_0f(opcode)) {
+        if (!has_operands_only_0f(opcode) && opcode != 0x70) {
             return 0;
         }
+        immediate = opcode == 0x70; /* pshufd */
         group = opcode == 0x1f;
+        vector = opcode < 0x30 || (opcode >= 0x60 && opcode < 0x80) || opcode == 0xd6;
     } else if (opcode == 0x80 || opcode == 0x83 || opcode == 0xc6) {
         group = 1;
         immediate = 1;
@@ -97,11 +107,11 @@ static u32 movable_length(const u8 *bytes, u32 room) {
     }
     u8 operands = bytes[at++];
     u8 mode = operands >> 6, reg = (operands >> 3 & 7) | (rex & 4 ? 8 : 0), rm = operands & 7;
-    if (!group && reg == 0) {
+    if (!group && !vector && reg == 0) {
         return 0;
     }
     if (mode == 3) {
-        if ((rm | (rex & 1 ? 8 : 0)) == 0 && !(group && opcode == 0x1f)) {
+        if ((rm | (rex & 1 ? 8 : 0)) == 0 && (!vector || opcode == 0x6e || opcode == 0x7e)) {
             return 0;
         }
     } else if (rm == 4) {
@@ -117,7 +127,8 @@ static u32 movable_length(const u8 *bytes, u32 room) {
         }
         at += mode == 0 && (index & 7) == 5 ? 4 : 0;
     } else if (mode == 0 && rm == 5) {
-        return 0; /* relative to where it stands */
+        /* Relative to where it stands: lea disp(%rip),%r32 alone can be made elsewhere, as a move. */
+        return is_relative_lea(bytes) && at + 4 <= room ? at + 4 : 0;
     } else if (rm == 0 && !(rex & 1) && opcode != 0x1f) {
         return 0;
     }
@@ -153,6 +164,13 @@ static i32 bytes_between(const u8 *before, u32 *number) {
     return -1;
 }
 
+/* cmp $-4096 or $-4095, with %eax or %rax. Where nothing has trapped, so that the bytes of a call may be
+ * anything, this makes certain what they are. */
+static int is_error_check(const u8 *after) {
+    u32 limit = get32(after + (after[0] == 0x48 ? 2 : 1));
+    return limit == 0xfffff000 || limit == 0xfffff001;
+}
+
 static int is_x32_number(u32 number) { return (number & X32_BIT) && (number & ~X32_BIT) < TABLE_SIZE; }
 
 enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER],
@@ -179,7 +197,7 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
         site->address = call - 2;
         site->back = call + CALL_SIZE + 2 - (0x100U - after[1]);
         return PATTERN_EXIT;
-    } else if (after[0] == 0x3d || same(after, "\x48\x3d", 2)) {
+    } else if ((after[0] == 0x3d || same(after, "\x48\x3d", 2)) && (number != 0 || is_error_check(after))) {
         site->pattern = PATTERN_COMPARE;
         site->address = call;
         site->compare_size = after[0] == 0x3d ? 5 : 6;
@@ -246,8 +264,25 @@ static u32 put_short_jump(struct writer *writer, const char *opcode) {
 
 static void land(struct writer *writer, u32 from) { writer->code[from - 1] = (u8)(writer->size - from); }
 
+/* What is between a move and its `syscall`, byte for byte at the same offsets. */
+static void copy_between(struct writer *writer, const u8 *from, u32 size) {
+    for (u32 at = 0; at < size;) {
+        u32 length = movable_length(from + at, size - at);
+        if (is_relative_lea(from + at)) {
+            u64 target = (u64)from + at + LEA_SIZE + (u64)(i64)(i32)get32(from + at + 2);
+            const char move = (char)(0xb8 | (from[at + 1] >> 3 & 7));
+            put(writer, &move, 1);
+            put_value(writer, target);
+            put(writer, "\x90", 1);
+        } else {
+            put(writer, (const char *)from + at, length);
+        }
+        at += length;
+    }
+}
+
 static void write_move(struct writer *writer, struct site *site, int direct, u64 enter) {
-    put(writer, (const char *)(u64)(site->address + site->replaced), site->between);
+    copy_between(writer, (const u8 *)(u64)(site->address + site->replaced), site->between);
     if (direct && table_is_plain(site->number)) {
         put_number(writer, site->number & ~X32_BIT);
         put_call(writer, site);

@@ -84,6 +84,45 @@ void trace_after(const struct frame *frame, u64 number, long result) {
     text_write(&text, settings.trace_fd);
 }
 
+/* What is resident of the runtime's own: all that lies above 4 GiB but the kernel's parts, in KiB. */
+static u64 own_memory(void) {
+    static char buffer[4096];
+    u64 total = 0, address = 0, size = 0;
+    int own = 0, in_line = 0;
+    char key[4] = {0};
+    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/smaps", O_CLOEXEC), got;
+    while (!failed(fd) && (got = KERNEL_3(__NR_read, fd, buffer, sizeof buffer)) > 0) {
+        for (long i = 0; i < got; i++) {
+            char byte = buffer[i];
+            if (byte == '\n') {
+                total += own && key[0] == 'R' && key[1] == 's' && key[2] == 's' ? size : 0;
+                in_line = 0;
+                continue;
+            }
+            if (in_line == 0) {
+                address = size = 0;
+                clear_bytes(key, sizeof key);
+            }
+            if (in_line < 4) {
+                key[in_line] = byte;
+            }
+            in_line++;
+            int digit = byte >= '0' && byte <= '9'   ? byte - '0'
+                        : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10
+                                                     : -1;
+            if (byte == '-' && in_line > 4 && in_line < 18) {
+                own = address >= (1UL << 32);
+            }
+            if (digit >= 0) {
+                address = address * 16 + (u64)digit;
+                size = digit < 10 ? size * 10 + (u64)digit : size;
+            }
+        }
+    }
+    KERNEL_1(__NR_close, fd);
+    return total;
+}
+
 void trace_statistics(void) {
     static const char *const ways[] = {"Syscall User Dispatch", "a seccomp filter", "nothing"};
     struct site_count count = sites_count();
@@ -92,6 +131,7 @@ void trace_statistics(void) {
         &text,
         "x32run: process %d: %u sites rewritten, %u calls trapped, %u traps that could not be rewritten; ",
         (i64)KERNEL_1(__NR_getpid, 0), count.rewritten, traps, count.refused);
-    text_add(&text, "what is left is caught by %s\n", ways[interception_used()]);
+    text_add(&text, "what is left is caught by %s; %u KiB of the resident memory are the runtime's own\n",
+             ways[interception_used()], own_memory());
     text_write(&text, settings.trace_fd);
 }
