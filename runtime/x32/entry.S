@@ -165,26 +165,38 @@ x32_restorer:
     syscall
     ud2
 
-/* noreturn x32_run_handler(sp, handler, signal, info, ucontext) */
-    .globl x32_run_handler
-x32_run_handler:
-    mov %rdi, %rsp
-    mov %rsi, %r11
-    mov %rdx, %rdi
-    mov %rcx, %rsi
-    mov %r8, %rdx
-    xor %eax, %eax
-    xor %ebx, %ebx
-    xor %ecx, %ecx
-    xor %ebp, %ebp
-    xor %r8d, %r8d
-    xor %r9d, %r9d
-    xor %r10d, %r10d
-    xor %r12d, %r12d
-    xor %r13d, %r13d
-    xor %r14d, %r14d
-    xor %r15d, %r15d
-    jmp *%r11
+/* noreturn x32_restore(struct sigcontext *): the same by hand, for where the kernel's is not to be had (valgrind). The mask is
+ * in force already. */
+    .globl x32_restore
+x32_restore:
+    mov 184(%rdi), %rax
+    test %rax, %rax
+    jz 1f
+    fxrstor64 (%rax)
+1:  mov 0(%rdi), %r8
+    mov 8(%rdi), %r9
+    mov 16(%rdi), %r10
+    mov 24(%rdi), %r11
+    mov 32(%rdi), %r12
+    mov 40(%rdi), %r13
+    mov 48(%rdi), %r14
+    mov 56(%rdi), %r15
+    mov 72(%rdi), %rsi
+    mov 80(%rdi), %rbp
+    mov 88(%rdi), %rbx
+    mov 96(%rdi), %rdx
+    mov 104(%rdi), %rax
+    mov 128(%rdi), %rcx
+    mov %rcx, %gs:THREAD_RESUME_RIP
+    mov 120(%rdi), %rcx
+    mov %rcx, %gs:THREAD_PROGRAM_RSP
+    mov 136(%rdi), %rcx
+    push %rcx
+    mov 112(%rdi), %rcx
+    mov 64(%rdi), %rdi
+    popfq
+    mov %gs:THREAD_PROGRAM_RSP, %rsp
+    jmp *%gs:THREAD_RESUME_RIP
 
 /* noreturn x32_start(sp, entry): registers as the kernel leaves them at execve (ELF_PLAT_INIT). */
     .globl x32_start

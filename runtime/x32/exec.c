@@ -93,6 +93,12 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
     u64 call[6] = {native_path, (u64)own, (u64)variables, 0, 0, 0};
     long system_call = __NR_execve;
     if (x32) {
+        /* Under valgrind the link names the program that valgrind runs, but cannot be executed. */
+        static char linked[4096];
+        const char *own_file = "/proc/self/exe";
+        if (settings.valgrind && KERNEL_3(__NR_readlink, own_file, linked, sizeof linked - 1) > 0) {
+            own_file = linked;
+        }
         u64 words[WORDS_BEFORE], total = 0;
         words[total++] = (u64) "x32run";
         words[total++] = (u64) "--argv0";
@@ -119,7 +125,7 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
         for (u64 i = 0; i < total; i++) {
             first[i] = words[i];
         }
-        call[0] = (u64) "/proc/self/exe";
+        call[0] = (u64)own_file;
         call[1] = (u64)first;
     } else if (directory != (u64)AT_FDCWD || flags != 0) {
         system_call = __NR_execveat;

@@ -7,6 +7,7 @@
 #define THREAD_STACK_TOP 16
 #define THREAD_PENDING 24
 #define THREAD_HELD_MASK 32
+#define THREAD_RESUME_RIP 40
 
 #define FRAME_R15 0
 #define FRAME_R14 8

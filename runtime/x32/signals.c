@@ -2,6 +2,7 @@
 #include "calls.h"
 #include "interception.h"
 #include "memory.h"
+#include "settings.h"
 #include "sites.h"
 #include "text.h"
 
@@ -243,6 +244,18 @@ static u64 vector_state_size(u64 state) {
     return magic == EXTENDED_MAGIC ? size : LEGACY_SIZE;
 }
 
+__attribute__((noreturn)) void x32_restore(struct sigcontext *registers);
+
+/* To what a context says: the kernel's way, all at once. valgrind takes back only frames that it made itself.
+ */
+__attribute__((noreturn)) static void resume(struct ucontext64 *context) {
+    if (settings.valgrind) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &context->mask, 0, 8);
+        x32_restore(&context->registers);
+    }
+    x32_sigreturn(context);
+}
+
 static void die_of(i32 signal, struct ucontext64 *context) {
     struct kernel_sigaction plain = {.handler = SIG_DFL};
     KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
@@ -390,15 +403,8 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
     }
     if (between(registers->rip, x32_leave, x32_leave_end)) {
         take_from_frame(registers, thread, frame_of(thread));
-    } else if (between(registers->rip, x32_stubs, x32_stubs_end) || registers->rip < (1UL << 32)) {
-        u64 covered = signal == SIGSEGV && info->code > SI_USER ? sites_after_covered(registers->rip) : 0;
-        if (covered != 0) {
-            registers->rip = covered;
-            return;
-        }
-        u64 there = sites_in_program(registers->rip, &registers->rax);
-        registers->rip = there != 0 ? there : registers->rip;
-    } else if (between(registers->rip, __executable_start, etext)) {
+    } else if (between(registers->rip, __executable_start, etext) &&
+               !between(registers->rip, x32_stubs, x32_stubs_end)) {
         if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
             if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
                 registers->rip = (u64)x32_copy_done;
@@ -417,6 +423,14 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
         }
         hold(thread, signal, info, context);
         return;
+    } else {
+        u64 covered = signal == SIGSEGV && info->code > SI_USER ? sites_after_covered(registers->rip) : 0;
+        if (covered != 0) {
+            registers->rip = covered;
+            return;
+        }
+        u64 there = sites_in_program(registers->rip, &registers->rax);
+        registers->rip = there != 0 ? there : registers->rip;
     }
     deliver(signal, info, context, context->mask);
 }
@@ -475,7 +489,7 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     }
     thread->waits_with_mask = 0;
     thread->pending = 0;
-    x32_sigreturn(&context);
+    resume(&context);
 }
 
 /* From x32_leave: what was held is delivered, or, where nothing is, the mask alone is to be restored. */
@@ -567,7 +581,7 @@ long call_rt_sigreturn(struct frame *call) {
     thread->alternate =
         (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};
     signals_release_sigsys(thread);
-    x32_sigreturn(&context);
+    resume(&context);
 }
 
 long call_rt_sigprocmask(struct frame *frame) {

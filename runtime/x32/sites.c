@@ -332,6 +332,9 @@ u64 sites_in_program(u64 rip, u64 *rax) {
             /* After the call. The program has no such place any more: the comparison is made here alone. */
             return rip;
         }
+        if (site->stretched && (site->made == 0 || offset < site->made)) {
+            return rip; /* it goes on here */
+        }
         if (offset < site->between) {
             *rax = site->number;
             return site->address + site->replaced + offset;

@@ -48,93 +48,106 @@ static int has_operands_only(u8 opcode) {
     }
 }
 
-/* The same after 0f: conditional and widening moves, vector moves, the long nop. */
-static int has_operands_only_0f(u8 opcode) {
-    return opcode == 0x1f || opcode == 0x10 || opcode == 0x11 || opcode == 0x28 || opcode == 0x29 ||
-           opcode == 0x6e || opcode == 0x6f || opcode == 0x7e || opcode == 0x7f || opcode == 0xd6 ||
-           opcode == 0xb6 || opcode == 0xb7 || opcode == 0xbe || opcode == 0xbf ||
-           (opcode >= 0x40 && opcode <= 0x4f);
+/* The same after 0f: conditional and widening moves, the long nop; and what works on vector registers. */
+static int is_general_0f(u8 opcode) {
+    return opcode == 0x1f || (opcode >= 0x40 && opcode <= 0x4f) || opcode == 0xb6 || opcode == 0xb7 ||
+           opcode == 0xbe || opcode == 0xbf;
 }
 
-#define LEA_SIZE 6
+static int is_vector_0f(u8 opcode) {
+    return (opcode >= 0x10 && opcode <= 0x17) || (opcode >= 0x28 && opcode <= 0x29) ||
+           (opcode >= 0x51 && opcode <= 0x70) || (opcode >= 0x74 && opcode <= 0x76) || opcode == 0x7e ||
+           opcode == 0x7f || opcode == 0xc6 || (opcode >= 0xd4 && opcode <= 0xd6) ||
+           (opcode >= 0xdb && opcode <= 0xef && opcode != 0xe6);
+}
 
-/* lea disp(%rip),%r32, of the registers that need no prefix. */
-static int is_relative_lea(const u8 *bytes) { return bytes[0] == 0x8d && (bytes[1] & 0xc7) == 0x05; }
+struct instruction {
+    u32 length;   /* 0 where it is not certain that it means the same elsewhere and leaves eax alone */
+    u32 relative; /* offset of its ModRM byte, where its operand is addressed from where it stands; else 0 */
+};
 
-/* The length of an instruction that means the same elsewhere and leaves eax alone; 0 where that is not
- * certain. */
-static u32 movable_length(const u8 *bytes, u32 room) {
-    u32 at = 0;
+static struct instruction decode(const u8 *bytes, u32 room) {
+    static const struct instruction unknown = {0, 0};
+    struct instruction found = unknown;
+    u32 at = 0, immediate = 0;
+    int wide_address = 1, wide_operand = 0, group = 0, vector = 0;
     u8 rex = 0;
     while (at < room && (bytes[at] == 0x66 || bytes[at] == 0x67 || bytes[at] == 0x64 || bytes[at] == 0xf2 ||
                          bytes[at] == 0xf3)) {
+        wide_address &= bytes[at] != 0x67;
+        wide_operand |= bytes[at] == 0x66;
         at++;
     }
     if (at < room && (bytes[at] & 0xf0) == 0x40) {
         rex = bytes[at++];
     }
     if (at >= room) {
-        return 0;
+        return unknown;
     }
     u8 opcode = bytes[at++];
-    u32 immediate = 0;
-    int group = 0, vector = 0;
     if (opcode >= 0x50 && opcode <= 0x57) {
-        return (opcode & 7) != 0 || (rex & 1) ? at : 0; /* push: the stub works on the program's own stack */
+        /* push: the stub works on the program's own stack */
+        found.length = (opcode & 7) != 0 || (rex & 1) ? at : 0;
+        return found;
     }
     if (opcode > 0xb8 && opcode <= 0xbf) {
-        return at + 4 <= room && !(rex & 8) ? at + 4 : 0; /* mov $imm32, any but eax */
+        found.length =
+            at + 4 <= room && !(rex & 8) && !wide_operand ? at + 4 : 0; /* mov $imm32, any but eax */
+        return found;
     }
     if (opcode == 0x0f && at < room) {
         opcode = bytes[at++];
-        if (!has_operands_only_0f(opcode) && opcode != 0x70) {
-            return 0;
+        vector = is_vector_0f(opcode);
+        if (!vector && !is_general_0f(opcode)) {
+            return unknown;
         }
-        immediate = opcode == 0x70; /* pshufd */
+        immediate = opcode == 0x70 || opcode == 0xc6;
         group = opcode == 0x1f;
-        vector = opcode < 0x30 || (opcode >= 0x60 && opcode < 0x80) || opcode == 0xd6;
     } else if (opcode == 0x80 || opcode == 0x83 || opcode == 0xc6) {
         group = 1;
         immediate = 1;
     } else if (opcode == 0x81 || opcode == 0xc7) {
         group = 1;
-        immediate = bytes[0] == 0x66 ? 2 : 4;
+        immediate = wide_operand ? 2 : 4;
     } else if (!has_operands_only(opcode)) {
-        return 0;
+        return unknown;
     }
     if (at >= room) {
-        return 0;
+        return unknown;
     }
+    u32 operands_at = at;
     u8 operands = bytes[at++];
-    u8 mode = operands >> 6, reg = (operands >> 3 & 7) | (rex & 4 ? 8 : 0), rm = operands & 7;
+    u8 mode = operands >> 6, reg = (u8)((operands >> 3 & 7) | (rex & 4 ? 8 : 0)), rm = operands & 7;
     if (!group && !vector && reg == 0) {
-        return 0;
+        return unknown;
     }
     if (mode == 3) {
-        if ((rm | (rex & 1 ? 8 : 0)) == 0 && (!vector || opcode == 0x6e || opcode == 0x7e)) {
-            return 0;
+        int general = !vector || opcode == 0x6e || opcode == 0x7e || opcode == 0xd7;
+        if (rm == 0 && !(rex & 1) && general) {
+            return unknown;
         }
     } else if (rm == 4) {
         if (at >= room) {
-            return 0;
+            return unknown;
         }
         u8 index = bytes[at++];
-        if ((index & 7) == 0 && !(rex & 1)) {
-            return 0;
-        }
-        if ((index >> 3 & 7) == 0 && !(rex & 2)) {
-            return 0;
+        if (((index & 7) == 0 && !(rex & 1)) || ((index >> 3 & 7) == 0 && !(rex & 2))) {
+            return unknown;
         }
         at += mode == 0 && (index & 7) == 5 ? 4 : 0;
     } else if (mode == 0 && rm == 5) {
-        /* Relative to where it stands: lea disp(%rip),%r32 alone can be made elsewhere, as a move. */
-        return is_relative_lea(bytes) && at + 4 <= room ? at + 4 : 0;
+        if (!wide_address) {
+            return unknown;
+        }
+        found.relative = operands_at;
+        at += 4;
     } else if (rm == 0 && !(rex & 1) && opcode != 0x1f) {
-        return 0;
+        return unknown;
     }
     at += mode == 1 ? 1 : mode == 2 ? 4 : 0;
     at += immediate;
-    return at <= room ? at : 0;
+    found.length = at <= room ? at : 0;
+    return found;
 }
 
 /* How many bytes lie between a move of the number into eax and the `syscall` at the end of `before`, if they
@@ -150,7 +163,7 @@ static i32 bytes_between(const u8 *before, u32 *number) {
         }
         u32 at = 0;
         while (at < gap) {
-            u32 length = movable_length(move + JUMP_SIZE + at, gap - at);
+            u32 length = decode(move + JUMP_SIZE + at, gap - at).length;
             if (length == 0) {
                 break;
             }
@@ -264,25 +277,33 @@ static u32 put_short_jump(struct writer *writer, const char *opcode) {
 
 static void land(struct writer *writer, u32 from) { writer->code[from - 1] = (u8)(writer->size - from); }
 
-/* What is between a move and its `syscall`, byte for byte at the same offsets. */
-static void copy_between(struct writer *writer, const u8 *from, u32 size) {
-    for (u32 at = 0; at < size;) {
-        u32 length = movable_length(from + at, size - at);
-        if (is_relative_lea(from + at)) {
-            u64 target = (u64)from + at + LEA_SIZE + (u64)(i64)(i32)get32(from + at + 2);
-            const char move = (char)(0xb8 | (from[at + 1] >> 3 & 7));
-            put(writer, &move, 1);
-            put_value(writer, target);
-            put(writer, "\x90", 1);
+/* What is between a move and its `syscall`. An operand that was addressed from where the instruction stood,
+ * disp(%rip), is addressed by its 32-bit address instead, two bytes longer. */
+static void copy_between(struct writer *writer, struct site *site) {
+    const u8 *from = (const u8 *)(u64)(site->address + site->replaced);
+    for (u32 at = 0; at < site->between;) {
+        struct instruction instruction = decode(from + at, site->between - at);
+        const char *bytes = (const char *)from + at;
+        if (instruction.relative == 0) {
+            put(writer, bytes, instruction.length);
         } else {
-            put(writer, (const char *)from + at, length);
+            u64 target =
+                (u64)bytes + instruction.length + (u64)(i64)(i32)get32(from + at + instruction.relative + 1);
+            const char operands[2] = {(char)((u8)bytes[instruction.relative] - 1), 0x25};
+            u32 rest = instruction.relative + 5;
+            put(writer, "\x67", 1);
+            put(writer, bytes, instruction.relative);
+            put(writer, operands, 2);
+            put_value(writer, target);
+            put(writer, bytes + rest, instruction.length - rest);
+            site->stretched = 1;
         }
-        at += length;
+        at += instruction.length;
     }
 }
 
 static void write_move(struct writer *writer, struct site *site, int direct, u64 enter) {
-    copy_between(writer, (const u8 *)(u64)(site->address + site->replaced), site->between);
+    copy_between(writer, site);
     if (direct && table_is_plain(site->number)) {
         put_number(writer, site->number & ~X32_BIT);
         put_call(writer, site);

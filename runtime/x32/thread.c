@@ -8,6 +8,8 @@ _Static_assert(offsetof(struct thread, program_rsp) == THREAD_PROGRAM_RSP, "entr
 _Static_assert(offsetof(struct thread, stack_top) == THREAD_STACK_TOP, "entry.S");
 _Static_assert(offsetof(struct thread, pending) == THREAD_PENDING, "entry.S");
 _Static_assert(offsetof(struct thread, held_mask) == THREAD_HELD_MASK, "entry.S");
+_Static_assert(offsetof(struct thread, resume_rip) == THREAD_RESUME_RIP, "entry.S");
+_Static_assert(offsetof(struct sigcontext, fpstate) == 184, "entry.S");
 _Static_assert(offsetof(struct frame, r15) == FRAME_R15, "entry.S");
 _Static_assert(offsetof(struct frame, rbx) == FRAME_RBX, "entry.S");
 _Static_assert(offsetof(struct frame, r9) == FRAME_R9, "entry.S");

@@ -28,8 +28,9 @@ struct held_signal {
     i32 signal;
 };
 
-/* One ordinary signal, after which all others are blocked; SIGSEGV and SIGBUS never are. */
-#define HELD_SIGNALS 3
+/* One ordinary signal, after which all others are blocked; SIGSEGV and SIGBUS never are; valgrind blocks
+ * nothing then. */
+#define HELD_SIGNALS 8
 
 struct thread {
     struct thread *self;
@@ -38,6 +39,7 @@ struct thread {
     u32 pending; /* before it goes back to the program: deliver what is held, and set the mask to held_mask */
     u32 held_count;
     u64 held_mask;
+    u64 resume_rip;
     struct held_signal held[HELD_SIGNALS];
 
     struct stack32 alternate; /* the program's own; the kernel is told of the runtime's */
