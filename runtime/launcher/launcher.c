@@ -45,7 +45,7 @@ enum step {
 };
 
 struct request {
-    uint64_t size; /* of the whole request, strings included */
+    uint64_t size;   /* of the whole request, strings included */
     uint64_t number; /* counts up */
     uint64_t flags;
     uint64_t thp;             /* 0: leave; 1: always; 2: madvise, written to the system's setting */
@@ -259,7 +259,8 @@ static void account(struct reply *reply, const struct rusage *usage) {
     reply->reaped++;
 }
 
-/* The decimal after `key` at the beginning of a line, as in /proc/PID/status or cpu.stat; 0 if there is none. */
+/* The decimal after `key` at the beginning of a line, as in /proc/PID/status or cpu.stat; 0 if there is none.
+ */
 static uint64_t field(const char *text, const char *key) {
     for (const char *line = text; *line; line++) {
         if (line == text || line[-1] == '\n') {
@@ -588,8 +589,8 @@ static void run(const struct request *request) {
     send_all(&reply, sizeof reply);
 }
 
-/* argv: launcher CGROUP [EVENTS [EVENTS]]: a cgroup v2 folder in which programs are started, or nothing where there
- * is none; and files that say how many forks were refused. */
+/* argv: launcher CGROUP [EVENTS [EVENTS]]: a cgroup v2 folder in which programs are started, or nothing where
+ * there is none; and files that say how many forks were refused. */
 int main_(int argc, char **argv) {
     sys_setsid();
     sys_prctl(PR_SET_NAME,
