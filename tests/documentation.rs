@@ -89,6 +89,8 @@ fn library() -> Laboratory {
     );
     lab.gcc("-x c++ -O2 tree.cpp -o a64 -lstdc++");
     lab.gcc("-x c++ -O2 -m32 tree.cpp -o a32 -lstdc++");
+    lab.write("program.c", "int main(void) { return sizeof(void *) != 4; }\n");
+    lab.gcc("-mx32 -idirafter /usr/include/x86_64-linux-gnu program.c -o program");
     for program in [
         "bench/programs/loop.c",
         "bench/programs/nothing.c",

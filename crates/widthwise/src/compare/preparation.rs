@@ -150,10 +150,17 @@ fn ready(
         seconds: built.seconds,
         cached: built.cached,
     });
-    let warnings = match (&start, places.build) {
+    let mut warnings = match (&start, places.build) {
         (Ok(start), Some(build)) => strays(&variant.name, start, build),
         _ => Vec::new(),
     };
+    if start.as_ref().is_ok_and(|start| start.runtime.is_some()) {
+        warnings.push(format!(
+            "{}: this kernel has no x32, so x32run runs it in user space; of its resident memory some 0.2 MB are \
+             x32run's own (`widthwise exec --stats` says how much)",
+            variant.name
+        ));
+    }
     Ready {
         name: variant.name.clone(),
         slug: slug(&variant.name),
