@@ -1,5 +1,5 @@
 /*
- * seccomp, strict and with filters, and prctl: what a filter of the program's own sees and does.
+ * seccomp with filters: what a filter of the program's own sees and does.
  */
 #include "transcript.h"
 #include <linux/audit.h>
@@ -35,16 +35,6 @@ static void in_child(const char *what, void (*act)(void)) {
         _exit(0);
     }
     ended(what, child);
-}
-static void strict(void) {
-    RESULT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
-    say("write is allowed");
-    syscall(SYS_exit, 3);
-}
-static void strict_breach(void) {
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-    syscall(SYS_getpid);
-    syscall(SYS_exit, 3);
 }
 static void errors(void) {
     struct sock_filter filter[] = {LOAD(arch),
@@ -121,8 +111,6 @@ static void wrong(void) {
 int main(void) {
     RESULT(prctl(PR_GET_SECCOMP));
     RESULT(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
-    in_child("strict", strict);
-    in_child("strict, breached", strict_breach);
     in_child("errors", errors);
     in_child("arguments", arguments);
     in_child("traps", traps);
