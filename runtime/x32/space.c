@@ -195,7 +195,21 @@ void space_read_again(void) {
 /* Maps at exactly this address, and only where nothing is. Kernels before 4.17, and valgrind, take the
  * address for a hint. */
 static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
-    long result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
+    long result;
+    if ((flags & MAP_TYPE) == MAP_SHARED_VALIDATE) {
+        /* Then the kernel wants to know every flag of the file's, and MAP_FIXED_NOREPLACE is none of those it lets
+         * through (LEGACY_MAP_MASK, include/linux/mman.h): onto a place that was reserved. */
+        result = map_at(address, size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (failed(result)) {
+            return result;
+        }
+        result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED, fd, offset);
+        if (failed(result)) {
+            space_unmap(address, size);
+        }
+        return result;
+    }
+    result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
     if (failed(result)) {
         return result;
     }
