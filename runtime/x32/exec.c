@@ -112,6 +112,12 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
         if (settings.seccomp) {
             words[total++] = (u64) "--seccomp";
         }
+        if (settings.keep_sites) {
+            words[total++] = (u64) "--no-rewrite";
+        }
+        if (settings.ahead) {
+            words[total++] = (u64) "--ahead";
+        }
         words[total++] = (u64) "--";
         words[total++] = (u64)path;
         /* The program's own first word is given by --argv0; the others follow the path. */
