@@ -50,7 +50,7 @@ static long may_execute(long fd) {
     u64 status[15];
     char path[32];
     struct text name = {.size = 0};
-    text_add(&name, "/proc/self/fd/%d", (i64)fd);
+    text_add(&name, "/proc/thread-self/fd/%d", (i64)fd);
     name.bytes[name.size] = 0;
     copy_bytes(path, name.bytes, name.size + 1);
     long result = KERNEL_4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
@@ -125,7 +125,7 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
         for (u64 i = 0; i < total; i++) {
             first[i] = words[i];
         }
-        call[0] = (u64) "/proc/self/exe";
+        call[0] = (u64) "/proc/thread-self/exe";
         call[1] = (u64)first;
     } else if (directory != (u64)AT_FDCWD || flags != 0) {
         system_call = __NR_execveat;
@@ -171,7 +171,7 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     if (empty) {
         /* Opened anew: a descriptor made with O_PATH cannot be read. */
         struct text name = {.size = 0};
-        text_add(&name, "/proc/self/fd/%d", (i64)(i32)directory);
+        text_add(&name, "/proc/thread-self/fd/%d", (i64)(i32)directory);
         name.bytes[name.size] = 0;
         file = KERNEL_3(__NR_openat, AT_FDCWD, name.bytes, mode);
     } else {

@@ -153,7 +153,7 @@ void space_read_again(void) {
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
         return;
     }
-    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/maps", O_CLOEXEC);
+    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/thread-self/maps", O_CLOEXEC);
     if (!failed(fd)) {
         u64 free_from = 0, number = 0, low = 0;
         enum { LOW, HIGH, REST } part = LOW;
