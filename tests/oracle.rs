@@ -4,7 +4,11 @@
 //! It is recorded in tests/x32/transcripts, so that the runtime is held against all of it in seconds; what is recorded
 //! is held against the kernel itself: a core of it in every `make test`, all of it in `make test-x32`
 //! (`WIDTHWISE_X32=all`). `WIDTHWISE_X32_RECORD=1` writes down what the kernel says,
-//! `WIDTHWISE_X32_ONLY=signals,threads` narrows every test down to those programs.
+//! `WIDTHWISE_X32_ONLY=signals,threads` narrows every test down to those programs, `X32RUN_OPTIONS="--seccomp"` gives
+//! the runtime options.
+//!
+//! Where the runtime cannot be as the kernel, tests/x32/exceptions holds what it says instead, and why: nothing else
+//! may be said. `WIDTHWISE_X32_RECORD=exceptions` writes that down.
 
 #[path = "x32/kernel.rs"]
 mod kernel;
@@ -18,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use programs::{recorded_at, Program};
+use programs::{exception_at, recorded_at, Program};
 
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
@@ -59,10 +63,10 @@ fn a_kernel_with_x32_says_what_is_recorded() {
     let chosen: Vec<&Program> =
         programs::all().iter().filter(|program| all || narrowed || program.core).collect();
     let said = kernel::run(&chosen);
-    if variable("WIDTHWISE_X32_RECORD").is_some() {
+    if variable("WIDTHWISE_X32_RECORD").is_some_and(|what| what == "1") {
         record(&chosen, &said);
     }
-    compare("the kernel", &chosen, &said);
+    compare("the kernel", &chosen, &said, recorded);
 }
 
 #[test]
@@ -81,7 +85,34 @@ fn the_runtime_says_what_a_kernel_with_x32_says() {
             });
         }
     });
-    compare("the runtime", &programs, &said.into_inner().unwrap());
+    let said = said.into_inner().unwrap();
+    if variable("WIDTHWISE_X32_RECORD").is_some_and(|what| what == "exceptions") {
+        record_exceptions(&programs, &said);
+    }
+    compare("the runtime", &programs, &said, |program| {
+        std::fs::read_to_string(exception_at(&program.name)).unwrap_or_else(|_| recorded(program))
+    });
+}
+
+#[test]
+fn every_exception_differs_from_the_kernel_and_has_a_reason() {
+    let folder = programs::sources().join("exceptions");
+    let reasons = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let mut named: Vec<&str> =
+        reasons.lines().filter_map(|line| Some(line.strip_prefix("- `")?.split_once("`: ")?.0)).collect();
+    named.sort_unstable();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = file.strip_suffix(".txt") else { continue };
+        let kernel =
+            std::fs::read_to_string(recorded_at(name)).unwrap_or_else(|_| panic!("{name}: of no program"));
+        let runtime = std::fs::read_to_string(exception_at(name)).unwrap();
+        assert_ne!(runtime, kernel, "{name} is no exception any more: its file is to be removed");
+        found.push(name.to_string());
+    }
+    found.sort_unstable();
+    assert_eq!(found, named, "tests/x32/exceptions/README.md gives one line of reason for each");
 }
 
 /// The runtime and the programs where even a user without rights may start them, and folders to run in.
@@ -124,12 +155,14 @@ impl Place {
     fn run(&self, program: &Program) -> BTreeMap<String, String> {
         let scratch = self.scratch();
         let programs = self.folder.path().join("programs");
+        let options = std::env::var("X32RUN_OPTIONS").unwrap_or_default();
         let said = Command::new(programs.join("stage"))
             .arg(scratch.path())
             .arg(program.seconds.to_string())
             .arg(&programs)
             .arg(&program.file)
             .arg(&self.runtime)
+            .args(options.split_whitespace())
             .arg(programs.join(&program.file))
             .output()
             .unwrap();
@@ -152,11 +185,34 @@ fn record(programs: &[&Program], said: &BTreeMap<String, String>) {
     }
 }
 
+/// Writes down what the runtime says where it differs, and takes away what differs no more.
+fn record_exceptions(programs: &[&Program], said: &BTreeMap<String, String>) {
+    for program in programs {
+        let exception = exception_at(&program.name);
+        match said.get(&program.file) {
+            Some(transcript) if *transcript != recorded(program) => {
+                std::fs::write(exception, transcript).unwrap()
+            }
+            _ if program.file == program.name => drop(std::fs::remove_file(exception)),
+            _ => {}
+        }
+    }
+}
+
+fn recorded(program: &Program) -> String {
+    std::fs::read_to_string(recorded_at(&program.name)).unwrap_or_default()
+}
+
 /// Holds what was said against what is recorded; every difference of every program is shown, then the test fails.
-fn compare(who: &str, programs: &[&Program], said: &BTreeMap<String, String>) {
+fn compare(
+    who: &str,
+    programs: &[&Program],
+    said: &BTreeMap<String, String>,
+    recorded: impl Fn(&Program) -> String,
+) {
     let mut wrong = Vec::new();
     for program in programs {
-        let recorded = std::fs::read_to_string(recorded_at(&program.name)).unwrap_or_default();
+        let recorded = recorded(program);
         let transcript = said.get(&program.file).cloned().unwrap_or_else(|| "-- no report\n".to_string());
         if transcript != recorded {
             eprintln!(

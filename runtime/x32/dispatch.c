@@ -52,6 +52,9 @@ static long answer(struct frame *frame, u64 number) {
 /* From entry.S, for every call that is not made by a stub. */
 void x32_dispatch(struct frame *frame) {
     u64 number = (u32)frame->rax;
+    if (this_thread()->dies_of_next_call) {
+        thread_die(this_thread());
+    }
     if (frame->trapped) {
         trace_count_trap();
         sites_rewrite(frame->rip - 2, number);

@@ -50,7 +50,7 @@ static long may_execute(long fd) {
     u64 status[15];
     char path[32];
     struct text name = {.size = 0};
-    text_add(&name, "/proc/self/fd/%d", (i64)fd);
+    text_add(&name, "/proc/thread-self/fd/%d", (i64)fd);
     name.bytes[name.size] = 0;
     copy_bytes(path, name.bytes, name.size + 1);
     long result = KERNEL_4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
@@ -95,7 +95,7 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
     if (x32) {
         /* Under valgrind the link names the program that valgrind runs, but cannot be executed. */
         static char linked[4096];
-        const char *own_file = "/proc/self/exe";
+        const char *own_file = "/proc/thread-self/exe";
         if (settings.valgrind && KERNEL_3(__NR_readlink, own_file, linked, sizeof linked - 1) > 0) {
             own_file = linked;
         }
@@ -117,6 +117,12 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
         }
         if (settings.seccomp) {
             words[total++] = (u64) "--seccomp";
+        }
+        if (settings.keep_sites) {
+            words[total++] = (u64) "--no-rewrite";
+        }
+        if (settings.ahead) {
+            words[total++] = (u64) "--ahead";
         }
         words[total++] = (u64) "--";
         words[total++] = (u64)path;
@@ -171,7 +177,7 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     if (empty) {
         /* Opened anew: a descriptor made with O_PATH cannot be read. */
         struct text name = {.size = 0};
-        text_add(&name, "/proc/self/fd/%d", (i64)(i32)directory);
+        text_add(&name, "/proc/thread-self/fd/%d", (i64)(i32)directory);
         name.bytes[name.size] = 0;
         file = KERNEL_3(__NR_openat, AT_FDCWD, name.bytes, mode);
     } else {

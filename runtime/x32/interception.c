@@ -9,6 +9,8 @@
 /* What the filter puts into si_errno, so that no other filter's trap is taken for ours. */
 #define OUR_MARK 0x7832
 
+extern u8 __executable_start[], x32_stubs[];
+
 static enum interception used;
 
 static long arm_dispatch(void) {
@@ -56,6 +58,13 @@ void interception_begin(int valgrind, int seccomp_wanted) {
 void interception_arm_thread(void) {
     if (used == CATCH_DISPATCH) {
         arm_dispatch();
+    }
+}
+
+void interception_catch_stubs(void) {
+    if (used == CATCH_DISPATCH) {
+        KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, __executable_start,
+                 x32_stubs - __executable_start, 0);
     }
 }
 

@@ -17,6 +17,8 @@ enum interception { CATCH_DISPATCH, CATCH_SECCOMP, CATCH_NOTHING };
  * every site has to be rewritten ahead. Gives up where nothing works. */
 void interception_begin(int valgrind, int seccomp_wanted);
 void interception_arm_thread(void);
+/* Until the thread is armed again, the stubs' own calls are caught too. */
+void interception_catch_stubs(void);
 enum interception interception_used(void);
 /* Whether a SIGSYS is ours. */
 int interception_caught(i32 code, i32 error, u64 rip);

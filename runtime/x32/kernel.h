@@ -62,6 +62,7 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define PROT_EXEC 4
 #define MAP_SHARED 1
 #define MAP_PRIVATE 2
+#define MAP_SHARED_VALIDATE 3
 #define MAP_TYPE 0xf
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20

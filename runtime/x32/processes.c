@@ -1,4 +1,5 @@
 #include "calls.h"
+#include "interception.h"
 #include "memory.h"
 #include "settings.h"
 #include "signals.h"
@@ -25,6 +26,7 @@ static long fork_with(long number, const u64 arguments[6], u64 stack) {
         x32_several_threads = 0;
         thread->area = 0;
         thread->is_vfork_child = 0;
+        thread->sigsys_waiting = 0;
         if (stack != 0) {
             thread->program_rsp = stack;
         }
@@ -189,12 +191,30 @@ long call_arch_prctl(struct frame *frame) {
     return forward(frame, __NR_arch_prctl);
 }
 
+/* For an x32 thread the kernel looks its calls up in the list for 32-bit programs, where no number carries bit 30
+ * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To be told of every
+ * call, those of the stubs have to be caught too. */
+static long enter_strict_mode(struct frame *frame, u64 number) {
+    struct thread *thread = this_thread();
+    if (interception_used() == CATCH_NOTHING) {
+        return -EINVAL;
+    }
+    interception_catch_stubs();
+    long result = forward(frame, number);
+    if (result == 0) {
+        thread->dies_of_next_call = 1;
+    } else {
+        interception_arm_thread();
+    }
+    return result;
+}
+
 /* A filter of the program's would see the runtime's calls and 64-bit numbers. So this is a kernel without
  * CONFIG_SECCOMP_FILTER. */
 long call_prctl(struct frame *frame) {
     switch ((i32)frame->rdi) {
     case PR_SET_SECCOMP:
-        return frame->rsi == SECCOMP_MODE_FILTER ? -EINVAL : forward(frame, __NR_prctl);
+        return frame->rsi == SECCOMP_MODE_FILTER ? -EINVAL : enter_strict_mode(frame, __NR_prctl);
     case PR_SET_SYSCALL_USER_DISPATCH:
         return -EINVAL;
     default:
@@ -203,7 +223,14 @@ long call_prctl(struct frame *frame) {
 }
 
 long call_seccomp(struct frame *frame) {
-    return frame->rdi == SECCOMP_SET_MODE_FILTER ? -EINVAL : forward(frame, __NR_seccomp);
+    switch ((u32)frame->rdi) {
+    case SECCOMP_SET_MODE_FILTER:
+        return -EINVAL;
+    case SECCOMP_SET_MODE_STRICT:
+        return enter_strict_mode(frame, __NR_seccomp);
+    default:
+        return forward(frame, __NR_seccomp);
+    }
 }
 
 #define KEYCTL_INSTANTIATE_IOV 20

@@ -56,6 +56,21 @@ static long tell_kernel(i32 signal, const struct sigaction32 *action) {
     return KERNEL_4(__NR_rt_sigaction, signal, &kernel, 0, 8);
 }
 
+static void queue_waiting_sigsys(struct thread *thread) {
+    thread->sigsys_waiting = 0;
+    KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSYS,
+             &thread->sigsys_info);
+}
+
+/* A SIGSYS that came while it was really blocked waits in the program's eyes. */
+static void unblock_sigsys(struct thread *thread) {
+    u64 mask = SIGNAL_BIT(SIGSYS), none[2] = {0, 0};
+    if (KERNEL_4(__NR_rt_sigtimedwait, &mask, &thread->sigsys_info, none, 8) == SIGSYS) {
+        thread->sigsys_waiting = 1;
+    }
+    KERNEL_4(__NR_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, 8);
+}
+
 void signals_begin(void) {
     static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
     for (int i = 0; i < 3; i++) {
@@ -67,14 +82,23 @@ void signals_begin(void) {
     }
     u64 mask = 0;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, 0, &mask, 8);
-    u64 allowed = signals_note_mask(this_thread(), mask);
-    if (allowed != mask) {
-        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &allowed, 0, 8);
+    signals_note_mask(this_thread(), mask);
+    if (mask & SIGNAL_BIT(SIGSYS)) {
+        unblock_sigsys(this_thread());
     }
 }
 
 void signals_before_exec(void) {
     static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
+    struct thread *thread = this_thread();
+    if (thread->sigsys_blocked) {
+        /* The mask survives, and what waits; no call of the program's can trap any more. */
+        u64 mask = SIGNAL_BIT(SIGSYS);
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+        if (thread->sigsys_waiting) {
+            queue_waiting_sigsys(thread);
+        }
+    }
     for (int i = 0; i < 3; i++) {
         if (actions[ours[i]].handler == SIG_IGN) {
             struct kernel_sigaction ignore = {.handler = SIG_IGN};
@@ -85,6 +109,10 @@ void signals_before_exec(void) {
 
 void signals_after_failed_exec(void) {
     static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
+    struct thread *thread = this_thread();
+    if (thread->sigsys_blocked) {
+        unblock_sigsys(thread);
+    }
     for (int i = 0; i < 3; i++) {
         if (actions[ours[i]].handler == SIG_IGN) {
             tell_kernel(ours[i], &actions[ours[i]]);
@@ -113,10 +141,23 @@ void signals_block_until_leaving(struct thread *thread) {
 
 void signals_release_sigsys(struct thread *thread) {
     if (thread->sigsys_waiting && !thread->sigsys_blocked) {
-        thread->sigsys_waiting = 0;
-        KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSYS,
-                 &thread->sigsys_info);
+        queue_waiting_sigsys(thread);
     }
+}
+
+int signals_hold_waiting_sigsys(struct thread *thread) {
+    if (!thread->sigsys_waiting || thread->pending) {
+        return 0;
+    }
+    signals_block_until_leaving(thread);
+    if (thread->held_count == HELD_SIGNALS) {
+        return 0;
+    }
+    struct held_signal *held = &thread->held[thread->held_count++];
+    held->signal = SIGSYS;
+    held->info = thread->sigsys_info;
+    thread->sigsys_waiting = 0;
+    return 1;
 }
 
 /* The kernel's siginfo_layout(), kernel/signal.c: what the union holds. */
@@ -174,6 +215,21 @@ static const struct field bounds[] = {{20, 32, 4, 8}, {24, 40, 4, 8}};          
 static const struct field protection_key = {20, 32, 4, 4};                           /* SEGV_PKUERR */
 static const struct field perf[] = {{16, 24, 4, 8}, {20, 32, 4, 4}, {24, 36, 4, 4}}; /* TRAP_PERF */
 
+static const struct field *more_of_fault(i32 signal, i32 code, int *count) {
+    *count = signal == SIGSEGV && code == 3 ? 2 : signal == SIGTRAP && code == 6 ? 3 : 1;
+    if (signal == SIGBUS && code >= 4) {
+        return &least_bit;
+    }
+    if (signal == SIGSEGV && (code == 3 || code == 4)) {
+        return code == 3 ? bounds : &protection_key;
+    }
+    if (signal == SIGTRAP && code == 6) {
+        return perf;
+    }
+    *count = 0;
+    return &least_bit;
+}
+
 static void narrow(struct siginfo32 *to, const struct siginfo64 *from, const struct field *field, int count) {
     for (int i = 0; i < count && field[i].size32 != 0; i++) {
         copy_bytes((u8 *)to + field[i].at32, (const u8 *)from + field[i].at64, field[i].size32);
@@ -193,18 +249,9 @@ void siginfo_to_x32(struct siginfo32 *to, const struct siginfo64 *from) {
     to->code = from->code;
     enum layout layout = layout_of(from->signo, from->code);
     narrow(to, from, fields[layout], 6);
-    if (layout != BY_FAULT) {
-        return;
-    }
-    if (from->signo == SIGBUS && from->code >= 4) {
-        narrow(to, from, &least_bit, 1);
-    } else if (from->signo == SIGSEGV && from->code == 3) {
-        narrow(to, from, bounds, 2);
-    } else if (from->signo == SIGSEGV && from->code == 4) {
-        narrow(to, from, &protection_key, 1);
-    } else if (from->signo == SIGTRAP && from->code == 6) {
-        narrow(to, from, perf, 3);
-    }
+    int more;
+    const struct field *field = more_of_fault(from->signo, from->code, &more);
+    narrow(to, from, field, layout == BY_FAULT ? more : 0);
 }
 
 void siginfo_from_x32(struct siginfo64 *to, const struct siginfo32 *from) {
@@ -212,7 +259,11 @@ void siginfo_from_x32(struct siginfo64 *to, const struct siginfo32 *from) {
     to->signo = from->signo;
     to->error = from->error;
     to->code = from->code;
-    widen(to, from, fields[layout_of(from->signo, from->code)], 6);
+    enum layout layout = layout_of(from->signo, from->code);
+    widen(to, from, fields[layout], 6);
+    int more;
+    const struct field *field = more_of_fault(from->signo, from->code, &more);
+    widen(to, from, field, layout == BY_FAULT ? more : 0);
 }
 
 /* The alternate stack as the kernel's sas_ss_flags() sees it. */
@@ -271,7 +322,9 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     struct sigcontext *registers = &context->registers;
     int forced = info->code > SI_USER && info->code != SI_TIMER && is_ours(signal);
 
-    if (signal == SIGSYS && thread->sigsys_blocked) {
+    int sigsys_blocked = thread->waits_with_mask ? thread->wait_blocks_sigsys : thread->sigsys_blocked;
+
+    if (signal == SIGSYS && sigsys_blocked) {
         thread->sigsys_waiting = 1;
         thread->sigsys_info = *info;
         return;
@@ -330,7 +383,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         thread->alternate = (struct stack32){.flags = SS_DISABLE};
     }
 
-    u64 mask = signals_program_mask(thread, mask_now) | action.mask;
+    u64 mask = mask_now | (sigsys_blocked ? SIGNAL_BIT(SIGSYS) : 0) | action.mask;
     if (!(action.flags & SA_NODEFER)) {
         mask |= SIGNAL_BIT(signal);
     }
@@ -396,6 +449,9 @@ static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
+    if (signal == SIGSYS && info->code == SYS_USER_DISPATCH && thread->dies_of_next_call) {
+        thread_die(thread);
+    }
     if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
         registers->rcx = registers->rip;
         registers->rip = (u64)x32_enter_trapped;
@@ -484,10 +540,10 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     thread->held_count = 0;
     for (u32 i = 0; i < count; i++) {
         /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
-        u64 mask = i == 0 && thread->waits_with_mask ? thread->wait_mask : context.mask;
+        u64 mask = thread->waits_with_mask ? thread->wait_mask : context.mask;
         deliver(held[i].signal, &held[i].info, &context, mask);
+        thread->waits_with_mask = 0;
     }
-    thread->waits_with_mask = 0;
     thread->pending = 0;
     resume(&context);
 }

@@ -153,7 +153,7 @@ void space_read_again(void) {
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
         return;
     }
-    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/maps", O_CLOEXEC);
+    long fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/thread-self/maps", O_CLOEXEC);
     if (!failed(fd)) {
         u64 free_from = 0, number = 0, low = 0;
         enum { LOW, HIGH, REST } part = LOW;
@@ -195,7 +195,21 @@ void space_read_again(void) {
 /* Maps at exactly this address, and only where nothing is. Kernels before 4.17, and valgrind, take the
  * address for a hint. */
 static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
-    long result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
+    long result;
+    if ((flags & MAP_TYPE) == MAP_SHARED_VALIDATE) {
+        /* Then the kernel wants to know every flag of the file's, and MAP_FIXED_NOREPLACE is none of those it lets
+         * through (LEGACY_MAP_MASK, include/linux/mman.h): onto a place that was reserved. */
+        result = map_at(address, size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (failed(result)) {
+            return result;
+        }
+        result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED, fd, offset);
+        if (failed(result)) {
+            space_unmap(address, size);
+        }
+        return result;
+    }
+    result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
     if (failed(result)) {
         return result;
     }

@@ -57,6 +57,13 @@ void thread_arm(struct thread *thread) {
     interception_arm_thread();
 }
 
+void thread_die(struct thread *thread) {
+    for (;;) {
+        /* No call of the list, so the kernel does it. */
+        KERNEL_2(__NR_munmap, thread, 0);
+    }
+}
+
 int thread_adopt_first(u64 signal_frame_size) {
     /* A handler of ours can be interrupted by a fault in reading the program's memory: two frames, and some
      * room. */

@@ -47,7 +47,9 @@ struct thread {
     u8 sigsys_waiting;        /* one came while it was blocked, in the program's eyes */
     u8 faults_blocked;        /* SIGSEGV or SIGBUS is blocked: touching a bad address would kill */
     u8 is_vfork_child;
-    u8 waits_with_mask; /* the call that is being made puts wait_mask in force while it waits */
+    u8 waits_with_mask;    /* the call that is being made puts wait_mask in force while it waits */
+    u8 wait_blocks_sigsys; /* and whether that mask holds SIGSYS, as the program sees it */
+    u8 dies_of_next_call;  /* strict seccomp */
     u64 wait_mask;
     struct siginfo64 sigsys_info;
     u64 handler_stack, handler_stack_size;
@@ -74,6 +76,9 @@ int thread_adopt_first(u64 signal_frame_size);
 /* What each thread has to tell the kernel itself: its handler stack and which system calls are to be caught.
  */
 void thread_arm(struct thread *thread);
+
+/* Strict seccomp has been entered, and the thread makes a call. */
+__attribute__((noreturn)) void thread_die(struct thread *thread);
 
 void x32_thread_begin(struct frame *frame);
 __attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status);

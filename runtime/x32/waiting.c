@@ -14,6 +14,7 @@ static u64 allowed(u64 address, u64 size, u64 *mask) {
     if (address == 0 || size != 8 || read_user(mask, address, 8) < 0) {
         return address;
     }
+    this_thread()->wait_blocks_sigsys = (*mask & SYS_BIT) != 0;
     *mask &= ~SYS_BIT;
     this_thread()->wait_mask = *mask;
     this_thread()->waits_with_mask = 1;
@@ -23,9 +24,13 @@ static u64 allowed(u64 address, u64 size, u64 *mask) {
 /* A signal that is held while the call is made is delivered with the call's mask; one that comes later is
  * not. */
 static long wait(long number, const u64 arguments[6]) {
+    struct thread *thread = this_thread();
+    if (thread->waits_with_mask && !thread->wait_blocks_sigsys && signals_hold_waiting_sigsys(thread)) {
+        return -EINTR;
+    }
     long result = x32_gate(number, arguments);
-    if (result == -RESTART_AFTER_SIGNAL || !this_thread()->pending) {
-        this_thread()->waits_with_mask = 0;
+    if (result == -RESTART_AFTER_SIGNAL || !thread->pending) {
+        thread->waits_with_mask = 0;
     }
     return result;
 }

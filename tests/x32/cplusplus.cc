@@ -27,6 +27,10 @@ struct Told {
     explicit Told(const char *name) : name(name) {}
     ~Told() { say("~%s", name); }
 };
+struct Half {
+    void *at = ::operator new(0x7ffffff0u);
+    ~Half() { ::operator delete(at); }
+};
 static Told global("global");
 static std::atomic<int> left{0};
 struct Counted {
@@ -105,10 +109,10 @@ int main() {
     auto begin = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     say("slept: %d", std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(20));
+    /* Together they are more than there are addresses, on a machine of any size. */
     try {
-        std::vector<char> huge(0x7ffffff0u);
-        say("got it");
-        throw std::bad_alloc();
+        Half one, two;
+        say("got both");
     } catch (const std::bad_alloc &) {
         say("bad_alloc");
     }

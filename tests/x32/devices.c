@@ -7,7 +7,6 @@
 #include <linux/ethtool.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
-#include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/epoll.h>
@@ -127,9 +126,6 @@ int main(void) {
     int watcher = inotify_init1(IN_NONBLOCK);
     RESULT(ioctl(watcher, FIONREAD, &number));
     VALUE(number);
-    int space_of = open("/proc/self/ns/uts", O_RDONLY);
-    RESULT(ioctl(space_of, NS_GET_NSTYPE));
-    RESULT(ioctl(space_of, NS_GET_PARENT));
     RESULT(ioctl(open("/dev/null", O_RDWR), FIONREAD, &number));
     RESULT(ioctl(open("/dev/zero", O_RDWR), TCGETS, modern));
     int random = open("/dev/urandom", O_RDONLY);

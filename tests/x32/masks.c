@@ -6,7 +6,6 @@
  */
 #include "transcript.h"
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 static volatile int handled;
@@ -94,11 +93,6 @@ int main(void) {
     struct timespec second = {1, 0};
     RESULT(sigtimedwait(&only, NULL, &second));
     raise(SIGSYS);
-    int file = signalfd(-1, &only, 0);
-    struct signalfd_siginfo info;
-    RESULT(read(file, &info, sizeof info));
-    VALUE(info.ssi_signo);
-    raise(SIGSYS);
     RESULT(ppoll(NULL, 0, &second, &none));
     VALUE(handled);
     raise(SIGSYS);
@@ -126,9 +120,19 @@ int main(void) {
     if (child == 0) {
         char path[512];
         snprintf(path, sizeof path, "%s/child-x32", getenv("PROGRAMS"));
+        raise(SIGSYS);
+        execl("/not there", "x", NULL);
         execl(path, "x", "state", NULL);
         _exit(1);
     }
     ended("child", child);
+    raise(SIGSYS);
+    child = fork();
+    if (child == 0) {
+        sigset_t pending;
+        sigpending(&pending);
+        _exit(sigismember(&pending, SIGSYS));
+    }
+    ended("child of one for whom it waits", child);
     return 0;
 }

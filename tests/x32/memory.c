@@ -71,12 +71,13 @@ int main(void) {
     told_map("odd offset", raw(SYS_mmap, 0, PAGE, BOTH, MAP_PRIVATE, 0, 17));
     told_map("growing down", map(0, PAGE, MAP_GROWSDOWN));
     told_map("MAP_NORESERVE", map(0, 1 << 28, MAP_NORESERVE));
-    told_map("unknown flag, validated", raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED_VALIDATE | 0x40000000, 0, 0));
 
     say("files");
     int file = open("file", O_RDWR | O_CREAT, 0600);
     ftruncate(file, (5LL << 32) + 3 * PAGE);
     pwrite(file, "far away", 8, 5LL << 32);
+    told_map("unknown flag, validated",
+             raw(SYS_mmap, 0, PAGE, BOTH, MAP_SHARED_VALIDATE | 0x40000000, file, 0));
     char *far = mmap(NULL, PAGE, BOTH, MAP_SHARED, file, 5LL << 32);
     TEXT(far);
     strcpy(far, "changed!");

@@ -7,6 +7,7 @@
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -77,7 +78,7 @@ int main(void) {
         int32_t nice;
         uint32_t priority;
         uint64_t times[3];
-    } attributes = {48, 0, 0, 3, 0, {0}};
+    } attributes = {48, 0, 0, getpriority(PRIO_PROCESS, 0), 0, {0}};
     RESULT(syscall(SYS_sched_setattr, 0, &attributes, 0));
     attributes.size = 10000;
     RESULT(syscall(SYS_sched_setattr, 0, &attributes, 0));

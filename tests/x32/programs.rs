@@ -182,3 +182,8 @@ pub fn transcripts(reports: &[u8]) -> BTreeMap<String, String> {
 pub fn recorded_at(name: &str) -> PathBuf {
     sources().join("transcripts").join(format!("{name}.txt"))
 }
+
+/// Where it is recorded what the runtime says instead, if it cannot say the same.
+pub fn exception_at(name: &str) -> PathBuf {
+    sources().join("exceptions").join(format!("{name}.txt"))
+}

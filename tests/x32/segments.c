@@ -13,7 +13,7 @@ static uint64_t at_gs(void) {
 }
 static void handler(int number) {
     (void)number;
-    HEX(at_gs());
+    IS(at_gs() == 0x1234567890);
 }
 static void *thread(void *nothing) {
     uint64_t base = 7;
@@ -27,7 +27,7 @@ int main(void) {
     RESULT(syscall(SYS_arch_prctl, ARCH_GET_GS, &base));
     HEX(base);
     RESULT(syscall(SYS_arch_prctl, ARCH_SET_GS, cells));
-    HEX(at_gs());
+    IS(at_gs() == 0x1234567890);
     RESULT(syscall(SYS_arch_prctl, ARCH_GET_GS, &base));
     IS(base == (uintptr_t)cells);
     signal(SIGUSR1, handler);
@@ -37,7 +37,7 @@ int main(void) {
     pthread_join(other, NULL);
     pid_t child = fork();
     if (child == 0) {
-        HEX(at_gs());
+        IS(at_gs() == 0x1234567890);
         _exit(0);
     }
     ended("child", child);

@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -90,6 +91,23 @@ static void *waits(void *over) {
 }
 static void *exits(void *nothing) {
     pthread_exit((void *)0x77);
+    return nothing;
+}
+static void *goes_on_alone(void *nothing) {
+    usleep(30000);
+    /* Calls that look at the process's own memory and files, with and without every signal blocked. */
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    say("a file: %s", access("/", F_OK) == 0 ? "yes" : "no");
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    say("a page: %s", page != MAP_FAILED ? "yes" : "no");
+    struct iovec parts[2] = {{"wri", 3}, {"tten\n", 5}};
+    writev(1, parts, 2);
+    char path[512];
+    snprintf(path, sizeof path, "%s/child-x32", getenv("PROGRAMS"));
+    execl(path, "x", "exit", "24", NULL);
+    say("execl: %s", error_name(errno));
     return nothing;
 }
 static void *leaves_all(void *nothing) {
@@ -205,5 +223,11 @@ int main(void) {
     IS(waitpid(child, NULL, WNOHANG) == 0);
     kill(child, SIGTERM);
     ended("main thread gone", child);
+    child = fork();
+    if (child == 0) {
+        pthread_create(&thread, NULL, goes_on_alone, NULL);
+        pthread_exit(NULL);
+    }
+    ended("main thread gone, and another program", child);
     return 0;
 }

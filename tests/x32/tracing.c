@@ -25,12 +25,12 @@ int main(void) {
     errno = 0;
     VALUE((int)ptrace(PTRACE_PEEKDATA, child, &cell, NULL));
     RESULT(ptrace(PTRACE_POKEDATA, child, &cell, (void *)7654321));
-    struct user_regs_struct registers;
+    struct user_regs_struct registers = {0};
     VALUE(sizeof registers);
     RESULT(ptrace(PTRACE_GETREGS, child, NULL, &registers));
     HEX(registers.cs);
     IS(registers.rip != 0 && registers.rsp != 0);
-    siginfo_t info;
+    siginfo_t info = {0};
     RESULT(ptrace(PTRACE_GETSIGINFO, child, NULL, &info));
     say("signo %d code %d pid %d", info.si_signo, info.si_code, info.si_pid == child);
     RESULT(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)PTRACE_O_TRACESYSGOOD));
