@@ -96,7 +96,7 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
         /* Under valgrind the link names the program that valgrind runs, but cannot be executed. */
         static char linked[4096];
         const char *own_file = "/proc/thread-self/exe";
-        if (settings.valgrind && KERNEL_3(__NR_readlink, own_file, linked, sizeof linked - 1) > 0) {
+        if (settings.valgrind && KERNEL_3(__NR_readlink, "/proc/self/exe", linked, sizeof linked - 1) > 0) {
             own_file = linked;
         }
         u64 words[WORDS_BEFORE], total = 0;
