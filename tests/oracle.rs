@@ -10,6 +10,8 @@
 //! Where the runtime cannot be as the kernel, tests/x32/exceptions holds what it says instead, and why: nothing else
 //! may be said. `WIDTHWISE_X32_RECORD=exceptions` writes that down.
 
+#[path = "x32/hostile.rs"]
+mod hostile;
 #[path = "x32/kernel.rs"]
 mod kernel;
 #[path = "x32/programs.rs"]
@@ -154,20 +156,26 @@ impl Place {
     }
 
     fn run(&self, program: &Program) -> BTreeMap<String, String> {
+        let path = self.folder.path().join("programs").join(&program.file);
+        programs::transcripts(&self.stage(&program.file, program.seconds, &path))
+    }
+
+    /// Runs one file through the runtime: the stage's report.
+    fn stage(&self, name: &str, seconds: u32, path: &Path) -> Vec<u8> {
         let scratch = self.scratch();
         let programs = self.folder.path().join("programs");
         let options = std::env::var("X32RUN_OPTIONS").unwrap_or_default();
-        let said = Command::new(programs.join("stage"))
+        Command::new(programs.join("stage"))
             .arg(scratch.path())
-            .arg(program.seconds.to_string())
+            .arg(seconds.to_string())
             .arg(&programs)
-            .arg(&program.file)
+            .arg(name)
             .arg(&self.runtime)
             .args(options.split_whitespace())
-            .arg(programs.join(&program.file))
+            .arg(path)
             .output()
-            .unwrap();
-        programs::transcripts(&said.stdout)
+            .unwrap()
+            .stdout
     }
 }
 

@@ -5,8 +5,8 @@ size_t x32_copy(void *to, const void *from, size_t size);
 
 #define USER_END 0x7ffffffff000UL
 
-/* With SIGSEGV blocked a fault would end the process, so the kernel is asked to look. At this thread: the first one may
- * have ended, and what it had is gone. */
+/* With SIGSEGV blocked a fault would end the process, so the kernel is asked to look. At this thread: the
+ * first one may have ended, and what it had is gone. */
 static int copy_by_kernel(u64 program, void *own, size_t size, int number) {
     struct iovec64 mine = {(u64)own, size}, theirs = {program, size};
     long done = KERNEL_6(number, KERNEL_1(__NR_gettid, 0), &mine, 1, &theirs, 1, 0);

@@ -191,9 +191,10 @@ long call_arch_prctl(struct frame *frame) {
     return forward(frame, __NR_arch_prctl);
 }
 
-/* For an x32 thread the kernel looks its calls up in the list for 32-bit programs, where no number carries bit 30
- * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To be told of every
- * call, those of the stubs have to be caught too. */
+/* For an x32 thread the kernel looks its calls up in the list for 32-bit programs, where no number carries
+ * bit 30
+ * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To be told of
+ * every call, those of the stubs have to be caught too. */
 static long enter_strict_mode(struct frame *frame, u64 number) {
     struct thread *thread = this_thread();
     if (interception_used() == CATCH_NOTHING) {

@@ -32,7 +32,8 @@ u64 signals_note_mask(struct thread *thread, u64 mask);
 u64 signals_program_mask(const struct thread *thread, u64 kernel_mask);
 /* Blocks everything until the program is entered again, where the mask becomes the one that was. */
 void signals_block_until_leaving(struct thread *thread);
-/* Before a wait that lets SIGSYS in: whether one waited. It is delivered with the mask of the wait, on the way back.
+/* Before a wait that lets SIGSYS in: whether one waited. It is delivered with the mask of the wait, on the
+ * way back.
  */
 int signals_hold_waiting_sigsys(struct thread *thread);
 /* After a change of the mask: a SIGSYS that waited and no longer has to. */

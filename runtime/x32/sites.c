@@ -317,7 +317,8 @@ u64 sites_rewrite_all(u64 address, u64 size) {
     const u8 *text = (const u8 *)address;
     lock_take(&lock);
     for (u64 i = SITE_BEFORE; i + CALL_SIZE + SITE_AFTER <= size; i++) {
-        if (text[i] == 0x0f && text[i + 1] == 0x05 && !in_constant(text + i) && !rewrite_locked(address + i, 0)) {
+        if (text[i] == 0x0f && text[i + 1] == 0x05 && !in_constant(text + i) &&
+            !rewrite_locked(address + i, 0)) {
             left++;
         }
     }

@@ -197,8 +197,8 @@ void space_read_again(void) {
 static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
     long result;
     if ((flags & MAP_TYPE) == MAP_SHARED_VALIDATE) {
-        /* Then the kernel wants to know every flag of the file's, and MAP_FIXED_NOREPLACE is none of those it lets
-         * through (LEGACY_MAP_MASK, include/linux/mman.h): onto a place that was reserved. */
+        /* Then the kernel wants to know every flag of the file's, and MAP_FIXED_NOREPLACE is none of those it
+         * lets through (LEGACY_MAP_MASK, include/linux/mman.h): onto a place that was reserved. */
         result = map_at(address, size, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (failed(result)) {
             return result;

@@ -1,5 +1,6 @@
 /*
- * Strict seccomp: an x32 program's next call, even one of the four that a 64-bit program may make, is its last.
+ * Strict seccomp: an x32 program's next call, even one of the four that a 64-bit program may make, is its
+ * last.
  */
 #include "transcript.h"
 #include <linux/seccomp.h>
