@@ -173,7 +173,7 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
         copy_bytes(path, settings.program, length_of(settings.program) + 1);
     }
     /* Without O_CLOEXEC only where x32run is to find it. */
-    u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
+    u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
     if (empty) {
         /* Opened anew: a descriptor made with O_PATH cannot be read. */
         struct text name = {.size = 0};

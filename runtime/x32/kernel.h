@@ -51,6 +51,8 @@ static inline long kernel6(long number, long a, long b, long c, long d, long e, 
 static inline int failed(long result) { return (unsigned long)result > -4096UL; }
 
 #define AT_FDCWD -100
+/* For whatever may be a pipe with a name, which nobody else may ever open. */
+#define O_NONBLOCK 04000
 #define O_CLOEXEC 02000000
 #define O_PATH 010000000
 #define AT_EMPTY_PATH 0x1000

@@ -141,7 +141,7 @@ static void load_interpreter(struct program *program, long fd, const char *path)
         name[image->interpreter_size - 1] != 0) {
         give_up(126, "%s: the name of its interpreter is not text that ends", path);
     }
-    long file = KERNEL_3(__NR_openat, AT_FDCWD, name, O_CLOEXEC);
+    long file = KERNEL_3(__NR_openat, AT_FDCWD, name, O_CLOEXEC | O_NONBLOCK);
     if (failed(file)) {
         give_up(127,
                 "%s: its interpreter %s cannot be opened: %s (Debian: apt-get install libc6-x32, and "

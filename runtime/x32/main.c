@@ -162,7 +162,8 @@ static void relocate(u64 base, const Elf64_Dyn *dynamic) {
 
 /* Opens the program, and finds what it is really called. */
 static long open_program(struct request *request) {
-    long fd = request->fd >= 0 ? request->fd : KERNEL_3(__NR_openat, AT_FDCWD, request->path, O_CLOEXEC);
+    long fd = request->fd >= 0 ? request->fd
+                               : KERNEL_3(__NR_openat, AT_FDCWD, request->path, O_CLOEXEC | O_NONBLOCK);
     if (failed(fd)) {
         give_up(fd == -ENOENT || fd == -ENOTDIR ? 127 : 126, "%s: %s", request->path,
                 fd == -ENOENT ? "there is no such file" : error_name(-fd));

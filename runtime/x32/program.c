@@ -43,7 +43,7 @@ enum program_kind program_follow(long fd) {
     struct program_head head;
     enum program_kind kind = program_look(fd, &head);
     for (int depth = 0; kind == PROGRAM_SCRIPT && depth < SCRIPTS_NESTED; depth++) {
-        long next = KERNEL_3(__NR_openat, AT_FDCWD, head.interpreter, O_CLOEXEC);
+        long next = KERNEL_3(__NR_openat, AT_FDCWD, head.interpreter, O_CLOEXEC | O_NONBLOCK);
         if (failed(next)) {
             return PROGRAM_OTHER;
         }

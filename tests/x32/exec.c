@@ -75,6 +75,9 @@ int main(int count, char **words) {
     run_with("missing", "missing", exit_9, plain);
     run_with("under a file", "child-x32/x", exit_9, plain);
     run_with("a folder", folder, exit_9, plain);
+    snprintf(path, sizeof path, "%s/fifo", here);
+    mkfifo(path, 0777);
+    run_with("a pipe with a name", path, exit_9, plain);
     run_with("bad path", (char *)8, exit_9, plain);
     run_with("bad words", "child-x32", (char **)8, plain);
     run_with("bad variables", "child-x32", exit_9, (char **)8);

@@ -183,7 +183,14 @@ pub fn recorded_at(name: &str) -> PathBuf {
     sources().join("transcripts").join(format!("{name}.txt"))
 }
 
-/// Where it is recorded what the runtime says instead, if it cannot say the same.
+/// Where it is recorded what the runtime says instead, if it cannot say the same; with a filter of its own
+/// (`--seccomp`) it may be able to do less still.
 pub fn exception_at(name: &str) -> PathBuf {
-    sources().join("exceptions").join(format!("{name}.txt"))
+    let folder = sources().join("exceptions");
+    let filtered = folder.join(format!("{name}.seccomp.txt"));
+    let filters = std::env::var("X32RUN_OPTIONS").is_ok_and(|options| options.contains("--seccomp"));
+    if filters && filtered.exists() {
+        return filtered;
+    }
+    folder.join(format!("{name}.txt"))
 }

@@ -1,5 +1,6 @@
 /*
- * Strict seccomp: an x32 program's next call, even one of the four that a 64-bit program may make, is its last.
+ * Strict seccomp: an x32 program's next call, even one of the four that a 64-bit program may make, is its
+ * last.
  */
 #include "transcript.h"
 #include <linux/seccomp.h>
@@ -41,6 +42,7 @@ static void in_child(const char *what, void (*act)(void), int by_seccomp) {
                                  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
         *reached += 1 + result;
         act();
+        _exit(9);
     }
     ended(what, child);
     VALUE(*reached);
