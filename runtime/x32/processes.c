@@ -54,6 +54,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     child->sigsys_blocked = thread->sigsys_blocked;
     child->faults_blocked = thread->faults_blocked;
     child->is_vfork_child = (flags & CLONE_VFORK) != 0;
+    signals_share_actions(child, (flags & CLONE_SIGHAND) != 0);
     if (flags & CLONE_VFORK) {
         child->alternate = thread->alternate;
     }

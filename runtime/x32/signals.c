@@ -31,7 +31,18 @@ __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
 /* What the program has asked for. The kernel has the runtime's handler for every signal that has one here,
  * and for the three that the runtime itself needs. */
-static struct sigaction32 actions[SIGNALS + 1];
+static struct sigaction32 first_actions[SIGNALS + 1];
+
+static struct sigaction32 *action_of(i32 signal) { return &this_thread()->actions[signal]; }
+
+void signals_share_actions(struct thread *child, int share) {
+    struct thread *thread = this_thread();
+    child->actions = thread->actions;
+    if (!share) {
+        copy_bytes(child->own_actions, thread->actions, sizeof child->own_actions);
+        child->actions = child->own_actions;
+    }
+}
 
 static int is_ours(i32 signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGSYS; }
 
@@ -72,13 +83,14 @@ static void unblock_sigsys(struct thread *thread) {
 }
 
 void signals_begin(void) {
+    this_thread()->actions = first_actions;
     static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
     for (int i = 0; i < 3; i++) {
         struct kernel_sigaction before;
         if (!failed(KERNEL_4(__NR_rt_sigaction, ours[i], 0, &before, 8)) && before.handler == SIG_IGN) {
-            actions[ours[i]].handler = SIG_IGN;
+            action_of(ours[i])->handler = SIG_IGN;
         }
-        tell_kernel(ours[i], &actions[ours[i]]);
+        tell_kernel(ours[i], action_of(ours[i]));
     }
     u64 mask = 0;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, 0, &mask, 8);
@@ -100,7 +112,7 @@ void signals_before_exec(void) {
         }
     }
     for (int i = 0; i < 3; i++) {
-        if (actions[ours[i]].handler == SIG_IGN) {
+        if (action_of(ours[i])->handler == SIG_IGN) {
             struct kernel_sigaction ignore = {.handler = SIG_IGN};
             KERNEL_4(__NR_rt_sigaction, ours[i], &ignore, 0, 8);
         }
@@ -114,8 +126,8 @@ void signals_after_failed_exec(void) {
         unblock_sigsys(thread);
     }
     for (int i = 0; i < 3; i++) {
-        if (actions[ours[i]].handler == SIG_IGN) {
-            tell_kernel(ours[i], &actions[ours[i]]);
+        if (action_of(ours[i])->handler == SIG_IGN) {
+            tell_kernel(ours[i], action_of(ours[i]));
         }
     }
 }
@@ -318,7 +330,7 @@ static void die_of(i32 signal, struct ucontext64 *context) {
  * built, which sigsuspend and its like make another one than the context's. */
 static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
     struct thread *thread = this_thread();
-    struct sigaction32 action = actions[signal];
+    struct sigaction32 action = *action_of((i32)signal);
     struct sigcontext *registers = &context->registers;
     int forced = info->code > SI_USER && info->code != SI_TIMER && is_ours(signal);
 
@@ -337,7 +349,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         return;
     }
     if (action.flags & SA_RESETHAND) {
-        actions[signal].handler = SIG_DFL;
+        action_of(signal)->handler = SIG_DFL;
     }
 
     u64 sp = registers->rsp - 128;
@@ -371,7 +383,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         (vectors_size != 0 && write_user(vectors, (void *)registers->fpstate, vectors_size) < 0) ||
         WRITE_USER(sp, frame) < 0) {
         /* force_sigsegv(): a handler of SIGSEGV may have a stack that works, unless this was it. */
-        if (signal == SIGSEGV || actions[SIGSEGV].handler <= SIG_IGN) {
+        if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
             die_of(SIGSEGV, context);
             return;
         }
@@ -569,7 +581,7 @@ long call_rt_sigaction(struct frame *frame) {
     if (signal < 1 || signal > SIGNALS || (act != 0 && (signal == SIGKILL || signal == SIGSTOP))) {
         return -EINVAL;
     }
-    before = actions[signal];
+    before = *action_of((i32)signal);
     if (before.handler <= SIG_IGN && !is_ours((i32)signal)) {
         /* Inherited, or reset by SA_RESETHAND. */
         struct kernel_sigaction kernel;
@@ -580,10 +592,10 @@ long call_rt_sigaction(struct frame *frame) {
     if (act != 0) {
         action.flags &= UAPI_FLAGS;
         action.mask &= ~NEVER_BLOCKED;
-        actions[signal] = action;
+        *action_of((i32)signal) = action;
         long result = tell_kernel((i32)signal, &action);
         if (failed(result)) {
-            actions[signal] = before;
+            *action_of((i32)signal) = before;
             return result;
         }
     }
@@ -595,7 +607,7 @@ long call_rt_sigaction(struct frame *frame) {
 
 static void bad_frame(struct thread *thread) {
     /* signal_fault(): the kernel forces SIGSEGV. */
-    if (actions[SIGSEGV].handler <= SIG_IGN || thread->held_count == HELD_SIGNALS) {
+    if (action_of(SIGSEGV)->handler <= SIG_IGN || thread->held_count == HELD_SIGNALS) {
         struct kernel_sigaction plain = {.handler = SIG_DFL};
         u64 mask = ~SIGNAL_BIT(SIGSEGV);
         KERNEL_4(__NR_rt_sigaction, SIGSEGV, &plain, 0, 8);

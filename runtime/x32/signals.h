@@ -21,6 +21,8 @@
 #define RESTART_AFTER_SIGNAL 512
 
 void signals_begin(void);
+/* Gives a child to come this thread's handlers, or a copy of them. */
+void signals_share_actions(struct thread *child, int share);
 /* Before execve of what will not be x32run: what the program ignores, the next program ignores. Undone by
  * begin. */
 void signals_before_exec(void);

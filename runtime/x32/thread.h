@@ -5,7 +5,7 @@
 #ifndef X32_THREAD_H
 #define X32_THREAD_H
 
-#include "kernel.h"
+#include "x32.h"
 
 /* The program's registers at a system call, as entry.S pushes them. */
 struct frame {
@@ -56,6 +56,10 @@ struct thread {
     u64 area, area_size;       /* what to unmap when the thread ends; 0 for the first */
     u64 scratch, scratch_size; /* a vfork child's vectors for execve, which its parent frees */
     u32 robust_list;
+    /* What the program asked for, by signal: one table for all threads of a process, and a child that shares
+     * its memory but not its handlers (vfork, posix_spawn) has a copy. */
+    struct sigaction32 *actions;
+    struct sigaction32 own_actions[SIGNALS + 1];
 };
 
 static inline struct thread *this_thread(void) {
