@@ -27,7 +27,9 @@ fn variable(name: &str) -> Option<OsString> {
 /// The x32 runtime, `x32run PROGRAM ARGUMENTS...`: the one that was built with this test, or the one that X32RUN names.
 fn runtime() -> PathBuf {
     match variable("X32RUN") {
-        Some(path) => std::fs::canonicalize(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+        Some(path) => {
+            std::fs::canonicalize(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        }
         None => widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap(),
     }
 }

@@ -86,8 +86,10 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let file = find(name, places.here)
         .map_err(|reason| reason + places.build.map_or("", |_| "; does the build put it there?"))?;
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill(text, &values));
-    let runtime = x32run::runtime_for(&file)
-        .map_err(|error| Unready { reason: format!("the x32 runtime can be written nowhere: {error}"), lack: true })?;
+    let runtime = x32run::runtime_for(&file).map_err(|error| Unready {
+        reason: format!("the x32 runtime can be written nowhere: {error}"),
+        lack: true,
+    })?;
     Ok(Start {
         runtime,
         environment: environment(experiment, variant, &file, &values)
