@@ -10,7 +10,8 @@ case "${1:-}" in
 build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
-    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind qemu-system-x86" ;;
+    hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
+    util-linux qemu-system-x86" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ hyperfine" ;;

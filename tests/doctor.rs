@@ -51,6 +51,18 @@ fn what_it_says_of_each_abi_is_what_compare_finds() {
 }
 
 #[test]
+fn valgrind_simulates_counters_for_x32_too() {
+    let valgrind = &diagnosis()["valgrind"]["abis"];
+    let x32 = valgrind
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["abi"] == "x32")
+        .unwrap_or_else(|| panic!("{valgrind}"));
+    assert!(x32["runs"].get("yes").is_some(), "{x32}");
+}
+
+#[test]
 fn what_is_missing_has_a_reason_and_a_command_or_none() {
     for missing in diagnosis()["missing"].as_array().unwrap() {
         assert!(!missing["what"].as_str().unwrap().is_empty(), "{missing}");

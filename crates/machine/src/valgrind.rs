@@ -60,8 +60,10 @@ fn version(packages: &Packages) -> Result<String, Lack> {
 }
 
 fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Lack> {
+    let runtime = widthwise_x32run::runtime_under_valgrind(program)
+        .map_err(|error| Lack::lasting(format!("the x32 runtime can be written nowhere: {error}")))?;
     let mut command = Command::new("valgrind");
-    command.args(["--tool=none", "-q"]).arg(program);
+    command.args(["--tool=none", "-q"]).args(runtime).arg(program);
     match process::run(&mut command, Duration::from_secs(60)) {
         Ok(said) if said.status.success() => Ok(()),
         Ok(said) => Err(refusal(&said.stderr, abi, packages)),
@@ -82,12 +84,9 @@ pub fn path() -> Option<PathBuf> {
 
 /// What it means that valgrind said this when it was to run a program of that ABI.
 pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Lack {
-    // coregrind/launcher-linux.c knows ELFCLASS32 with EM_386 only, and then tries the platform it was built for.
-    if abi == "x32" {
-        return Lack::lasting("valgrind has no x32");
-    }
-    let first =
-        stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("failed without a word");
+    // What valgrind preloads is of 64 bits, and the x32 loader says so each time.
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.contains("cannot be preloaded"));
+    let first = lines.find(|line| !line.is_empty()).unwrap_or("failed without a word");
     // "valgrind: Fatal error at startup: a function redirection … which is mandatory … cannot be set up": the loader
     // of that ABI is stripped, and the package of its symbols is missing.
     if stderr.contains("function redirection") {
@@ -113,7 +112,9 @@ mod tests {
             "valgrind:  Fatal error at startup: a function redirection\nvalgrind:  which is mandatory\n";
         let lack = refusal(text, "x86-64", &packages);
         assert_eq!(lack.mend.as_deref(), Some("apt-get install libc6-dbg"));
-        assert_eq!(refusal("", "x32", &packages).reason, "valgrind has no x32");
+        let text =
+            "ERROR: ld.so: object 'x' from LD_PRELOAD cannot be preloaded: ignored.\nx32run: no room\n";
+        assert_eq!(refusal(text, "x32", &packages).reason, "x32run: no room");
         assert_eq!(refusal("\nvalgrind: oh\n", "i386", &packages).reason, "valgrind: oh");
     }
 

@@ -144,7 +144,7 @@ fn run<E>(
         (Some(here), Some(outside)) if here != outside => {
             Err("under valgrind its output is not what it is outside".to_owned())
         }
-        _ => counted(&folder),
+        _ => counted(&folder, runtime_of(start).is_some()),
     };
     match counted {
         Ok(events) => {
@@ -186,6 +186,7 @@ fn under_valgrind(start: &Start, folder: &Path) -> Start {
     let place = folder.display().to_string().replace('%', "%%");
     arguments.push(format!("--cachegrind-out-file={place}/%p"));
     arguments.push("--".to_owned());
+    let start = &Start { runtime: runtime_of(start), ..start.clone() };
     let (program, words) = start.executed();
     arguments.push(program.display().to_string());
     arguments.extend(words.into_iter().skip(1));
@@ -195,24 +196,29 @@ fn under_valgrind(start: &Start, folder: &Path) -> Start {
     Start { file, runtime: None, arguments, environment, fixed_addresses: true, ..start.clone() }
 }
 
+/// What starts an x32 program under valgrind, which knows none of their calls: the runtime, even where the kernel would do.
+fn runtime_of(start: &Start) -> Option<PathBuf> {
+    start.runtime.clone().or_else(|| widthwise_x32run::runtime_under_valgrind(&start.file).ok().flatten())
+}
+
 /// Why valgrind did not run a program that runs without it.
 fn refusal(ending: &Ending, start: &Start, stderr: &Path) -> String {
     let said = std::fs::read(stderr).unwrap_or_default();
     let said = String::from_utf8_lossy(&said[..said.len().min(1 << 16)]).into_owned();
     let abi = elf::read(&start.file).ok().and_then(|facts| facts.abi()).map_or("", |abi| abi.name);
     let lack = valgrind::refusal(&said, abi, &Packages::here());
-    let told = abi == "x32" || said.contains("valgrind: ");
-    match (told, &lack.mend) {
+    match (said.contains("valgrind: "), &lack.mend) {
         (true, Some(mend)) => format!("not simulated: {lack}; {mend}"),
         (true, None) => format!("not simulated: {lack}"),
         (false, _) => format!("not simulated: under valgrind {}", failure(ending, stderr)),
     }
 }
 
-/// The events of every process of a run, added up.
-fn counted(folder: &Path) -> Result<BTreeMap<String, u64>, String> {
+/// The events of every process of a run, added up; of x32 programs without what the runtime did in the kernel's place.
+fn counted(folder: &Path, through_runtime: bool) -> Result<BTreeMap<String, u64>, String> {
     let mut sum = BTreeMap::new();
     let mut commands = Vec::new();
+    let mut runtime_seen = false;
     let unreadable = |error: std::io::Error| format!("valgrind's counts: {error}");
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let text = std::fs::read(entry.map_err(unreadable)?.path()).map_err(unreadable)?;
@@ -227,13 +233,19 @@ fn counted(folder: &Path) -> Result<BTreeMap<String, u64>, String> {
                     .to_owned(),
             );
         }
-        commands.push(command);
-        for (event, count) in events {
-            *sum.entry(event).or_insert(0) += count;
+        let own = of_runtime(&text, &command);
+        runtime_seen |= own.is_some();
+        let own = own.unwrap_or_default().into_iter().chain(std::iter::repeat(0));
+        for ((event, count), own) in events.into_iter().zip(own) {
+            *sum.entry(event).or_insert(0) += count.saturating_sub(own);
         }
+        commands.push(command);
     }
     if commands.is_empty() {
         return Err("valgrind left no counts".to_owned());
+    }
+    if through_runtime && !runtime_seen {
+        return Err("what the x32 runtime did itself cannot be told from what the program did".to_owned());
     }
     Ok(sum)
 }
@@ -247,6 +259,30 @@ fn totals(text: &str) -> Option<(String, Vec<(String, u64)>)> {
     let names: Vec<String> = events.split_whitespace().map(str::to_owned).collect();
     let counts = counts.filter(|counts| counts.len() == names.len())?;
     Some((command.trim().to_owned(), names.into_iter().zip(counts).collect()))
+}
+
+/// What a process counted in the x32 runtime's own code, event by event; nothing for any other process.
+///
+/// valgrind reads the symbols of 64-bit files alone (`coregrind/m_debuginfo/readelf.c`, `VG_(is_object_file)` asks for the class
+/// it was built with), and of these there is but one in such a process: what has a name is the runtime's.
+fn of_runtime(text: &str, command: &str) -> Option<Vec<u64>> {
+    if !command.contains("x32run") || !text.lines().any(|line| line == "fn=x32_main") {
+        return None;
+    }
+    let mut sums = Vec::new();
+    let mut named = false;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            named = name != "???";
+        } else if named && line.starts_with(|first: char| first.is_ascii_digit()) {
+            // The number of a line of source, and the counts; those at the end that are 0 may be left out.
+            for (index, count) in line.split_whitespace().skip(1).enumerate() {
+                sums.resize(sums.len().max(index + 1), 0);
+                sums[index] += count.parse::<u64>().ok()?;
+            }
+        }
+    }
+    Some(sums)
 }
 
 #[cfg(test)]
@@ -270,12 +306,28 @@ mod tests {
             let text = format!("cmd: {command}\nevents: Ir\nsummary: {count}\n");
             std::fs::write(folder.path().join(name), text).unwrap();
         };
-        assert!(counted(folder.path()).unwrap_err().contains("no counts"));
+        assert!(counted(folder.path(), false).unwrap_err().contains("no counts"));
         write("1", "sh -c x", 10);
         write("2", "x", 5);
-        assert_eq!(counted(folder.path()).unwrap()["Ir"], 15);
+        assert_eq!(counted(folder.path(), false).unwrap()["Ir"], 15);
         write("3", "sh -c x", 12);
-        assert!(counted(folder.path()).unwrap_err().contains("forks without"));
+        assert!(counted(folder.path(), false).unwrap_err().contains("forks without"));
+    }
+
+    #[test]
+    fn what_the_x32_runtime_did_in_the_kernels_place_is_not_the_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let own = "fl=???\nfn=???\n0 30 4\nfn=door\n0 5 1\n7 2\nfn=x32_main\n0 900 60\n";
+        write("1", &format!("cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\n{own}summary: 937 65\n"));
+        write("2", "cmd: /bin/true\nevents: Ir Bc\nfl=???\nfn=main\n0 7 2\nsummary: 7 2\n");
+        let events = counted(folder.path(), true).unwrap();
+        assert_eq!((events["Ir"], events["Bc"]), (30 + 7, 4 + 2));
+        // Without its symbols there would be no telling.
+        std::fs::remove_file(folder.path().join("1")).unwrap();
+        write("3", "cmd: /a/x32run-1 -- ./x\nevents: Ir Bc\nfl=???\nfn=???\n0 937 65\nsummary: 937 65\n");
+        assert!(counted(folder.path(), true).unwrap_err().contains("cannot be told"));
+        assert!(counted(folder.path(), false).is_ok());
     }
 
     #[test]

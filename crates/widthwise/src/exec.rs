@@ -1,7 +1,9 @@
 //! `widthwise exec`: starts an x32 program here, or lets the kernel do it for every x32 file.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
@@ -27,9 +29,22 @@ pub struct Exec {
     /// At the end, say how many sites were rewritten and how many calls trapped
     #[arg(long)]
     stats: bool,
+    /// Start it under gdb, which is told where the program's symbols belong
+    #[arg(long, conflicts_with_all = ["register", "unregister"])]
+    gdb: bool,
     /// The x32 program and its arguments
     #[arg(value_name = "PROGRAM [ARGUMENT...]", trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
+}
+
+/// `gdb`, on the runtime: the program's own words are still to come.
+fn gdb(runtime: &Path) -> Result<Command, Failure> {
+    let script = x32run::place_gdb_script()
+        .context("what gdb has to be told cannot be written anywhere")
+        .map_err(Failure::request)?;
+    let mut command = Command::new("gdb");
+    command.args(["-q", "-x"]).arg(script).arg("--args").arg(runtime);
+    Ok(command)
 }
 
 impl Exec {
@@ -48,11 +63,17 @@ impl Exec {
         };
         let runtime =
             x32run::place().context("the runtime cannot be written anywhere").map_err(Failure::request)?;
-        let mut command = Command::new(&runtime);
-        command.arg0("x32run");
+        let mut command = if self.gdb { gdb(&runtime)? } else { Command::new(&runtime) };
+        if !self.gdb {
+            command.arg0("x32run");
+        }
         command.args(self.trace.then_some("--trace")).args(self.stats.then_some("--stats"));
         let error = command.arg("--").arg(program).args(arguments).exec();
-        Err(Failure::request(anyhow::Error::new(error).context(runtime.display().to_string())))
+        let name = command.get_program().to_string_lossy().into_owned();
+        Err(Failure::request(match error.kind() {
+            ErrorKind::NotFound if self.gdb => anyhow::anyhow!("gdb is not on the PATH; apt-get install gdb"),
+            _ => anyhow::Error::new(error).context(name),
+        }))
     }
 
     fn tell_kernel(&self) -> Result<(), Failure> {

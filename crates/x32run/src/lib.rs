@@ -6,11 +6,14 @@
 mod place;
 mod registration;
 
-pub use place::{command_line, place, place_in, runtime_for};
+pub use place::{command_line, place, place_gdb_script, place_in, runtime_for, runtime_under_valgrind};
 pub use registration::{register, registered, unregister, RegistrationError};
 
 /// The static binary for x86-64.
 pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/x32run"));
+
+/// What gdb needs to see x32 programs in the process that the runtime is, in gdb's own Python.
+pub const GDB_SCRIPT: &str = include_str!("../../../runtime/x32/gdb.py");
 
 /// Whether this kernel runs x32 programs by itself: whether it answers a call that carries the x32 bit.
 ///

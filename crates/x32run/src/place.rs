@@ -5,15 +5,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::BYTES;
+use crate::{BYTES, GDB_SCRIPT};
 
 /// The runtime, if a file is an x32 program that this kernel does not start by itself.
 ///
 /// # Errors
 /// It is needed, and can be written nowhere.
 pub fn runtime_for(file: &Path) -> io::Result<Option<PathBuf>> {
+    if crate::kernel_has_x32() {
+        return Ok(None);
+    }
+    runtime_under_valgrind(file)
+}
+
+/// The runtime, if a file is an x32 program: valgrind starts none by itself, whatever the kernel can do.
+///
+/// Its launcher knows ELFCLASS32 with EM_386 only, and it has no call that carries the x32 bit
+/// (`coregrind/launcher-linux.c`, `coregrind/m_syswrap/syswrap-amd64-linux.c`).
+///
+/// # Errors
+/// The runtime can be written nowhere.
+pub fn runtime_under_valgrind(file: &Path) -> io::Result<Option<PathBuf>> {
     static PLACED: OnceLock<PathBuf> = OnceLock::new();
-    if !is_x32(file) || crate::kernel_has_x32() {
+    if !is_x32(file) {
         return Ok(None);
     }
     if let Some(path) = PLACED.get() {
@@ -43,6 +57,19 @@ fn is_x32(file: &Path) -> bool {
 /// # Errors
 /// Neither can be written.
 pub fn place() -> io::Result<PathBuf> {
+    somewhere(place_in)
+}
+
+/// What tells gdb of x32 programs, `gdb -x`, as a file in one of the same places.
+///
+/// # Errors
+/// Neither can be written.
+pub fn place_gdb_script() -> io::Result<PathBuf> {
+    let name = concat!("x32run-", env!("CARGO_PKG_VERSION"), ".gdb.py");
+    somewhere(|folder| put(folder, name, GDB_SCRIPT.as_bytes(), 0o644))
+}
+
+fn somewhere(place_in: impl Fn(&Path) -> io::Result<PathBuf>) -> io::Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
@@ -60,15 +87,20 @@ pub fn place() -> io::Result<PathBuf> {
 /// # Errors
 /// The folder cannot be made or written.
 pub fn place_in(folder: &Path) -> io::Result<PathBuf> {
-    let path = folder.join(format!("x32run-{}", env!("CARGO_PKG_VERSION")));
-    if std::fs::read(&path).is_ok_and(|bytes| bytes == BYTES) {
+    put(folder, concat!("x32run-", env!("CARGO_PKG_VERSION")), BYTES, 0o755)
+}
+
+fn put(folder: &Path, name: &str, content: &[u8], mode: u32) -> io::Result<PathBuf> {
+    let path = folder.join(name);
+    if std::fs::read(&path).is_ok_and(|bytes| bytes == content) {
         return Ok(path);
     }
     std::fs::create_dir_all(folder)?;
     // Under another name first: nobody starts half of it.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(BYTES)?;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o755))?;
-    file.persist(&path)?;
+    file.write_all(content)?;
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+    // Closed before it has its name: a file that is open for writing cannot be started (ETXTBSY), by nobody.
+    file.into_temp_path().persist(&path)?;
     Ok(path)
 }

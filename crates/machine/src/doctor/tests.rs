@@ -109,7 +109,7 @@ pub(crate) fn lacking() -> Diagnosis {
             version: Ok("3.19.0".into()),
             abis: vec![
                 ValgrindAbi { abi: "x86-64".into(), runs: Ok(()) },
-                ValgrindAbi { abi: "x32".into(), runs: Err(Lack::lasting("valgrind has no x32")) },
+                ValgrindAbi { abi: "x32".into(), runs: Err(Lack::lasting("it ended without a word")) },
             ],
         },
         qemu: Qemu {
