@@ -16,7 +16,17 @@ static void note_text(u64 address, u64 size, u64 protection) {
     }
 }
 
+/* Whether the program wants to have a place of its choice where the runtime's trampolines are. On an x32
+ * kernel it would get it; here every call that goes through them would be lost with them. */
+static int is_taken(u64 address, u64 size) {
+    u64 end = address + ROUND_UP(size, PAGE);
+    return address < end && sites_own_page(address, end) != 0;
+}
+
 long call_mmap(struct frame *frame) {
+    if ((frame->r10 & MAP_FIXED) && is_taken(frame->rdi, frame->rsi)) {
+        return -ENOMEM;
+    }
     long result = space_map(frame->rdi, frame->rsi, frame->rdx, frame->r10, (i64)frame->r8, frame->r9);
     if (!failed(result) && (frame->rdx & PROT_EXEC || frame->r10 & MAP_FIXED)) {
         int own = !(frame->r10 & MAP_ANONYMOUS) && (frame->r10 & MAP_TYPE) == MAP_PRIVATE;
@@ -26,11 +36,25 @@ long call_mmap(struct frame *frame) {
 }
 
 long call_munmap(struct frame *frame) {
+    u64 at = frame->rdi, end = at + ROUND_UP(frame->rsi, PAGE), own;
     sites_forget_text(frame->rdi, frame->rsi);
-    return space_unmap(frame->rdi, frame->rsi);
+    while (at % PAGE == 0 && at < end && end <= TASK_SIZE && (own = sites_own_page(at, end)) != 0) {
+        long result = own > at ? space_unmap(at, own - at) : 0;
+        if (failed(result)) {
+            return result;
+        }
+        at = own + PAGE;
+    }
+    if (at == frame->rdi) {
+        return space_unmap(at, frame->rsi);
+    }
+    return at < end ? space_unmap(at, end - at) : 0;
 }
 
 long call_mremap(struct frame *frame) {
+    if ((frame->r10 & MREMAP_FIXED) && is_taken(frame->r8, frame->rdx)) {
+        return -ENOMEM;
+    }
     sites_forget_text(frame->rdi, frame->rsi);
     return space_remap(frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8);
 }
@@ -40,6 +64,9 @@ long call_mprotect(struct frame *frame) {
     u64 address = frame->rdi, size = frame->rsi;
     if (address > TASK_SIZE || ROUND_UP(size, PAGE) > TASK_SIZE - address) {
         return address & (PAGE - 1) ? -EINVAL : -ENOMEM;
+    }
+    if (is_taken(address, size)) {
+        return -ENOMEM;
     }
     long result = forward(frame, frame->rax & 0xfff);
     if (result != 0) {

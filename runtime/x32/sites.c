@@ -172,6 +172,19 @@ static int suits(const struct site *site, u64 trampoline) {
            (site->pattern != PATTERN_COMPARE || (distance >> 8 & 0xff) == TRAP_BYTE);
 }
 
+u64 sites_own_page(u64 low, u64 high) {
+    u64 first = 0;
+    lock_take(&lock);
+    for (u32 i = 0; i < pool_count; i++) {
+        u64 page = pools[i].page;
+        if (page + PAGE > low && page < high && (first == 0 || page < first)) {
+            first = page;
+        }
+    }
+    lock_release(&lock);
+    return first;
+}
+
 static u32 take_from_pool(struct pool *pool, const struct site *site) {
     for (u32 i = 0; i < TRAMPOLINES; i++) {
         u32 trampoline = pool->page + i * TRAMPOLINE_SIZE;

@@ -41,4 +41,8 @@ struct site_count sites_count(void);
 void sites_hold(void);
 void sites_let_go(void);
 
+/* The first page of trampolines in [low, high): in the program's eyes nothing is there. 0 where there is
+ * none. */
+u64 sites_own_page(u64 low, u64 high);
+
 #endif

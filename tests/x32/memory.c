@@ -122,6 +122,12 @@ int main(void) {
     memcpy(all, "\xb8\x27\0\0\x40\x0f\x05\xc3", 8);
     IS(((int (*)(void))all)() == getpid());
 
+    /* Where nothing is: below the program. */
+    RESULT(munmap((void *)0x10000, 0x3f0000));
+    IS(getppid() > 0 && access("/", F_OK) == 0);
+    RESULT(mprotect((void *)0x10000, 0x3f0000, PROT_NONE));
+    IS(getppid() > 0 && access("/", F_OK) == 0);
+
     say("mremap");
     char *old = mmap(NULL, 8 * PAGE, BOTH, PLAIN, -1, 0);
     strcpy(old, "kept");

@@ -71,7 +71,11 @@ fn children() {
     compile(&["-mx32", "-O1", "-s"], &source, &built().join("child-x32-dynamic"));
     compile(&["-m64", "-O1", "-static", "-s"], &source, &built().join("child-x86-64"));
     for script in ["script", "script-of-scripts", "script-without-interpreter"] {
-        std::fs::copy(sources().join("children").join(script), built().join(script)).unwrap();
+        let (from, to) = (sources().join("children").join(script), built().join(script));
+        // Left alone where it is the same: another run of these tests may be executing it.
+        if std::fs::read(&to).ok() != std::fs::read(&from).ok() {
+            std::fs::copy(from, to).unwrap();
+        }
     }
 }
 

@@ -22,10 +22,7 @@ static void wait_for(int wanted) {
         poll(NULL, 0, 10);
 }
 static volatile int notified;
-static void notify(union sigval value) {
-    say("in a thread: %d", value.sival_int);
-    notified = 1;
-}
+static void notify(union sigval value) { notified = value.sival_int; }
 
 int main(void) {
     VALUE(sizeof(struct sigevent));
@@ -95,6 +92,7 @@ int main(void) {
     RESULT(timer_settime(timer, 0, &(struct itimerspec){.it_value = {0, 1000000}}, NULL));
     for (int i = 0; i < 500 && !notified; i++)
         poll(NULL, 0, 10);
+    say("in a thread: %d", notified);
 
     say("message queues");
     char name[64];
@@ -135,6 +133,7 @@ int main(void) {
     RESULT(mq_send(queue, "x", 1, 0));
     for (int i = 0; i < 500 && !notified; i++)
         poll(NULL, 0, 10);
+    say("in a thread: %d", notified);
     event.sigev_notify = 55;
     RESULT(mq_notify(queue, &event));
     RESULT(mq_close(queue));
