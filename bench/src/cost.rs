@@ -13,9 +13,11 @@ use crate::workshop::{typed, words, Workshop};
 
 /// What a process took from its start to its end, its children included.
 #[derive(Debug, Clone, Copy)]
-struct Spent {
-    wall: Duration,
-    cpu: Duration,
+pub struct Spent {
+    /// By the clock.
+    pub wall: Duration,
+    /// In user and system mode.
+    pub cpu: Duration,
 }
 
 /// Microseconds for each run.
@@ -170,7 +172,7 @@ fn told(workshop: &Workshop, ours: &[String], theirs: &[String]) -> anyhow::Resu
 }
 
 /// Runs it to its end.
-fn spent(workshop: &Workshop, mut command: Command) -> anyhow::Result<Spent> {
+pub fn spent(workshop: &Workshop, mut command: Command) -> anyhow::Result<Spent> {
     let name = command.get_program().to_string_lossy().into_owned();
     let began = Instant::now();
     let child = command

@@ -15,6 +15,7 @@ mod share;
 mod surroundings;
 mod welch;
 mod workshop;
+mod x32;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ enum Claim {
     Coverage,
     Cost,
     Peak,
+    X32,
 }
 
 impl Claim {
@@ -62,6 +64,7 @@ impl Claim {
             Claim::Coverage => "Coverage of the intervals",
             Claim::Cost => "Cost of a run",
             Claim::Peak => "Peak memory",
+            Claim::X32 => "x32",
         }
     }
 
@@ -76,6 +79,7 @@ impl Claim {
             Claim::Coverage => coverage::measure(workshop),
             Claim::Cost => cost::measure(workshop),
             Claim::Peak => peak::measure(workshop),
+            Claim::X32 => x32::measure(workshop),
         }
     }
 }

@@ -47,7 +47,7 @@ impl Workshop {
 
     /// Builds a program of known cost; `source` is relative to the repository.
     pub fn build(&self, source: &str, name: &str, options: &[&str]) -> anyhow::Result<()> {
-        let mut command = Command::new("gcc");
+        let mut command = Command::new(if source.ends_with(".cc") { "g++" } else { "gcc" });
         // Without a build ID, two programs that differ in one number differ in that alone.
         command.args(["-O2", "-Wl,--build-id=none", "-o", name]).args(options).arg(repository().join(source));
         self.output(&mut command).map(drop)

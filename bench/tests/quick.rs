@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-const TITLES: [&str; 5] =
-    ["False alarms", "Planted slowdowns", "Coverage of the intervals", "Cost of a run", "Peak memory"];
+const TITLES: [&str; 6] =
+    ["False alarms", "Planted slowdowns", "Coverage of the intervals", "Cost of a run", "Peak memory", "x32"];
 
 #[test]
 fn every_claim_can_be_measured_and_a_quick_look_is_not_written_down() {

@@ -1,0 +1,117 @@
+/*
+ * What system calls and their like cost: nanoseconds for each, the least of many short spells, one line for
+ * each kind. Argument 1 is how many rounds of spells, argument 2 a program that ends at once, for fork and
+ * exec.
+ *
+ * With a third argument Syscall User Dispatch is armed around this process as the x32 runtime arms it around
+ * its own: every call of the process then takes the kernel's slower way in. (Children and threads are not
+ * concerned: the kernel takes it from them.)
+ */
+#define _GNU_SOURCE /* syscall() */
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DISPATCH 59 /* PR_SET_SYSCALL_USER_DISPATCH */
+#define FOUR_GIB 0x100000000
+#define TOP 0x7ffffffff000
+
+static int null, zero, word;
+static const char *program;
+static volatile int signals;
+static char byte;
+
+static void count(int number) {
+    (void)number;
+    signals++;
+}
+
+static void *nothing(void *argument) { return argument; }
+
+static int call_getppid(void) { return syscall(SYS_getppid) < 0; }
+static int call_read(void) { return read(zero, &byte, 1) != 1; }
+static int call_write(void) { return write(null, &byte, 1) != 1; }
+static int call_futex(void) { return syscall(SYS_futex, &word, FUTEX_WAKE, 1, 0, 0, 0) != 0; }
+
+static int call_clock(void) {
+    struct timespec time;
+    return clock_gettime(CLOCK_MONOTONIC, &time);
+}
+
+static int call_mmap(void) {
+    void *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED || munmap(page, 4096);
+}
+
+static int call_signal(void) { return raise(SIGUSR1); }
+
+static int call_exec(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        execl(program, program, (char *)0);
+        _exit(127);
+    }
+    int status;
+    return child < 0 || waitpid(child, &status, 0) != child || status != 0;
+}
+
+static int call_thread(void) {
+    pthread_t thread;
+    return pthread_create(&thread, 0, nothing, 0) || pthread_join(thread, 0);
+}
+
+static const struct {
+    const char *name;
+    int (*call)(void);
+    int times; /* in one spell: some tenths of a millisecond, less than a turn on the CPU */
+} kinds[] = {
+    {"getppid", call_getppid, 2000}, {"read", call_read, 2000},           {"write", call_write, 2000},
+    {"futex", call_futex, 2000},     {"clock_gettime", call_clock, 5000}, {"mmap", call_mmap, 200},
+    {"signal", call_signal, 200},    {"fork_exec", call_exec, 2},         {"thread", call_thread, 10},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+int main(int count_of_words, char **words) {
+    if (count_of_words < 3)
+        return 2;
+    program = words[2];
+    null = open("/dev/null", O_WRONLY);
+    zero = open("/dev/zero", O_RDONLY);
+    if (null < 0 || zero < 0 || signal(SIGUSR1, count) == SIG_ERR)
+        return 1;
+    if (count_of_words > 3 && prctl(DISPATCH, 1, FOUR_GIB, TOP - FOUR_GIB, 0)) {
+        perror("Syscall User Dispatch");
+        return 1;
+    }
+    double least[KINDS];
+    for (int round = 0; round < atoi(words[1]); round++)
+        for (unsigned kind = 0; kind < KINDS; kind++) {
+            double began = now();
+            for (int time = 0; time < kinds[kind].times; time++)
+                if (kinds[kind].call()) {
+                    perror(kinds[kind].name);
+                    return 1;
+                }
+            double took = (now() - began) / kinds[kind].times;
+            if (round == 0 || took < least[kind])
+                least[kind] = took;
+        }
+    for (unsigned kind = 0; kind < KINDS; kind++)
+        printf("%s %.2f\n", kinds[kind].name, least[kind]);
+    return 0;
+}

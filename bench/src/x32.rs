@@ -1,0 +1,348 @@
+//! x32 programs under the runtime, each beside the same program built for x86-64 in the same run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{bail, Context};
+
+use crate::cost::{spent, Spent};
+use crate::section::{Section, Table};
+use crate::workshop::{typed, words, Workshop};
+
+/// What a call may cost, as `bench/programs/calls.c` names it.
+struct Kind {
+    name: &'static str,
+    what: &'static str,
+    /// The largest ratio that reaches the bar, and what it is a ratio to.
+    bar: Option<(f64, Beside)>,
+}
+
+/// The x86-64 program, as it is or with the runtime's dispatch armed around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Beside {
+    Plain,
+    Armed,
+}
+
+const KINDS: [Kind; 9] = [
+    Kind { name: "getppid", what: "getppid", bar: Some((1.10, Beside::Armed)) },
+    Kind { name: "read", what: "read of 1 byte", bar: Some((1.10, Beside::Armed)) },
+    Kind { name: "write", what: "write of 1 byte", bar: Some((1.10, Beside::Armed)) },
+    Kind { name: "futex", what: "futex wake", bar: Some((1.10, Beside::Armed)) },
+    Kind { name: "clock_gettime", what: "clock_gettime", bar: Some((1.15, Beside::Plain)) },
+    Kind { name: "mmap", what: "mmap and munmap of a page", bar: None },
+    Kind { name: "signal", what: "signal to oneself and back", bar: None },
+    Kind { name: "fork_exec", what: "fork, exec, wait", bar: Some((2.0, Beside::Plain)) },
+    Kind { name: "thread", what: "thread, and join", bar: None },
+];
+const START_BAR: f64 = 3.0;
+const RESIDENT_BAR: f64 = 300.0;
+const OWN_INSTRUCTIONS_BAR: f64 = 0.001;
+const X32: [&str; 3] = ["-mx32", "-idirafter", "/usr/include/x86_64-linux-gnu"];
+
+/// Measures all of it.
+pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
+    let runtime = widthwise_x32run::place_in(workshop.folder())?;
+    let bench = Bench { workshop, runtime };
+    bench.build()?;
+    let mut table = Table::new(["", "x86-64", "x86-64, armed", "x32", "x32 / x86-64", "x32 / armed", "bar"]);
+    let mut missed: Vec<String> = Vec::new();
+    let calls = bench.calls(&mut table, &mut missed)?;
+    let start = bench.start_up(&mut table, &mut missed)?;
+    let resident = bench.resident(&mut table, &mut missed)?;
+    bench.programs(&mut table)?;
+    let own = bench.instructions(&mut table, &mut missed)?;
+    Ok(Section {
+        bar: "of the same program built for x32 and for x86-64: a call that is passed on costs at most 1.10 times as much with the same \
+              dispatch armed around both, clock_gettime at most 1.15 times, fork and exec at most 2 times, the start of a dynamic C++ \
+              program at most 3 times; the runtime's own resident memory is at most 300 KiB; once a program has started, at most \
+              0.1 % of the instructions are the runtime's."
+            .into(),
+        method: format!(
+            "Both sides take turns. Calls: nanoseconds, the least of {} short spells of some tenths of a millisecond; \
+             `armed` is the x86-64 program with Syscall User Dispatch switched on as the runtime switches it on, which every call \
+             of the process then pays for, threads and children excepted. Start-up and programs: wall and CPU time of the whole process, medians. \
+             Resident: what `x32run --stats` reads of its own mappings in /proc/self/smaps at the end. Instructions: cachegrind's, \
+             the storm of {} steps less that of {}, so that the start is left out; \
+             what has a name is the runtime's, the rest the x32 program's. They are compared with those of the same \
+             program under the same simulation, not with a run on a kernel that has x32.",
+            bench.spells(),
+            2 * bench.steps(),
+            bench.steps(),
+        ),
+        commands: vec![
+            typed("./calls-x86-64", &bench.calls_words("x86-64")),
+            typed("./calls-x86-64", &bench.armed_words()),
+            bench.typed_x32("calls", &bench.calls_words("x32")),
+            bench.typed_x32("hello", &[]),
+            bench.typed_x32("storm", &[bench.storm().to_string()]),
+            format!("valgrind --tool=cachegrind {}", bench.typed_x32("storm", &[bench.steps().to_string()])),
+        ],
+        table,
+        reached: missed.is_empty(),
+        sentence: format!(
+            "{calls}; a dynamic C++ program starts in {start:.2} times the time, {resident:.0} KiB are the runtime's, and {:.3} % of \
+             the instructions{}.",
+            own * 100.0,
+            if missed.is_empty() { String::new() } else { format!("; missed: {}", missed.join(", ")) },
+        ),
+    })
+}
+
+/// The programs, built for both, and what starts those for x32.
+struct Bench<'a> {
+    workshop: &'a Workshop,
+    runtime: PathBuf,
+}
+
+impl Bench<'_> {
+    fn build(&self) -> anyhow::Result<()> {
+        for (abi, options) in [("x86-64", &[][..]), ("x32", &X32[..])] {
+            let build = |source: &str, more: &[&str]| {
+                let name = source.split(['/', '.']).nth(2).unwrap_or(source);
+                self.workshop.build(source, &format!("{name}-{abi}"), &[options, more].concat())
+            };
+            build("bench/programs/calls.c", &["-pthread"])?;
+            build("bench/programs/nothing.c", &["-static"])?;
+            build("bench/programs/hello.cc", &[])?;
+            build("bench/programs/storm.cc", &[])?;
+        }
+        Ok(())
+    }
+
+    fn rounds(&self) -> u32 {
+        self.workshop.count(25, 2)
+    }
+
+    fn spells_each(&self) -> u32 {
+        self.workshop.count(40, 3)
+    }
+
+    fn spells(&self) -> u32 {
+        self.rounds() * self.spells_each()
+    }
+
+    fn steps(&self) -> u32 {
+        self.workshop.count(1_000_000, 20_000)
+    }
+
+    fn storm(&self) -> u32 {
+        self.workshop.count(3_000_000, 20_000)
+    }
+
+    fn calls_words(&self, abi: &str) -> Vec<String> {
+        words([&self.spells_each().to_string(), &format!("./nothing-{abi}")])
+    }
+
+    fn armed_words(&self) -> Vec<String> {
+        [self.calls_words("x86-64"), words(["armed"])].concat()
+    }
+
+    fn typed_x32(&self, program: &str, words: &[String]) -> String {
+        typed("x32run", &[vec![format!("./{program}-x32")], words.to_vec()].concat())
+    }
+
+    fn native(&self, program: &str, words: &[String]) -> Command {
+        let mut command = Command::new(self.workshop.folder().join(format!("{program}-x86-64")));
+        command.args(words);
+        command
+    }
+
+    fn x32(&self, program: &str, words: &[String]) -> Command {
+        let mut command = Command::new(&self.runtime);
+        command.arg(format!("./{program}-x32")).args(words);
+        command
+    }
+
+    /// A row for each kind of call; the worst ratio of those that are passed on, in words.
+    fn calls(&self, table: &mut Table, missed: &mut Vec<String>) -> anyhow::Result<String> {
+        let mut least: [BTreeMap<String, f64>; 3] = Default::default();
+        for round in 1..=self.rounds() {
+            let sides = [
+                self.native("calls", &self.calls_words("x86-64")),
+                self.native("calls", &self.armed_words()),
+                self.x32("calls", &self.calls_words("x32")),
+            ];
+            for (mut command, least) in sides.into_iter().zip(&mut least) {
+                for line in self.workshop.output(&mut command)?.lines() {
+                    let (name, time) = line.split_once(' ').context("calls.c says a name and a time")?;
+                    let time: f64 = time.parse().with_context(|| format!("calls.c said {line:?}"))?;
+                    let known = least.entry(name.to_owned()).or_insert(time);
+                    *known = known.min(time);
+                }
+            }
+            eprintln!("  calls: {round} of {}", self.rounds());
+        }
+        let (mut worst, mut clock, mut exec) = (0.0_f64, 0.0, 0.0);
+        for kind in &KINDS {
+            let time = |side: usize| least[side].get(kind.name).copied().context(kind.name);
+            let (plain, armed, x32) = (time(0)?, time(1)?, time(2)?);
+            let ratio = |beside| if beside == Beside::Plain { x32 / plain } else { x32 / armed };
+            match (kind.name, kind.bar) {
+                ("clock_gettime", _) => clock = ratio(Beside::Plain),
+                ("fork_exec", _) => exec = ratio(Beside::Plain),
+                (_, Some((_, beside))) => worst = worst.max(ratio(beside)),
+                _ => {}
+            }
+            let bar = kind.bar.map_or(String::new(), |(most, beside)| {
+                if ratio(beside) > most {
+                    missed.push(format!("{} {:.2}", kind.what, ratio(beside)));
+                }
+                format!("{most:.2}{}", if beside == Beside::Armed { " of armed" } else { "" })
+            });
+            table.row([
+                format!("{}, ns", kind.what),
+                format!("{plain:.0}"),
+                format!("{armed:.0}"),
+                format!("{x32:.0}"),
+                format!("{:.2}", x32 / plain),
+                format!("{:.2}", x32 / armed),
+                bar,
+            ]);
+        }
+        Ok(format!(
+            "calls that are passed on cost at most {worst:.2} times as much, clock_gettime {clock:.2} times, fork and exec {exec:.2} times"
+        ))
+    }
+
+    /// What both take, in turns: medians of wall time and CPU time, in microseconds.
+    fn beside(&self, program: &str, words: &[String], times: u32) -> anyhow::Result<[[f64; 2]; 2]> {
+        let mut all: [Vec<Spent>; 2] = Default::default();
+        for _ in 0..times {
+            all[0].push(spent(self.workshop, self.native(program, words))?);
+            all[1].push(spent(self.workshop, self.x32(program, words))?);
+        }
+        Ok(all.map(|own| {
+            [|one: &Spent| one.wall, |one: &Spent| one.cpu]
+                .map(|of| median(own.iter().map(of).map(|time| time.as_secs_f64() * 1e6).collect()))
+        }))
+    }
+
+    fn start_up(&self, table: &mut Table, missed: &mut Vec<String>) -> anyhow::Result<f64> {
+        let [native, x32] = self.beside("hello", &[], self.workshop.count(400, 3))?;
+        let ratio = x32[0] / native[0];
+        if ratio > START_BAR {
+            missed.push(format!("start-up {ratio:.2}"));
+        }
+        table.row(row("dynamic C++ hello, wall time, µs", native[0], x32[0], 0, &format!("{START_BAR:.2}")));
+        table.row(row("dynamic C++ hello, CPU time, µs", native[1], x32[1], 0, ""));
+        Ok(ratio)
+    }
+
+    /// KiB of the runtime in a dynamic C++ program, by its own account.
+    fn resident(&self, table: &mut Table, missed: &mut Vec<String>) -> anyhow::Result<f64> {
+        let mut command = Command::new(&self.runtime);
+        let done = command.args(["--stats", "./hello-x32"]).current_dir(self.workshop.folder()).output()?;
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let kib = said
+            .split_once(" KiB of the resident")
+            .and_then(|(before, _)| before.rsplit(' ').next()?.parse::<f64>().ok())
+            .with_context(|| format!("x32run --stats said {said:?}"))?;
+        if kib > RESIDENT_BAR {
+            missed.push(format!("resident {kib:.0} KiB"));
+        }
+        table.row([
+            "the runtime's own resident memory, KiB".into(),
+            String::new(),
+            String::new(),
+            format!("{kib:.0}"),
+            String::new(),
+            String::new(),
+            format!("{RESIDENT_BAR:.0} KiB"),
+        ]);
+        Ok(kib)
+    }
+
+    /// Programs that compute: for information, since what x32 gains here is its own.
+    fn programs(&self, table: &mut Table) -> anyhow::Result<()> {
+        let words = [self.storm().to_string()];
+        let [native, x32] = self.beside("storm", &words, self.workshop.count(15, 1))?;
+        table.row(row("std::map storm, wall time, ms", native[0] / 1e3, x32[0] / 1e3, 0, ""));
+        table.row(row("std::map storm, CPU time, ms", native[1] / 1e3, x32[1] / 1e3, 0, ""));
+        Ok(())
+    }
+
+    /// The runtime's share of the storm's instructions once it has started.
+    fn instructions(&self, table: &mut Table, missed: &mut Vec<String>) -> anyhow::Result<f64> {
+        let (once, twice) = (self.counted(self.steps())?, self.counted(2 * self.steps())?);
+        let [native, program, runtime] = [0, 1, 2].map(|index| twice[index] - once[index]);
+        let share = runtime / program;
+        if share > OWN_INSTRUCTIONS_BAR {
+            missed.push(format!("{:.2} % of the instructions", share * 100.0));
+        }
+        table.row(row("std::map storm, millions of instructions", native / 1e6, program / 1e6, 1, ""));
+        table.row([
+            "the runtime's besides".into(),
+            String::new(),
+            String::new(),
+            format!("{:.3}", runtime / 1e6),
+            String::new(),
+            String::new(),
+            "0.1 %".into(),
+        ]);
+        Ok(share)
+    }
+
+    /// Instructions of the storm: of x86-64, of the x32 program, of the runtime.
+    fn counted(&self, steps: u32) -> anyhow::Result<[f64; 3]> {
+        let words = [steps.to_string()];
+        let mut sums = Vec::new();
+        for command in [self.native("storm", &words), self.x32("storm", &words)] {
+            let mut simulated = Command::new("setarch");
+            simulated.args(["-R", "valgrind", "-q", "--tool=cachegrind", "--cachegrind-out-file=counts"]);
+            simulated.arg(command.get_program()).args(command.get_args());
+            self.workshop.output(&mut simulated)?;
+            sums.push(shares(&std::fs::read_to_string(self.workshop.folder().join("counts"))?)?);
+        }
+        Ok([sums[0].0 + sums[0].1, sums[1].1, sums[1].0])
+    }
+}
+
+/// The instructions in cachegrind's output: of functions that have a name, and of those that have none. valgrind reads no
+/// symbols of 32-bit files.
+fn shares(text: &str) -> anyhow::Result<(f64, f64)> {
+    let (mut named, mut nameless, mut has_name) = (0.0, 0.0, false);
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            has_name = name != "???";
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            let count = line.split_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok());
+            let count = count.with_context(|| format!("cachegrind wrote {line:?}"))?;
+            *(if has_name { &mut named } else { &mut nameless }) += count;
+        }
+    }
+    if named + nameless == 0.0 {
+        bail!("cachegrind counted nothing");
+    }
+    Ok((named, nameless))
+}
+
+fn row(what: &str, native: f64, x32: f64, digits: usize, bar: &str) -> [String; 7] {
+    [
+        what.to_owned(),
+        format!("{native:.digits$}"),
+        String::new(),
+        format!("{x32:.digits$}"),
+        format!("{:.2}", x32 / native),
+        String::new(),
+        bar.to_owned(),
+    ]
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_name_is_told_from_what_has_none() {
+        let text = "cmd: x\nevents: Ir Dr\nfl=???\nfn=???\n0 30 4\nfn=door\n0 5 1\n7 2 1\nsummary: 37 6\n";
+        assert_eq!(shares(text).unwrap(), (7.0, 30.0));
+        assert!(shares("events: Ir\n").is_err());
+    }
+}
