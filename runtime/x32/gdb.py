@@ -146,7 +146,9 @@ class Doors(Unwinder):
             at = top - Places.FRAME_SIZE
             saved = {name: number(at + 8 * index) for index, name in enumerate(Places.FRAME)}
             saved["rip"], saved["rsp"] = number(at + Places.FRAME_RIP), number(thread + Places.PROGRAM_RSP)
-        if not 0 < saved.get("rip", 0) < FOUR_GIB:
+        # A call of a site that several numbers pass comes back by way of its stub.
+        back = saved.get("rip", 0)
+        if not (0 < back < FOUR_GIB or places.stubs <= back < places.stubs_end):
             return None
         for name in saved:
             saved[name] = gdb.Value(saved[name]).cast(whole)
@@ -158,6 +160,8 @@ class Doors(Unwinder):
 
 gdb.execute("set confirm off")
 gdb.execute("set breakpoint pending on")
+# Or gdb would try libthread_db beside the x32 C library, and say why not: it is of 32 bits.
+gdb.execute("set auto-load libthread-db off", False, True)
 # The runtime's own signal: a call that it has not rewritten yet.
 gdb.execute("handle SIGSYS nostop noprint pass", False, True)
 Begun("x32_start")
