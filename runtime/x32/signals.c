@@ -9,7 +9,6 @@
 extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_end[], x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
 extern u8 x32_copy_touch[], x32_copy_done[], x32_door_touch[], x32_door_shut[], x32_enter_trapped[];
-extern u8 x32_stubs[], x32_stubs_end[];
 void x32_restorer(void);
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
@@ -471,8 +470,7 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
     }
     if (between(registers->rip, x32_leave, x32_leave_end)) {
         take_from_frame(registers, thread, frame_of(thread));
-    } else if (between(registers->rip, __executable_start, etext) &&
-               !between(registers->rip, x32_stubs, x32_stubs_end)) {
+    } else if (between(registers->rip, __executable_start, etext) && !sites_is_stub(registers->rip)) {
         if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
             if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
                 registers->rip = (u64)x32_copy_done;

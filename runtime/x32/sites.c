@@ -7,7 +7,7 @@
 #include "table.h"
 #include "text.h"
 
-extern u8 x32_stubs[], x32_stubs_end[], x32_enter[];
+extern u8 x32_stubs[], x32_enter[];
 
 #define TRAMPOLINE_SIZE 16
 #define TRAMPOLINES (PAGE / TRAMPOLINE_SIZE)
@@ -28,7 +28,12 @@ static u32 slots_used;
 static u16 owner[STUB_COUNT]; /* of each slot: which site's stub it belongs to */
 static u64 refused;
 /* One bit for each call of the table that a stub may make. */
-static u64 plain_calls[(TABLE_SIZE + 63) / 64];
+#define PLAIN_WORDS ((TABLE_SIZE + 63) / 64)
+/* The stubs begin with that. Just above 4 GiB, if they can be had there: libraries, which are just below, are
+ * then reached by direct jumps, and reach back. */
+#define NEAR_STUBS (1UL << 32)
+#define STUBS_SIZE ((u64)STUB_COUNT * STUB_SIZE)
+static u8 *stubs;
 
 /* Open addressing by the address of the `syscall`, so that a library that comes and goes finds its stubs
  * again. */
@@ -47,14 +52,22 @@ static u32 text_count;
 static u32 lock;
 static int everything_enters, rewriting;
 
+static int change_text(u64 at, const u8 *bytes, u64 size, int in_steps);
+
 void sites_begin(int every_call_enters, int rewrite) {
     everything_enters = every_call_enters;
     rewriting = rewrite;
+    u64 plain_calls[PLAIN_WORDS] = {0};
     for (u64 number = 0; number < TABLE_SIZE; number++) {
         if (table_is_plain(number | X32_BIT)) {
             plain_calls[number / 64] |= 1UL << (number % 64);
         }
     }
+    long near = KERNEL_6(__NR_mmap, NEAR_STUBS, STUBS_SIZE, PROT_READ | PROT_EXEC,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    stubs = near == (long)NEAR_STUBS ? (u8 *)near : x32_stubs;
+    change_text((u64)stubs, (const u8 *)plain_calls, sizeof plain_calls, 0);
+    slots_used = (u32)ROUND_UP(sizeof plain_calls, STUB_SIZE) / STUB_SIZE;
 }
 
 struct site_count sites_count(void) {
@@ -245,24 +258,28 @@ static u32 trampoline_for(const struct site *site) {
     return pool != NULL ? take_from_pool(pool, site) : 0;
 }
 
+static u8 *stub_of(const struct site *site) { return stubs + site->slot * STUB_SIZE; }
+
 static struct site *make(struct site *wanted, u16 *bucket) {
     u8 code[LARGEST_STUB], jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 0, 0, 0, 0};
-    u8 *stub = x32_stubs + slots_used * STUB_SIZE;
-    u32 size = stub_write(code, (u64)stub, wanted, !everything_enters, (u64)x32_enter, plain_calls);
+    u8 *stub = stubs + slots_used * STUB_SIZE;
+    u32 size = stub_write(code, (u64)stub, wanted, !everything_enters, (u64)x32_enter, (const u64 *)stubs);
     u32 slots = (u32)ROUND_UP(size, STUB_SIZE) / STUB_SIZE;
     if (slots_used + slots > STUB_COUNT) {
         return NULL;
     }
     wanted->slot = (u16)slots_used;
-    wanted->trampoline = trampoline_for(wanted);
-    if (wanted->trampoline == 0) {
+    /* Nobody executes these bytes before the site jumps there. */
+    if (!change_text((u64)stub, code, size, 0)) {
         return NULL;
     }
-    put32(jump + 6, (u64)stub);
-    put32(jump + 10, (u64)stub >> 32);
-    /* Nobody executes these bytes before the site jumps there. */
-    if (!change_text((u64)stub, code, size, 0) || !change_text(wanted->trampoline, jump, sizeof jump, 0)) {
-        return NULL;
+    if (!suits(wanted, (u64)stub)) {
+        wanted->trampoline = trampoline_for(wanted);
+        put32(jump + 6, (u64)stub);
+        put32(jump + 10, (u64)stub >> 32);
+        if (wanted->trampoline == 0 || !change_text(wanted->trampoline, jump, sizeof jump, 0)) {
+            return NULL;
+        }
     }
     for (u32 i = 0; i < slots; i++) {
         owner[slots_used + i] = (u16)site_total;
@@ -280,7 +297,7 @@ static struct site *find_or_make(struct site *wanted) {
     }
     struct site *site = &sites[*bucket - 1];
     int same = site->pattern == wanted->pattern && site->back == wanted->back &&
-               (site->number == wanted->number || site->pattern == PATTERN_COMPARE);
+               (site->number == wanted->number || site->pattern != PATTERN_MOVE);
     return same ? site : NULL;
 }
 
@@ -302,7 +319,8 @@ static int rewrite_locked(u64 call, u64 number) {
         return 0;
     }
     u8 jump[7] = {0xe9, 0, 0, 0, 0, 0x66, 0x90};
-    put32(jump + 1, (u64)site->trampoline - (site->address + JUMP_SIZE));
+    u64 target = site->trampoline != 0 ? site->trampoline : (u64)stub_of(site);
+    put32(jump + 1, target - (site->address + JUMP_SIZE));
     return change_text(site->address, jump, site->replaced, in_steps);
 }
 
@@ -344,17 +362,21 @@ u64 sites_rewrite_all(u64 address, u64 size) {
     return left;
 }
 
-static const struct site *owner_of(u64 rip) { return &sites[owner[(rip - (u64)x32_stubs) / STUB_SIZE]]; }
+static const struct site *owner_of(u64 rip) { return &sites[owner[(rip - (u64)stubs) / STUB_SIZE]]; }
 
-static int is_stub(u64 rip) { return rip >= (u64)x32_stubs && rip < (u64)x32_stubs_end; }
+int sites_is_stub(u64 rip) { return rip >= (u64)stubs && rip < (u64)stubs + STUBS_SIZE; }
 
 u64 sites_in_program(u64 rip, u64 *rax) {
-    if (is_stub(rip)) {
+    if (sites_is_stub(rip)) {
         const struct site *site = owner_of(rip);
-        u64 offset = rip - (u64)(x32_stubs + site->slot * STUB_SIZE);
+        u64 offset = rip - (u64)stub_of(site);
         if (site->pattern == PATTERN_COMPARE && offset >= site->rest) {
             /* After the call. The program has no such place any more: the comparison is made here alone. */
             return rip;
+        }
+        if (site->pattern == PATTERN_CANCEL && site->made != 0 && offset >= site->rest) {
+            *rax |= X32_BIT;
+            return site->address;
         }
         if (site->stretched && (site->made == 0 || offset < site->made)) {
             return rip; /* it goes on here */
@@ -369,7 +391,7 @@ u64 sites_in_program(u64 rip, u64 *rax) {
         }
         if (site->made == 0 || offset < site->made) {
             /* Nothing has happened: from the beginning. */
-            if (site->number != 0) {
+            if (site->pattern == PATTERN_MOVE) {
                 *rax = site->number;
             } else if (site->made != 0 && offset > JUMP_SIZE) {
                 *rax |= X32_BIT;
@@ -404,12 +426,12 @@ u64 sites_after_covered(u64 rip) {
     if (*bucket == 0 || site->pattern != PATTERN_COMPARE) {
         return 0;
     }
-    return (u64)(x32_stubs + site->slot * STUB_SIZE + site->rest);
+    return (u64)(stub_of(site) + site->rest);
 }
 
 u64 sites_call_before(u64 back) {
     u8 bytes[CALL_SIZE];
-    if (is_stub(back)) {
+    if (sites_is_stub(back)) {
         return owner_of(back)->call;
     }
     if (read_user(bytes, back - CALL_SIZE, CALL_SIZE) == 0 && bytes[0] == 0x0f && bytes[1] == 0x05) {

@@ -244,18 +244,23 @@ static void put_distance(struct writer *writer, u64 target) {
     put_value(writer, target - (writer->at + writer->size + 4));
 }
 
-/* mov $back,%ecx; jmp *%rcx: rcx ends as after a syscall. */
-static void put_return(struct writer *writer, u32 back) {
-    put(writer, "\xb9", 1);
-    put_value(writer, back);
-    put(writer, "\xff\xe1", 2);
+/* jmp, directly where that reaches: an indirect one after a system call is rarely predicted. */
+static void put_jump(struct writer *writer, u64 target) {
+    i64 distance = (i64)(target - (writer->at + writer->size + JUMP_SIZE));
+    if (distance == (i32)distance) {
+        put(writer, "\xe9", 1);
+        put_distance(writer, target);
+    } else {
+        put(writer, "\xff\x25\0\0\0\0", 6);
+        put_value(writer, target);
+        put_value(writer, target >> 32);
+    }
 }
 
 static void put_enter(struct writer *writer, u32 back, u64 enter) {
-    put(writer, "\xb9", 1);
+    put(writer, "\xb9", 1); /* mov $back,%ecx */
     put_value(writer, back);
-    put(writer, "\xe9", 1);
-    put_distance(writer, enter);
+    put_jump(writer, enter);
 }
 
 static void put_number(struct writer *writer, u32 number) {
@@ -307,57 +312,65 @@ static void write_move(struct writer *writer, struct site *site, int direct, u64
     if (direct && table_is_plain(site->number)) {
         put_number(writer, site->number & ~X32_BIT);
         put_call(writer, site);
-        put_return(writer, site->back);
+        put_jump(writer, site->back);
     } else {
         put_number(writer, site->number);
         put_enter(writer, site->back, enter);
     }
 }
 
-/* The bytes of the comparison follow in `site_bytes`; what they change, the flags, nobody needs before them.
- */
-static void write_compare(struct writer *writer, struct site *site, int direct, u64 enter,
-                          const u8 *compare) {
-    u32 other = 0;
-    if (direct && table_is_plain(site->number)) {
-        put(writer, "\x3d", 1); /* cmp $number,%eax */
-        put_value(writer, site->number);
-        other = put_short_jump(writer, "\x75");
-        put_number(writer, site->number & ~X32_BIT);
-        put_call(writer, site);
-    } else {
-        /* jmp over the comparison, to the way into the runtime */
-        other = put_short_jump(writer, "\xeb");
-    }
-    site->rest = (u8)writer->size;
-    put(writer, (const char *)compare, site->compare_size);
-    put_return(writer, site->back);
-    land(writer, other);
-    put(writer, "\x48\x8d\x0d", 3); /* lea comparison(%rip),%rcx */
-    put_distance(writer, writer->at + site->rest);
-    put(writer, "\xe9", 1);
-    put_distance(writer, enter);
+/* Makes the call that rax names if that is a plain one; else goes on behind what is written here, with rax as
+ * it was. What the flags were, nobody needs. */
+static void put_any_call(struct writer *writer, struct site *site, const u64 *plain_calls, u32 ways_on[3]) {
+    put(writer, "\x0f\xba\xf0\x1e", 4); /* btr $30,%eax */
+    ways_on[0] = put_short_jump(writer, "\x73");
+    put(writer, "\x3d", 1); /* cmp $TABLE_SIZE,%eax */
+    put_value(writer, TABLE_SIZE);
+    ways_on[1] = put_short_jump(writer, "\x73");
+    put(writer, "\x0f\xa3\x05", 3); /* bt %eax,plain_calls(%rip) */
+    put_distance(writer, (u64)plain_calls);
+    ways_on[2] = put_short_jump(writer, "\x73");
+    put_call(writer, site);
 }
 
-/* Any number may come here: whether it is plain is looked up. */
+static void land_on(struct writer *writer, const u32 ways_on[3]) {
+    land(writer, ways_on[1]);
+    land(writer, ways_on[2]);
+    put(writer, "\x0f\xba\xe8\x1e", 4); /* bts $30,%eax */
+    land(writer, ways_on[0]);
+}
+
+static void write_compare(struct writer *writer, struct site *site, int direct, u64 enter,
+                          const u64 *plain_calls) {
+    const char *compare = (const char *)(u64)(site->call + CALL_SIZE);
+    u32 ways_on[3], over = 0;
+    if (direct) {
+        put_any_call(writer, site, plain_calls, ways_on);
+    } else {
+        over = put_short_jump(writer, "\xeb");
+    }
+    site->rest = (u8)writer->size;
+    put(writer, compare, site->compare_size);
+    put_jump(writer, site->back);
+    if (direct) {
+        land_on(writer, ways_on);
+    } else {
+        land(writer, over);
+    }
+    put(writer, "\x48\x8d\x0d", 3); /* lea comparison(%rip),%rcx */
+    put_distance(writer, writer->at + site->rest);
+    put_jump(writer, enter);
+}
+
 static void write_cancel(struct writer *writer, struct site *site, int direct, u64 enter,
                          const u64 *plain_calls) {
     put(writer, "\x4c\x89\x5c\x24\x08", 5);
     if (direct) {
-        put(writer, "\x0f\xba\xf0\x1e", 4); /* btr $30,%eax */
-        u32 native = put_short_jump(writer, "\x73");
-        put(writer, "\x3d", 1); /* cmp $TABLE_SIZE,%eax */
-        put_value(writer, TABLE_SIZE);
-        u32 beyond = put_short_jump(writer, "\x73");
-        put(writer, "\x0f\xa3\x05", 3); /* bt %eax,plain_calls(%rip) */
-        put_distance(writer, (u64)plain_calls);
-        u32 translated = put_short_jump(writer, "\x73");
-        put_call(writer, site);
-        put_return(writer, site->back);
-        land(writer, beyond);
-        land(writer, translated);
-        put(writer, "\x0f\xba\xe8\x1e", 4); /* bts $30,%eax */
-        land(writer, native);
+        u32 ways_on[3];
+        put_any_call(writer, site, plain_calls, ways_on);
+        put_jump(writer, site->back);
+        site->rest = (u8)writer->size;
+        land_on(writer, ways_on);
     }
     put_enter(writer, site->back, enter);
 }
@@ -369,12 +382,9 @@ u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, int direct, u64
     case PATTERN_MOVE:
         write_move(&writer, site, direct, enter);
         break;
-    case PATTERN_COMPARE: {
-        u8 compare[SITE_AFTER];
-        copy_bytes(compare, (const u8 *)(u64)(site->call + CALL_SIZE), site->compare_size);
-        write_compare(&writer, site, direct, enter, compare);
+    case PATTERN_COMPARE:
+        write_compare(&writer, site, direct, enter, plain_calls);
         break;
-    }
     case PATTERN_CANCEL:
         write_cancel(&writer, site, direct, enter, plain_calls);
         break;

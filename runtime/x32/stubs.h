@@ -28,8 +28,8 @@ struct site {
     u8 between;      /* of A: bytes of instructions between the move and the `syscall` */
     u8 stretched;    /* in the stub these are longer than in the program */
     u8 made;         /* offset in the stub of its own `syscall`; 0 where it has none */
-    u8 rest;         /* of B: offset of the comparison */
-    u32 trampoline;
+    u8 rest;         /* of B: offset of the comparison; of C: of the way into the runtime */
+    u32 trampoline;  /* 0 where the site reaches its stub */
 };
 
 #define CALL_SIZE 2
@@ -37,7 +37,7 @@ struct site {
 /* Bytes that have to be known before and after a `syscall`. */
 #define SITE_BEFORE 32
 #define SITE_AFTER 8
-#define LARGEST_STUB 80
+#define LARGEST_STUB 96
 
 /* Recognises the site whose `syscall` is at `call`; `bytes` begin SITE_BEFORE before it. `number`: what was
  * in rax, or 0 where that is not known. */
