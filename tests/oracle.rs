@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use programs::{exception_at, recorded_at, Program};
 
@@ -32,12 +32,14 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// The x32 runtime, `x32run PROGRAM ARGUMENTS...`: the one that was built with this test, or the one that X32RUN names.
 fn runtime() -> PathBuf {
-    match variable("X32RUN") {
+    static RUNTIME: OnceLock<PathBuf> = OnceLock::new();
+    let find = || match variable("X32RUN") {
         Some(path) => {
             std::fs::canonicalize(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
         }
         None => widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap(),
-    }
+    };
+    RUNTIME.get_or_init(find).clone()
 }
 
 #[test]
@@ -126,6 +128,8 @@ struct Place {
 
 impl Place {
     fn new(runtime: &Path) -> Place {
+        // All of them first: what is still being built cannot be started.
+        programs::all();
         let folder = tempfile::tempdir().unwrap();
         open_to_all(folder.path(), 0o755);
         let programs = folder.path().join("programs");
@@ -141,7 +145,10 @@ impl Place {
         }
         open_to_all(&programs, 0o755);
         let copy = folder.path().join("x32run");
-        std::fs::copy(runtime, &copy).unwrap();
+        // A second name where that can be: a copy is open for writing for a moment, and whoever is started meanwhile holds it so.
+        if std::fs::hard_link(runtime, &copy).is_err() {
+            std::fs::copy(runtime, &copy).unwrap();
+        }
         open_to_all(&copy, 0o755);
         Place { folder, runtime: copy }
     }

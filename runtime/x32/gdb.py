@@ -108,7 +108,27 @@ class Places:
         self.code, self.code_end = int(gdb.parse_and_eval("&__executable_start")), self.stubs
 
 
+    def in_stub(self, rip):
+        return self.stubs <= rip < self.stubs_end or FOUR_GIB <= rip < FOUR_GIB + self.stubs_end - self.stubs
+
+
 places = Places()
+
+
+def way_back(code, rip):
+    """Where a stub goes on after its `syscall`, which is at `rip`, before it, or just passed: a comparison with %eax or %rax, if the
+    site had one, and a jump, direct or through the eight bytes behind it (put_jump, stubs.c)."""
+    call = code.find(b"\x0f\x05")
+    at = 0 if code[:1] in (b"\xe9", b"\xff", b"\x3d") or code[:2] == b"\x48\x3d" else call + 2
+    if code[at : at + 1] == b"\x3d":
+        at += 5
+    elif code[at : at + 2] == b"\x48\x3d":
+        at += 6
+    if code[at : at + 1] == b"\xe9":
+        return rip + at + 5 + int.from_bytes(code[at + 1 : at + 5], "little", signed=True)
+    if code[at : at + 2] == b"\xff\x25":
+        return int.from_bytes(code[at + 6 : at + 14], "little")
+    return None
 
 
 class Doors(Unwinder):
@@ -130,14 +150,13 @@ class Doors(Unwinder):
             return int.from_bytes(bytes(memory(at, 8)), "little")
 
         saved = {}
-        if places.stubs <= rip < places.stubs_end:
-            # The stack is the program's, and the way back is `mov $address,%ecx; jmp *%rcx` (stubs.c).
-            code = bytes(memory(rip, min(64, places.stubs_end - rip)))
-            end = code.find(b"\xff\xe1")
-            if end < 5 or code[end - 5] != 0xB9:
+        if places.in_stub(rip):
+            # The stack is the program's.
+            back = way_back(bytes(memory(rip, 64)), rip)
+            if back is None:
                 return None
             saved = {name: int(frame.read_register(name)) for name in Places.FRAME}
-            saved["rip"], saved["rsp"] = int.from_bytes(code[end - 4 : end], "little"), rsp
+            saved["rip"], saved["rsp"] = back, rsp
         elif places.code <= rip < places.code_end:
             thread = int(frame.read_register("gs_base"))
             top = number(thread + Places.STACK_TOP) if thread else 0
@@ -148,7 +167,7 @@ class Doors(Unwinder):
             saved["rip"], saved["rsp"] = number(at + Places.FRAME_RIP), number(thread + Places.PROGRAM_RSP)
         # A call of a site that several numbers pass comes back by way of its stub.
         back = saved.get("rip", 0)
-        if not (0 < back < FOUR_GIB or places.stubs <= back < places.stubs_end):
+        if not (0 < back < FOUR_GIB or places.in_stub(back)):
             return None
         for name in saved:
             saved[name] = gdb.Value(saved[name]).cast(whole)

@@ -324,8 +324,18 @@ static int rewrite_locked(u64 call, u64 number) {
     return change_text(site->address, jump, site->replaced, in_steps);
 }
 
+/* The sites that have trapped once. A rewriting costs several times what a trap does, and a page of its own
+ * to the program; much of what a program calls at its start is called once. */
+#define SEEN 1024
+static u32 seen[SEEN];
+
+static int is_new(u32 call) {
+    u32 *slot = &seen[(call * 2654435761U) >> 22];
+    return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
+}
+
 void sites_rewrite(u64 call, u64 number) {
-    if (!rewriting) {
+    if (!rewriting || is_new((u32)call)) {
         return;
     }
     lock_take(&lock);

@@ -1,13 +1,12 @@
 /*
  * The program's system-call instructions, and what has become of them.
  *
- * A site is rewritten when it first traps: then its address and its number are known and not guessed, only
- * what is used is touched, and no page of the program's text becomes resident that the program itself would
- * not have touched. Under valgrind, where nothing can trap, sites are found ahead instead.
+ * A site is rewritten when it traps for the second time: its address and its number are known and not
+ * guessed, only what is used is touched, and no page of the program's text becomes resident that the program
+ * itself would not have touched. Under valgrind, where nothing can trap, sites are found ahead instead.
  *
- * Most sites are `mov $nr,%eax; syscall`, 5 and 2 bytes. The five become `jmp` to a trampoline below 4 GiB,
- * that jumps to a stub above, which makes the call or enters the runtime, and goes back behind the `syscall`.
- * The `syscall` itself stays, so that a jump straight to it still traps.
+ * Five bytes of a site become a jump to its stub, which makes the call or enters the runtime, and goes back
+ * (stubs.h). Where the stub is out of reach, the jump goes by a trampoline below 4 GiB.
  */
 #ifndef X32_SITES_H
 #define X32_SITES_H
