@@ -16,6 +16,9 @@ long x32_spawn(const u64 registers[6], struct thread *child);
 /* files.c */
 long call_file(struct frame *frame);
 long call_file_at(struct frame *frame);
+long call_openat2(struct frame *frame);
+long call_getdents(struct frame *frame);
+long call_getdents64(struct frame *frame);
 long call_readlink(struct frame *frame);
 long call_readlinkat(struct frame *frame);
 long call_ioctl(struct frame *frame);

@@ -63,6 +63,63 @@ long call_file_at(struct frame *frame) {
     return x32_gate((long)number, arguments);
 }
 
+/* /proc/self/exe is a magic link into another file system, so with any restriction on how a path is resolved
+ * the kernel itself decides, and refuses. */
+long call_openat2(struct frame *frame) {
+    u64 how[3]; /* flags, mode, resolve */
+    u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, 0, 0};
+    if (is_own_file(frame->rsi) && READ_USER(how, frame->rdx) == 0 && how[2] == 0 && !(how[0] & O_NOFOLLOW)) {
+        arguments[1] = (u64)settings.program;
+    }
+    return x32_gate(__NR_openat2, arguments);
+}
+
+#define DOOR_GETDENTS64 220
+
+/* struct linux_dirent64; in the older struct linux_dirent the name is where the type is here, and the type in
+ * the last byte. The sizes are the same. */
+struct entry {
+    u64 inode, offset;
+    u16 size;
+    u8 type;
+    char name[255 + 1 + 8];
+};
+#define ENTRY_HEAD 19
+
+/* A place in a directory is a hash, of which ext4, NFS and others give 64 bits to a 64-bit call and 32 to one
+ * that is in_compat_syscall(), since telldir() gives a long (is_32bit_api(), fs/ext4/dir.c). x32's calls are;
+ * those of the i386 entry too, and getdents64 has one layout. */
+long call_getdents64(struct frame *frame) {
+    if (!(frame->rax & X32_BIT)) {
+        return forward(frame, __NR_getdents64);
+    }
+    long result = door(DOOR_GETDENTS64, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
+    return result == -ENOSYS ? forward(frame, __NR_getdents64) : result;
+}
+
+long call_getdents(struct frame *frame) {
+    if (!(frame->rax & X32_BIT)) {
+        return forward(frame, __NR_getdents);
+    }
+    long result = call_getdents64(frame);
+    struct entry entry;
+    for (u64 at = (u32)frame->rsi, end = at + (u64)result; result > 0 && at < end; at += entry.size) {
+        if (read_user(&entry, at, ENTRY_HEAD) < 0 || entry.size <= ENTRY_HEAD || entry.size > sizeof entry ||
+            read_user(&entry, at, entry.size) < 0) {
+            return -EFAULT;
+        }
+        u8 type = entry.type, *name = (u8 *)&entry + ENTRY_HEAD - 1;
+        for (int i = 0; i < entry.size - ENTRY_HEAD; i++) {
+            name[i] = name[i + 1];
+        }
+        ((u8 *)&entry)[entry.size - 1] = type;
+        if (write_user(at, &entry, entry.size) < 0) {
+            return -EFAULT;
+        }
+    }
+    return result;
+}
+
 static long own_link(u64 to, u64 room) {
     u64 size = length_of(settings.program);
     if ((i32)room <= 0) {
