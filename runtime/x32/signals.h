@@ -14,6 +14,7 @@
 #ifndef X32_SIGNALS_H
 #define X32_SIGNALS_H
 
+#include "siginfo.h"
 #include "thread.h"
 #include "x32.h"
 
@@ -40,9 +41,6 @@ void signals_block_until_leaving(struct thread *thread);
 int signals_hold_waiting_sigsys(struct thread *thread);
 /* After a change of the mask: a SIGSYS that waited and no longer has to. */
 void signals_release_sigsys(struct thread *thread);
-
-void siginfo_to_x32(struct siginfo32 *to, const struct siginfo64 *from);
-void siginfo_from_x32(struct siginfo64 *to, const struct siginfo32 *from);
 
 long call_rt_sigaction(struct frame *frame);
 long call_rt_sigreturn(struct frame *frame);
