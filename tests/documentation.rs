@@ -102,6 +102,22 @@ fn library() -> Laboratory {
         let name = source.file_stem().unwrap().to_str().unwrap();
         lab.gcc(&["-O2", source.to_str().unwrap(), "-o", name]);
     }
+    // As `make bench` builds them for both ABIs.
+    let x32 = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
+    for (abi, options) in [("x86-64", ""), ("x32", x32)] {
+        for (source, more) in [
+            ("calls.c", "-pthread"),
+            ("nothing.c", "-static"),
+            ("hello.cc", "-lstdc++"),
+            ("storm.cc", "-lstdc++"),
+        ] {
+            let name = source.split('.').next().unwrap();
+            let source = repository().join("bench/programs").join(source);
+            lab.gcc(&format!("-O2 {options} {} {more} -o {name}-{abi}", source.display()));
+        }
+    }
+    let runtime = widthwise_x32run::place_in(&lab.path("bin")).unwrap();
+    std::os::unix::fs::symlink(runtime, lab.path("bin/x32run")).unwrap();
     lab.copy(&repository().join("experiments"), "experiments");
     lab.copy(&repository().join("experiments/lua/binary-trees.lua"), "bench.lua");
     for project in ["make", "configure", "cmake", "meson"] {
