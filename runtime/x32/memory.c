@@ -5,11 +5,28 @@ size_t x32_copy(void *to, const void *from, size_t size);
 
 #define USER_END 0x7ffffffff000UL
 
+#define NO_SUCH_HOW -1L
+
+/* The copy below finds only what is mapped, while a fault would let the stack grow down to it. So would any
+ * call that reads there; this one reads eight bytes, and then has nothing to do. */
+static int grow_stack_to(u64 address, size_t size) {
+    for (u64 page = ROUND_DOWN(address, PAGE); page < address + size; page += PAGE) {
+        if (KERNEL_4(__NR_rt_sigprocmask, NO_SUCH_HOW, page, 0, 8) == -EFAULT) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* With SIGSEGV blocked a fault would end the process, so the kernel is asked to look. At this thread: the
  * first one may have ended, and what it had is gone. */
 static int copy_by_kernel(u64 program, void *own, size_t size, int number) {
     struct iovec64 mine = {(u64)own, size}, theirs = {program, size};
-    long done = KERNEL_6(number, KERNEL_1(__NR_gettid, 0), &mine, 1, &theirs, 1, 0);
+    long thread = KERNEL_1(__NR_gettid, 0);
+    long done = KERNEL_6(number, thread, &mine, 1, &theirs, 1, 0);
+    if (done != (long)size && done != -EPERM && done != -ENOSYS && grow_stack_to(program, size)) {
+        done = KERNEL_6(number, thread, &mine, 1, &theirs, 1, 0);
+    }
     if (done == -EPERM || done == -ENOSYS) {
         return 1;
     }

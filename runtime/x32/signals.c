@@ -339,10 +339,26 @@ static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info
         thread->held_mask = context->mask;
         thread->pending = 1;
     }
-    context->mask = ~FAULTS;
+    context->mask |= ~FAULTS;
     if (between(rip, x32_gate_check, x32_gate_done)) {
         context->registers.rip = (u64)x32_gate_given_up;
     }
+}
+
+/* The faults alone can come while a handler of ours has yet to begin or to end, when they were sent: the
+ * kernel builds the frames of all that is let in before the first instruction runs. The mask of such a
+ * context is no mask of the program's, so the signal waits for the context below. */
+static int within_handler(const struct thread *thread, u64 sp) {
+    return sp > thread->handler_stack && sp <= thread->handler_stack + thread->handler_stack_size;
+}
+
+static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *info,
+                     struct ucontext64 *context) {
+    u64 mask = SIGNAL_BIT(signal);
+    context->mask |= mask;
+    thread->faults_blocked = 1;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+    KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
 
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
@@ -375,7 +391,11 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
             die_of(signal, context);
             return;
         }
-        hold(thread, signal, info, context);
+        if (within_handler(thread, registers->rsp)) {
+            put_back(thread, signal, info, context);
+        } else {
+            hold(thread, signal, info, context);
+        }
         return;
     } else {
         u64 covered = signal == SIGSEGV && info->code > SI_USER ? sites_after_covered(registers->rip) : 0;
@@ -517,7 +537,7 @@ long call_rt_sigreturn(struct frame *call) {
     /* What arrives from here on comes after the return, so it has to find the program's mask in force. */
     u64 all = ~FAULTS;
     u64 before;
-    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
     if (thread->pending) {
         return -RESTART_AFTER_SIGNAL;
     }
@@ -526,6 +546,11 @@ long call_rt_sigreturn(struct frame *call) {
         KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
         bad_frame(thread);
         return (long)call->rax;
+    }
+    if (thread->pending) {
+        /* A fault was sent meanwhile. */
+        thread->held_mask = before;
+        return -RESTART_AFTER_SIGNAL;
     }
     clear_bytes(&context, sizeof context);
     context.flags = frame.context.flags;

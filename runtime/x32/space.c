@@ -242,6 +242,19 @@ static u64 alignment_of(u64 flags) {
     return 1UL << (shift != 0 ? shift : 21);
 }
 
+#define HUGETLBFS_MAGIC 0x958458f6UL
+
+/* A file of huge pages is told by its file system alone. */
+static u64 alignment_of_file(i64 fd) {
+    struct {
+        u64 type, block_size, rest[14];
+    } system;
+    if (failed(KERNEL_2(__NR_fstatfs, fd, &system)) || system.type != HUGETLBFS_MAGIC) {
+        return PAGE;
+    }
+    return system.block_size;
+}
+
 long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
     /* Every x32 mapping is below 4 GiB; the flag means nothing (arch_get_unmapped_area_topdown). */
     flags &= ~(u64)MAP_32BIT;
@@ -283,6 +296,13 @@ long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 off
             continue;
         }
         long result = map_at(found, size, protection, flags, fd, offset);
+        if (result == -EINVAL && alignment == PAGE && !(flags & MAP_ANONYMOUS)) {
+            alignment = alignment_of_file(fd);
+            if (alignment != PAGE) {
+                rounded = ROUND_UP(rounded, alignment);
+                continue;
+            }
+        }
         if (result != -EEXIST) {
             return result;
         }
