@@ -395,7 +395,8 @@ static void watch(struct reply *reply, uint64_t number, long root, int traced) {
                 root_ended = 1;
                 reply->status = (uint64_t)(unsigned)status;
                 reply->ended_ns = woken;
-                deadline = woken + (uint64_t)GRACE_MS * 1000000;
+                if (!killing)
+                    deadline = woken + (uint64_t)GRACE_MS * 1000000;
             } else if (killing && root_ended) {
                 reply->left_over++;
             }
