@@ -402,7 +402,8 @@ impl Runner {
             if self.has_ended() {
                 break;
             }
-            let ending = if Instant::now() >= deadline {
+            // Asked anew: what was heard may have been the end of the run before.
+            let ending = if Instant::now() >= self.since + limits.timeout {
                 Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 }
             } else if written(&self.output("stdout", files)) > limits.output_bytes {
                 Ending::Flood { limit_bytes: limits.output_bytes }
