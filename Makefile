@@ -29,14 +29,14 @@ lint: ## Formatting and lints of Rust, C and shell
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	clang-format --dry-run --Werror runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
+	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
 		tests/x32/children/*.c bench/programs/*.c
 	sh -n packaging/install.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
-	clang-format -i runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
+	clang-format -i runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
 		tests/x32/children/*.c bench/programs/*.c
 
 bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md

@@ -6,7 +6,7 @@ use std::process::Command;
 fn main() {
     let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
         .join("../../runtime/launcher");
-    for file in ["launcher.c", "kernel.h"] {
+    for file in ["launcher.c", "kernel.h", "../syscall.h"] {
         println!("cargo::rerun-if-changed={}", folder.join(file).display());
     }
     let output = Path::new(&std::env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("launcher");

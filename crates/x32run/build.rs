@@ -16,6 +16,7 @@ fn main() {
         }
     }
     println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-changed={}", folder.join("../syscall.h").display());
     sources.sort();
     let output = Path::new(&std::env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("x32run");
     let compiler = cc::Build::new().get_compiler();

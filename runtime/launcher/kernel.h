@@ -11,10 +11,7 @@
 #include <asm/unistd.h>
 #include <stdint.h>
 
-#if !defined(__x86_64__) || defined(__ILP32__)
-#error                                                                                                       \
-    "the launcher is built for the host, x86-64; another host needs its system-call and clone assembly here"
-#endif
+#include "../syscall.h"
 
 #define CPU_WORDS 16
 #define SIGKILL 9
@@ -72,18 +69,6 @@ struct kernel_sigaction {
     void (*restorer)(void);
     uint64_t mask;
 };
-
-static inline long syscall6(long number, long a, long b, long c, long d, long e, long f) {
-    long result;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
 
 #define SYSCALL(number, a, b, c, d) syscall6((number), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 

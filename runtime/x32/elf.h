@@ -24,7 +24,6 @@ struct image {
     u8 movable; /* ET_DYN */
     u8 executable_stack;
     u32 interpreter_offset, interpreter_size; /* 0 where there is none */
-    u32 file_entry_size;
 };
 
 enum elf_kind { ELF_X32, ELF_OTHER, ELF_NONE };

@@ -10,9 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if !defined(__x86_64__) || defined(__ILP32__)
-#error "the x32 runtime is a 64-bit program for x86-64"
-#endif
+#include "../syscall.h"
 
 typedef uint64_t u64;
 typedef int64_t i64;
@@ -26,27 +24,15 @@ typedef uint8_t u8;
 #define ROUND_UP(value, unit) (((value) + (unit)-1) & ~((unit)-1))
 #define ROUND_DOWN(value, unit) ((value) & ~((unit)-1))
 
-static inline long kernel6(long number, long a, long b, long c, long d, long e, long f) {
-    long result;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-
 /* A call of the runtime's own. It is not restarted and not interrupted: whatever arrives meanwhile waits
  * until the runtime returns to the program (signals.c). */
-#define KERNEL_1(n, a) kernel6((n), (long)(a), 0, 0, 0, 0, 0)
-#define KERNEL_2(n, a, b) kernel6((n), (long)(a), (long)(b), 0, 0, 0, 0)
-#define KERNEL_3(n, a, b, c) kernel6((n), (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define KERNEL_4(n, a, b, c, d) kernel6((n), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
-#define KERNEL_5(n, a, b, c, d, e) kernel6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define KERNEL_1(n, a) syscall6((n), (long)(a), 0, 0, 0, 0, 0)
+#define KERNEL_2(n, a, b) syscall6((n), (long)(a), (long)(b), 0, 0, 0, 0)
+#define KERNEL_3(n, a, b, c) syscall6((n), (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define KERNEL_4(n, a, b, c, d) syscall6((n), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define KERNEL_5(n, a, b, c, d, e) syscall6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 #define KERNEL_6(n, a, b, c, d, e, f)                                                                        \
-    kernel6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+    syscall6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static inline int failed(long result) { return (unsigned long)result > -4096UL; }
 
@@ -62,7 +48,6 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define PROT_READ 1
 #define PROT_WRITE 2
 #define PROT_EXEC 4
-#define MAP_SHARED 1
 #define MAP_PRIVATE 2
 #define MAP_SHARED_VALIDATE 3
 #define MAP_TYPE 0xf
@@ -79,7 +64,6 @@ static inline int failed(long result) { return (unsigned long)result > -4096UL; 
 #define MREMAP_MAYMOVE 1
 #define MREMAP_FIXED 2
 #define MREMAP_DONTUNMAP 4
-#define MADV_DONTNEED 4
 
 #define RLIMIT_DATA 2
 #define RLIMIT_STACK 3
@@ -99,15 +83,11 @@ struct rlimit {
 #define SECCOMP_MODE_FILTER 2
 
 #define ARCH_SET_GS 0x1001
-#define ARCH_SET_FS 0x1002
-#define ARCH_GET_FS 0x1003
 #define ARCH_GET_GS 0x1004
 
 #define CLONE_VM 0x100
 #define CLONE_SIGHAND 0x800
 #define CLONE_VFORK 0x4000
-#define CLONE_THREAD 0x10000
-#define CLONE_SETTLS 0x80000
 
 #define SIGILL 4
 #define SIGTRAP 5
@@ -131,7 +111,6 @@ struct rlimit {
 #define SA_NOCLDSTOP 0x1U
 #define SA_NOCLDWAIT 0x2U
 #define SA_SIGINFO 0x4U
-#define SA_UNSUPPORTED 0x400U
 #define SA_EXPOSE_TAGBITS 0x800U
 #define SA_RESTORER 0x04000000U
 #define SA_ONSTACK 0x08000000U

@@ -280,11 +280,8 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
     const u64 *vector = (const u64 *)(environment + environment_count + 1);
 
     settings.trace_fd = 2;
-    settings.signal_frame_size = vector_value(vector, KERNEL_AT_MINSIGSTKSZ);
-    if (settings.signal_frame_size == 0) {
-        settings.signal_frame_size = 4096;
-    }
-    int result = thread_adopt_first(settings.signal_frame_size);
+    u64 signal_frame_size = vector_value(vector, KERNEL_AT_MINSIGSTKSZ);
+    int result = thread_adopt_first(signal_frame_size != 0 ? signal_frame_size : 4096);
     if (result < 0) {
         give_up(126, "no memory for the runtime itself: %s", error_name(-result));
     }

@@ -8,8 +8,6 @@ struct settings {
     u8 trace, statistics, ahead, keep_sites, seccomp, valgrind;
     i32 trace_fd;
     char program[4096]; /* what /proc/self/exe means to the program */
-    char **environment;
-    u64 signal_frame_size;
 };
 
 extern struct settings settings;

@@ -417,7 +417,6 @@ long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address
 
 /* struct shmid64_ds: the segment's size follows the 48 bytes of its permissions. */
 #define IPC_STAT 2
-#define SHM_REMAP 040000
 
 long space_attach(u64 id, u64 address, u64 flags) {
     u64 status[14];

@@ -172,11 +172,10 @@ impl Launcher {
     pub fn start(cgroup: &Cgroup) -> Result<Launcher, LauncherError> {
         let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::Start)?;
         let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::Start)?;
-        let image = memory_file().map_err(LauncherError::Start)?;
-        // Out of the way of the numbers that they are to have.
-        let [their_socket, their_orders] = [above(&their_socket, 5), above(&their_orders, 5)];
-        let [their_socket, their_orders] =
-            [their_socket.map_err(LauncherError::Start)?, their_orders.map_err(LauncherError::Start)?];
+        // Out of the way of the numbers 3 and 4, which are the sockets' on the other side.
+        let image = memory_file().and_then(|file| above(&file, 5)).map_err(LauncherError::Start)?;
+        let their_socket = above(&their_socket, 5).map_err(LauncherError::Start)?;
+        let their_orders = above(&their_orders, 5).map_err(LauncherError::Start)?;
         let ends = [their_socket.as_raw_fd(), their_orders.as_raw_fd()];
         let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
         command.arg0("widthwise-launcher").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
@@ -289,10 +288,10 @@ pub fn sleep(descriptor: Option<RawFd>, most: Duration) -> io::Result<()> {
 }
 
 /// A copy of the descriptor whose number is at least that.
-fn above(socket: &UnixStream, least: libc::c_int) -> io::Result<OwnedFd> {
+fn above(descriptor: &impl AsRawFd, least: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: an open descriptor; what comes back is a new one, and owned from here on.
     unsafe {
-        let fd = libc::fcntl(socket.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least);
+        let fd = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least);
         check(fd)?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
@@ -317,20 +316,15 @@ fn check(result: libc::c_int) -> io::Result<()> {
 
 /// The image in a file of its own, without a place on any disk.
 fn memory_file() -> io::Result<OwnedFd> {
-    // SAFETY: a valid C string; the descriptor is owned from here on. Not close-on-exec: it is executed through
-    // /proc/self/fd, and the launcher keeps no use of it.
+    // SAFETY: a valid C string; the descriptor is owned from here on.
     let fd = unsafe {
-        let fd = libc::memfd_create(c"widthwise-launcher".as_ptr(), 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let fd = libc::memfd_create(c"widthwise-launcher".as_ptr(), libc::MFD_CLOEXEC);
+        check(fd)?;
         OwnedFd::from_raw_fd(fd)
     };
-    let mut file = std::fs::File::from(fd.try_clone()?);
+    let mut file = std::fs::File::from(fd);
     file.write_all(IMAGE)?;
-    // SAFETY: our descriptor. Programs that we start must not inherit it: the launcher's exec closes it.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    Ok(fd)
+    Ok(file.into())
 }
 
 /// Appends the layout of `struct request` and its strings.

@@ -1,10 +1,10 @@
 //! Runs that are begun before those in front of them have ended: each keeps its own account, output and ending.
 
-use std::collections::BTreeMap;
+mod fixture;
+
 use std::path::Path;
 use std::time::Duration;
 
-use widthwise_experiment::model::Thp;
 use widthwise_experiment::outcome::Ending;
 use widthwise_measure::run::{Accounting, Limits, Ran, Runner, Start};
 
@@ -23,20 +23,8 @@ impl Bench {
     }
 
     fn script(&self, text: &str) -> Start {
-        Start {
-            runtime: None,
-            file: "/bin/sh".into(),
-            arguments: ["sh", "-c", text].map(str::to_owned).into(),
-            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-            directory: self.folder.path().to_owned(),
-            fresh: None,
-            stdin: "/dev/null".into(),
-            setup: None,
-            teardown: None,
-            thp: Thp::System,
-            fixed_addresses: false,
-            exit_status: 0,
-        }
+        let words = ["sh", "-c", text].map(str::to_owned).into();
+        fixture::start(Path::new("/bin/sh"), words, self.folder.path())
     }
 
     fn begin(&mut self, texts: &[&str]) -> Vec<Start> {
@@ -117,4 +105,27 @@ fn what_is_passed_over_never_begins_and_the_run_that_goes_on_ends_well() {
     let starts = bench.begin(&["touch fourth"]);
     assert_eq!(bench.end(&starts[0]).ending, Ending::Done);
     assert!(bench.wrote("fourth"));
+}
+
+/// The launcher's own descriptors have fixed numbers on its side; what else this process opens and closes meanwhile
+/// must not stand in their way.
+#[test]
+fn a_launcher_starts_whatever_numbers_its_descriptors_happen_to_get() {
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let files: Vec<_> = (0..4).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+                    drop(files);
+                }
+            });
+        }
+        let failed = (0..100).find_map(|_| {
+            let folder = tempfile::tempdir().unwrap();
+            Runner::new(&folder.path().join("scratch"), &[], Accounting::Free).err()
+        });
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(failed.is_none(), "{failed:?}");
+    });
 }

@@ -1,12 +1,12 @@
 //! Programs whose cost is known, and programs that end badly: what the runner says of them.
 
-use std::collections::BTreeMap;
+mod fixture;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use widthwise_experiment::metric;
-use widthwise_experiment::model::Thp;
 use widthwise_experiment::outcome::{Ending, Source};
 use widthwise_measure::run::{Accounting, Limits, Ran, Runner, Start};
 
@@ -44,20 +44,7 @@ impl Bench {
     fn start(&self, file: &Path, arguments: &[&str]) -> Start {
         let mut words = vec![file.display().to_string()];
         words.extend(arguments.iter().map(|word| word.to_string()));
-        Start {
-            runtime: None,
-            file: file.to_owned(),
-            arguments: words,
-            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-            directory: self.folder.path().to_owned(),
-            fresh: None,
-            stdin: "/dev/null".into(),
-            setup: None,
-            teardown: None,
-            thp: Thp::System,
-            fixed_addresses: false,
-            exit_status: 0,
-        }
+        fixture::start(file, words, self.folder.path())
     }
 
     fn run(&mut self, name: &str, arguments: &[&str]) -> Ran {
