@@ -1,0 +1,3 @@
+//! Why two variants of a program differ. Pure: files in, facts out.
+
+pub mod heap;

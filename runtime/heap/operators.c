@@ -1,0 +1,154 @@
+/*
+ * In front of C++'s operators new and delete. libstdc++'s call malloc and free, which are recorded there; an
+ * allocator that brings operators of its own (jemalloc, tcmalloc, mimalloc) does not, so they are recorded
+ * here.
+ *
+ * The functions have the names that the C++ ABI gives them (Itanium C++ ABI, 5.1.4): `m` is `unsigned long`,
+ * which size_t is in LP64, and `j` is `unsigned int`.
+ */
+#ifndef WIDTHWISE_HEAP_LINKED
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "real.h"
+#include "recorder.h"
+
+#ifdef __LP64__
+#define SIZED(before, after) before##m##after
+#else
+#define SIZED(before, after) before##j##after
+#endif
+#define PUBLIC __attribute__((visibility("default")))
+
+/* The operators of libstdc++ are malloc and free, but for what happens when there is no memory (libsupc++,
+ * new_op.cc), and so may be passed by; an allocator's are its own business. */
+struct found {
+    void *function;
+    int is_allocators, is_plain;
+};
+
+static void find(struct found *found, const char *name) {
+    Dl_info operator, allocator;
+    /* The linker looks for functions of C, and asks for memory as C does: never from here. */
+    found->function = real_ready() ? dlsym(RTLD_NEXT, name) : NULL;
+    if (found->function == NULL || !dladdr(found->function, &operator) ||
+        !dladdr((void *)real.malloc, &allocator)) {
+        static const char text[] =
+            "widthwise heap recorder: the program uses an operator that no library has\n";
+        recorder_say(text, sizeof text - 1);
+        abort();
+    }
+    found->is_allocators = operator.dli_fbase == allocator.dli_fbase;
+    found->is_plain = !found->is_allocators && strstr(operator.dli_fname, "/libstdc++.so") != NULL;
+}
+
+static void leave_thread(uint32_t *before) { recorder_thread.inside = *before; }
+
+/* Whatever the operator asks for in between is its own business; it may throw, too. */
+#define SILENTLY                                                                                             \
+    uint32_t before __attribute__((cleanup(leave_thread))) = recorder_thread.inside;                         \
+    recorder_thread.inside = SILENT
+
+#define FIND(symbol)                                                                                         \
+    static struct found found;                                                                               \
+    if (UNLIKELY(found.function == NULL)) {                                                                  \
+        find(&found, #symbol);                                                                               \
+    }
+
+#define RECORD(block, size, spare, attributes)                                                               \
+    do {                                                                                                     \
+        struct stream *stream = (block) != NULL ? recorder_enter() : NULL;                                   \
+        if (LIKELY(stream != NULL)) {                                                                        \
+            recorder_allocated(stream, (block), (size), (spare), (attributes), CALLER);                      \
+            recorder_leave();                                                                                \
+        }                                                                                                    \
+    } while (0)
+
+/* `plain`: what libstdc++ asks malloc and its kin for. */
+#define NEW(symbol, parameters, arguments, plain, attributes)                                                \
+    PUBLIC void *symbol parameters {                                                                         \
+        FIND(symbol)                                                                                         \
+        void *(*next)parameters = (void *(*)parameters)found.function;                                       \
+        void *block = NULL;                                                                                  \
+        if (LIKELY(found.is_plain)) {                                                                        \
+            block = plain;                                                                                   \
+            if (LIKELY(block != NULL)) {                                                                     \
+                RECORD(block, size, spare_of(block, size), attributes);                                      \
+                return block;                                                                                \
+            }                                                                                                \
+        }                                                                                                    \
+        if (!found.is_allocators) {                                                                          \
+            return next arguments;                                                                           \
+        }                                                                                                    \
+        {                                                                                                    \
+            SILENTLY;                                                                                        \
+            block = next arguments;                                                                          \
+        }                                                                                                    \
+        RECORD(block, size, spare_of(block, size), attributes);                                              \
+        return block;                                                                                        \
+    }
+
+#define DELETE(symbol, parameters, arguments)                                                                \
+    PUBLIC void symbol parameters {                                                                          \
+        FIND(symbol)                                                                                         \
+        void(*next) parameters = (void(*) parameters)found.function;                                         \
+        if (!found.is_plain && !found.is_allocators) {                                                       \
+            next arguments;                                                                                  \
+            return;                                                                                          \
+        }                                                                                                    \
+        if (UNLIKELY(is_early(block))) {                                                                     \
+            return;                                                                                          \
+        }                                                                                                    \
+        struct stream *stream = block != NULL ? recorder_enter() : NULL;                                     \
+        if (LIKELY(stream != NULL)) {                                                                        \
+            recorder_released(stream, block);                                                                \
+            recorder_leave();                                                                                \
+        }                                                                                                    \
+        if (LIKELY(found.is_plain)) {                                                                        \
+            real.free(block);                                                                                \
+            return;                                                                                          \
+        }                                                                                                    \
+        SILENTLY;                                                                                            \
+        next arguments;                                                                                      \
+    }
+
+#define MALLOC real.malloc(size != 0 ? size : 1)
+/* libstdc++ rounds the size up to the alignment (new_opa.cc). */
+#define ALIGN real.aligned_alloc(alignment, (size + alignment - 1) & ~(alignment - 1))
+#define PLAIN LOG_OPERATOR
+#define ALIGNED (LOG_OPERATOR | (uint32_t)__builtin_ctzl(alignment | 1UL << 31) << 3)
+
+#define NEW_BY_NAME(...) NEW(__VA_ARGS__)
+#define DELETE_BY_NAME(...) DELETE(__VA_ARGS__)
+
+NEW_BY_NAME(SIZED(_Znw, ), (size_t size), (size), MALLOC, PLAIN)
+NEW_BY_NAME(SIZED(_Zna, ), (size_t size), (size), MALLOC, PLAIN)
+NEW_BY_NAME(SIZED(_Znw, RKSt9nothrow_t), (size_t size, const void *nothrow), (size, nothrow), MALLOC, PLAIN)
+NEW_BY_NAME(SIZED(_Zna, RKSt9nothrow_t), (size_t size, const void *nothrow), (size, nothrow), MALLOC, PLAIN)
+NEW_BY_NAME(SIZED(_Znw, St11align_val_t), (size_t size, size_t alignment), (size, alignment), ALIGN, ALIGNED)
+NEW_BY_NAME(SIZED(_Zna, St11align_val_t), (size_t size, size_t alignment), (size, alignment), ALIGN, ALIGNED)
+NEW_BY_NAME(SIZED(_Znw, St11align_val_tRKSt9nothrow_t), (size_t size, size_t alignment, const void *nothrow),
+            (size, alignment, nothrow), ALIGN, ALIGNED)
+NEW_BY_NAME(SIZED(_Zna, St11align_val_tRKSt9nothrow_t), (size_t size, size_t alignment, const void *nothrow),
+            (size, alignment, nothrow), ALIGN, ALIGNED)
+
+DELETE_BY_NAME(_ZdlPv, (void *block), (block))
+DELETE_BY_NAME(_ZdaPv, (void *block), (block))
+DELETE_BY_NAME(_ZdlPvRKSt9nothrow_t, (void *block, const void *nothrow), (block, nothrow))
+DELETE_BY_NAME(_ZdaPvRKSt9nothrow_t, (void *block, const void *nothrow), (block, nothrow))
+DELETE_BY_NAME(SIZED(_ZdlPv, ), (void *block, size_t size), (block, size))
+DELETE_BY_NAME(SIZED(_ZdaPv, ), (void *block, size_t size), (block, size))
+DELETE_BY_NAME(_ZdlPvSt11align_val_t, (void *block, size_t alignment), (block, alignment))
+DELETE_BY_NAME(_ZdaPvSt11align_val_t, (void *block, size_t alignment), (block, alignment))
+DELETE_BY_NAME(SIZED(_ZdlPv, St11align_val_t), (void *block, size_t size, size_t alignment),
+               (block, size, alignment))
+DELETE_BY_NAME(SIZED(_ZdaPv, St11align_val_t), (void *block, size_t size, size_t alignment),
+               (block, size, alignment))
+DELETE_BY_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment, const void *nothrow),
+               (block, alignment, nothrow))
+DELETE_BY_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment, const void *nothrow),
+               (block, alignment, nothrow))
+
+#endif

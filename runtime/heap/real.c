@@ -1,0 +1,66 @@
+#define _GNU_SOURCE
+#include "real.h"
+#include "recorder.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+int real_is_glibc;
+uint8_t early[1 << 16] __attribute__((aligned(16)));
+static size_t early_used;
+
+void *early_memory(size_t size) {
+    size_t *block = (size_t *)(early + early_used + 16 - sizeof(size_t));
+    size_t whole = (size + 31) & ~(size_t)15;
+    if (size > sizeof early || early_used + whole > sizeof early) {
+        return NULL;
+    }
+    *block = size;
+    early_used += whole;
+    return block + 1;
+}
+
+size_t early_size(const void *address) { return ((const size_t *)address)[-1]; }
+
+#ifdef WIDTHWISE_HEAP_LINKED
+
+/* A program with a malloc of its own cannot be linked with --wrap of it; what is here is the C library's. */
+__attribute__((constructor)) static void know_allocator(void) {
+    real_is_glibc = 1;
+    recorder_allocator("", 1, 0);
+}
+
+#else
+
+struct real real;
+
+static int is_glibc(const void *function) {
+    /* Only glibc has both, and only its malloc keeps a block's size in the word before it. */
+    Dl_info allocator, library;
+    void *version = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
+    return version != NULL && dladdr(function, &allocator) && dladdr(version, &library) &&
+           allocator.dli_fbase == library.dli_fbase;
+}
+
+int real_find(void) {
+    static int looking;
+    if (looking) {
+        return 0;
+    }
+    looking = 1;
+    struct real found;
+#define FIND(name, result, parameters) found.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
+    REAL_FUNCTIONS(FIND)
+#undef FIND
+    Dl_info allocator = {0};
+    dladdr((void *)found.malloc, &allocator);
+    /* Another malloc in front of this one is the program's own. */
+    int replaced = dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc;
+    real_is_glibc = is_glibc((void *)found.malloc);
+    recorder_allocator(allocator.dli_fname != NULL ? allocator.dli_fname : "", real_is_glibc, replaced);
+    real = found;
+    looking = 0;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * The functions that the recorder stands in front of. Preloaded, they are the next ones of their names in the
+ * program's search order: the C library's, or those of an allocator that was preloaded after the recorder.
+ * Linked into the program, they are what the linker's --wrap leaves.
+ */
+#ifndef WIDTHWISE_HEAP_REAL_H
+#define WIDTHWISE_HEAP_REAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Name, result, parameters. */
+#define REAL_FUNCTIONS(FUNCTION)                                                                             \
+    FUNCTION(malloc, void *, (size_t))                                                                       \
+    FUNCTION(free, void, (void *))                                                                           \
+    FUNCTION(calloc, void *, (size_t, size_t))                                                               \
+    FUNCTION(realloc, void *, (void *, size_t))                                                              \
+    FUNCTION(posix_memalign, int, (void **, size_t, size_t))                                                 \
+    FUNCTION(aligned_alloc, void *, (size_t, size_t))                                                        \
+    FUNCTION(memalign, void *, (size_t, size_t))                                                             \
+    FUNCTION(valloc, void *, (size_t))                                                                       \
+    FUNCTION(pvalloc, void *, (size_t))                                                                      \
+    FUNCTION(malloc_usable_size, size_t, (void *))                                                           \
+    FUNCTION(mmap, void *, (void *, size_t, int, int, int, off_t))                                           \
+    FUNCTION(mmap64, void *, (void *, size_t, int, int, int, off64_t))                                       \
+    FUNCTION(munmap, int, (void *, size_t))                                                                  \
+    FUNCTION(mremap, void *, (void *, size_t, size_t, int, ...))                                             \
+    FUNCTION(dlclose, int, (void *))
+
+#ifdef WIDTHWISE_HEAP_LINKED
+
+#define HOOK(name) __wrap_##name
+#define REAL(name) __real_##name
+#define DECLARE(name, result, parameters) result __real_##name parameters;
+REAL_FUNCTIONS(DECLARE)
+#undef DECLARE
+static inline int real_ready(void) { return 1; }
+
+#else
+
+#define HOOK(name) name
+#define REAL(name) real.name
+#define MEMBER(name, result, parameters) result(*name) parameters;
+struct real {
+    REAL_FUNCTIONS(MEMBER)
+};
+#undef MEMBER
+extern struct real real;
+/* Finds them. 0 while they are being looked for: what is asked for then comes out of `early_memory`. */
+int real_find(void);
+static inline int real_ready(void) { return __builtin_expect(real.malloc != NULL, 1) || real_find(); }
+
+#endif
+
+/* Whether a block's size stands before it. */
+extern int real_is_glibc;
+
+/* Memory for those who ask while the real functions are being looked for: it is never given back. */
+extern uint8_t early[1 << 16];
+void *early_memory(size_t size);
+static inline int is_early(const void *address) {
+    return (uintptr_t)address - (uintptr_t)early < sizeof early;
+}
+size_t early_size(const void *address);
+
+/* Of glibc's chunk: its size with three flags in the word before the block (malloc/malloc.c, malloc_chunk).
+ */
+#define CHUNK_MAPPED 2
+#define CHUNK_OTHER_ARENA 4
+
+/* The bytes beyond the requested ones, and where glibc has the block: `spare` of a record. */
+static inline uint64_t spare_of(void *block, size_t requested) {
+    size_t usable, place = 0;
+    if (real_is_glibc) {
+        size_t chunk = ((const size_t *)block)[-1];
+        place = chunk & CHUNK_MAPPED ? 1 : chunk & CHUNK_OTHER_ARENA ? 2 : 0;
+        usable = (chunk & ~(size_t)7) - (chunk & CHUNK_MAPPED ? 2 : 1) * sizeof(size_t);
+    } else {
+        usable = REAL(malloc_usable_size) != NULL ? REAL(malloc_usable_size)(block) : requested;
+    }
+    return (uint64_t)(usable - requested) << 2 | place;
+}
+
+#endif

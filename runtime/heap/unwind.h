@@ -1,0 +1,50 @@
+/*
+ * Walks the stack by the program's own unwind tables (.eh_frame), fast enough to do it at every allocation.
+ *
+ * Two things make it fast. What a table says of a place in the program is decoded once and remembered in
+ * sixteen bytes. And the walk stops as soon as it meets the stack that was walked last: a frame with the same
+ * place, stack and frame pointer, outside of which every return address is still as it was. Most calls differ
+ * from the last one in a few frames only.
+ *
+ * Only two registers are followed, the stack and the frame pointer: GCC and Clang describe every call site
+ * with these. Neither libunwind nor libgcc is needed, and so none has to exist for x32.
+ */
+#ifndef WIDTHWISE_HEAP_UNWIND_H
+#define WIDTHWISE_HEAP_UNWIND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a call pushes: x32's pointers are half of it. */
+#ifdef __x86_64__
+typedef uint64_t stack_word;
+#else
+typedef uint32_t stack_word;
+#endif
+
+enum rule_kind {
+    RULE_NONE,   /* nothing is known: the walk is broken */
+    RULE_END,    /* the outermost call */
+    RULE_STACK,  /* the canonical frame address (CFA) is at an offset from the stack pointer */
+    RULE_FRAME,  /* ... from the frame pointer */
+    RULE_STORED, /* ... is stored at an offset from the frame pointer: a function that aligns its stack */
+    RULE_SIGNAL  /* the kernel's frame: all is stored at offsets from the stack pointer */
+};
+
+#define SAME_FRAME INT16_MIN      /* the frame pointer is the caller's still */
+#define FRAME_AT_ITSELF INT16_MAX /* the caller's is saved where the frame pointer points to */
+
+/* How to get from a place to its caller. Offsets in bytes. The return address lies just below the CFA. */
+struct rule {
+    uintptr_t place;
+    int32_t cfa : 26;
+    uint32_t kind : 6;
+    int16_t
+        frame; /* from the CFA (RULE_SIGNAL: from the stack pointer) to where the frame pointer is saved */
+    int16_t address; /* of RULE_SIGNAL: from the stack pointer to the interrupted place */
+};
+
+/* Decodes the rule of the instruction at `place`. */
+struct rule unwind_rule(uintptr_t place);
+
+#endif
