@@ -44,13 +44,6 @@ static void find(struct found *found, const char *name) {
     found->is_plain = !found->is_allocators && strstr(operator.dli_fname, "/libstdc++.so") != NULL;
 }
 
-static void leave_thread(uint32_t *before) { recorder_thread.inside = *before; }
-
-/* Whatever the operator asks for in between is its own business; it may throw, too. */
-#define SILENTLY                                                                                             \
-    uint32_t before __attribute__((cleanup(leave_thread))) = recorder_thread.inside;                         \
-    recorder_thread.inside = SILENT
-
 #define FIND(symbol)                                                                                         \
     static struct found found;                                                                               \
     if (UNLIKELY(found.function == NULL)) {                                                                  \
@@ -82,10 +75,7 @@ static void leave_thread(uint32_t *before) { recorder_thread.inside = *before; }
         if (!found.is_allocators) {                                                                          \
             return next arguments;                                                                           \
         }                                                                                                    \
-        {                                                                                                    \
-            SILENTLY;                                                                                        \
-            block = next arguments;                                                                          \
-        }                                                                                                    \
+        block = next arguments;                                                                              \
         RECORD(block, size, spare_of(block, size), attributes);                                              \
         return block;                                                                                        \
     }
@@ -110,7 +100,6 @@ static void leave_thread(uint32_t *before) { recorder_thread.inside = *before; }
             real.free(block);                                                                                \
             return;                                                                                          \
         }                                                                                                    \
-        SILENTLY;                                                                                            \
         next arguments;                                                                                      \
     }
 

@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod core_lock;
 pub mod counters;
 pub mod debian;
+pub mod heap;
 pub mod launcher;
 pub mod program;
 pub mod rounds;

@@ -6,7 +6,9 @@
 mod place;
 mod registration;
 
-pub use place::{command_line, place, place_gdb_script, place_in, runtime_for, runtime_under_valgrind};
+pub use place::{
+    cache_folder, command_line, place, place_gdb_script, place_in, runtime_for, runtime_under_valgrind,
+};
 pub use registration::{register, registered, unregister, RegistrationError};
 
 /// The static binary for x86-64.

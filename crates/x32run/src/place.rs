@@ -69,6 +69,14 @@ pub fn place_gdb_script() -> io::Result<PathBuf> {
     somewhere(|folder| put(folder, name, GDB_SCRIPT.as_bytes(), 0o644))
 }
 
+/// A folder of this user's for what can be made again.
+///
+/// # Errors
+/// None can be made.
+pub fn cache_folder() -> io::Result<PathBuf> {
+    somewhere(|folder| std::fs::create_dir_all(folder).map(|()| folder.to_owned()))
+}
+
 fn somewhere(place_in: impl Fn(&Path) -> io::Result<PathBuf>) -> io::Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

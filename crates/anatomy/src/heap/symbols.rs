@@ -18,16 +18,11 @@ struct Source {
 }
 
 /// Names places. Modules are read once each.
+#[derive(Default)]
 pub struct Symbols {
     sources: FxHashMap<String, Source>,
     /// Modules whose file could not be read, with the reason.
     pub unread: Vec<(String, String)>,
-}
-
-impl Default for Symbols {
-    fn default() -> Symbols {
-        Symbols { sources: FxHashMap::default(), unread: Vec::new() }
-    }
 }
 
 impl Symbols {

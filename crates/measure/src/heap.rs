@@ -1,0 +1,192 @@
+//! The heap as the process sees it: a run of each variant with the recorder preloaded, in a pass of its own. Nothing of it
+//! is timed.
+
+pub mod recorder;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use widthwise_experiment::outcome::Ending;
+use widthwise_machine::elf;
+
+use crate::answer;
+use crate::heap::recorder::Recorder;
+use crate::rounds::{failure, Participant, Plan};
+use crate::run::{Limits, RunError, Runner, Start};
+
+/// With stacks a run takes several times as long where it does nothing but allocate.
+const SLOWER: u32 = 20;
+/// zstd's own default: the logs of a campaign are read as often as they are written.
+const COMPRESSION: i32 = 3;
+/// What a log's name ends with in a campaign.
+pub const ENDING: &str = "wwheap.zst";
+/// What is told of a variant's run beside its logs.
+pub const NOTE: &str = "recording.json";
+
+/// What a pass left of a variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    /// Why there are no logs.
+    pub refused: Option<String>,
+    /// What a reader must know of them.
+    pub remarks: Vec<String>,
+    /// The folder that the program's own files were built in, if it was built here.
+    pub program: String,
+}
+
+/// Where a variant's logs are in a campaign.
+pub fn folder(campaign: &Path, slug: &str) -> PathBuf {
+    campaign.join("heap").join(slug)
+}
+
+/// Records one run of a participant, unless that is done already. `answer` is the digest of what it answers without the
+/// recorder. `None`: it was interrupted.
+///
+/// # Errors
+/// Runs cannot be made, or their logs cannot be kept.
+pub fn record(
+    plan: &Plan,
+    participant: &Participant,
+    recorder: &Recorder,
+    answer: Option<&str>,
+    runner: &mut Runner,
+    cut_off: &dyn Fn() -> bool,
+) -> Result<Option<Recording>, RunError> {
+    let kept = folder(&plan.folder, &participant.slug);
+    if let Ok(note) = std::fs::read(kept.join(NOTE)) {
+        if let Ok(recording) = serde_json::from_slice(&note) {
+            return Ok(Some(recording));
+        }
+    }
+    let logs = plan.folder.join("scratch").join("heap");
+    let scratch = |path: &Path| {
+        let path = path.to_owned();
+        move |error| RunError::Scratch { path, error }
+    };
+    match std::fs::remove_dir_all(&logs) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(scratch(&logs)(error)),
+        _ => std::fs::create_dir_all(&logs).map_err(scratch(&logs))?,
+    }
+    let logs = std::fs::canonicalize(&logs).map_err(scratch(&logs))?;
+    let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
+    let start = preloaded(&participant.start, recorder, &logs);
+    let ran = runner.run(&start, 0, &plan.cpus, limits, cut_off)?;
+    if cut_off() {
+        return Ok(None);
+    }
+    let mut recording =
+        Recording { program: participant.start.file.display().to_string(), ..Recording::default() };
+    let found = found(&logs).map_err(scratch(&logs))?;
+    if ran.ending != Ending::Done {
+        recording.remarks.push(format!("with the recorder it {}", failure(&ran.ending, &runner.stderr())));
+    } else if answers_otherwise(plan, participant, answer, runner) {
+        recording.remarks.push("with the recorder its output is not what it is without".to_owned());
+    }
+    let processes = ran.processes.len();
+    let seen: BTreeSet<u32> = found.iter().map(|(process, _)| *process).collect();
+    let unseen = processes.saturating_sub(seen.len());
+    if found.is_empty() {
+        recording.refused = Some(unrecorded(&participant.start, recorder));
+    } else if unseen > 0 {
+        recording.remarks.push(format!(
+            "{unseen} of its {processes} processes left no log: they are static, set-user-ID, without LD_PRELOAD in their \
+             environment, or did not come to allocate"
+        ));
+    }
+    let partial = kept.with_extension("partial");
+    let _ = std::fs::remove_dir_all(&partial);
+    std::fs::create_dir_all(&partial).map_err(scratch(&partial))?;
+    for (_, log) in &found {
+        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        compress(log, &partial.join(format!("{name}.{ENDING}"))).map_err(scratch(log))?;
+    }
+    let note = serde_json::to_vec_pretty(&recording).unwrap_or_default();
+    std::fs::write(partial.join(NOTE), note).map_err(scratch(&partial))?;
+    let _ = std::fs::remove_dir_all(&kept);
+    std::fs::rename(&partial, &kept).map_err(scratch(&kept))?;
+    let _ = std::fs::remove_dir_all(&logs);
+    Ok(Some(recording))
+}
+
+/// The same start with the recorder before everything else that is preloaded.
+fn preloaded(start: &Start, recorder: &Recorder, logs: &Path) -> Start {
+    let mut environment = start.environment.clone();
+    let own = recorder.preload();
+    environment.entry("LD_PRELOAD".into()).and_modify(|list| *list = format!("{own} {list}")).or_insert(own);
+    environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join("log").display().to_string());
+    Start { environment, ..start.clone() }
+}
+
+/// The logs of a run: `log.PROCESS.N`.
+fn found(logs: &Path) -> std::io::Result<Vec<(u32, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(logs)? {
+        let path = entry?.path();
+        let process = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("log.")?.split('.').next()?.parse().ok());
+        found.extend(process.map(|process| (process, path.clone())));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn answers_otherwise(plan: &Plan, participant: &Participant, before: Option<&str>, runner: &Runner) -> bool {
+    let here = (!plan.check.off)
+        .then(|| {
+            answer::Reader::default()
+                .digest(&plan.check, &runner.stdout(), &participant.start.directory, None)
+                .ok()
+        })
+        .flatten();
+    matches!((here, before), (Some(here), Some(before)) if here != before)
+}
+
+/// Why a program left no log.
+fn unrecorded(start: &Start, recorder: &Recorder) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let facts = match elf::read(&start.file) {
+        Ok(facts) => facts,
+        Err(error) => return format!("{error}"),
+    };
+    let abi = facts.abi();
+    if !facts.is_dynamic() {
+        let name = abi.map_or("its ABI", |abi| abi.name);
+        return format!(
+            "it is static, and nothing can be preloaded: link the recorder into it \
+             (`widthwise explain --heap --link-options {name}` prints the words)"
+        );
+    }
+    if let Some((_, reason)) =
+        recorder.missing.iter().find(|(name, _)| abi.is_some_and(|abi| abi.name == *name))
+    {
+        return format!("there is no recorder for its ABI: {reason}");
+    }
+    let mode = std::fs::metadata(&start.file).map_or(0, |data| data.permissions().mode());
+    if mode & 0o6000 != 0 {
+        return "it is set-user-ID or set-group-ID, and the dynamic linker preloads nothing into such a program".to_owned();
+    }
+    "it allocated nothing, or its C library is not glibc".to_owned()
+}
+
+fn compress(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut log = std::fs::File::open(from)?;
+    let mut encoder = zstd::Encoder::new(std::fs::File::create(to)?, COMPRESSION)?;
+    std::io::copy(&mut log, &mut encoder)?;
+    encoder.finish()?.flush()?;
+    std::fs::remove_file(from)
+}
+
+/// A log as the recorder wrote it, whether it was compressed since or not.
+///
+/// # Errors
+/// It cannot be read, or is no whole zstd file.
+pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let bytes = std::fs::read(path)?;
+    if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return zstd::decode_all(bytes.as_slice());
+    }
+    Ok(bytes)
+}

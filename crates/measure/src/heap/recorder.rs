@@ -1,0 +1,201 @@
+//! The heap recorder, made for every ABI that this machine can build for: the source is carried, and compiled where it is
+//! needed, since only an ABI's own compiler and C library make a shared object for it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use thiserror::Error;
+use widthwise_machine::abi::{AbiRow, ABIS};
+use widthwise_machine::compiler::Compiler;
+
+macro_rules! carried {
+    ($($name:literal),*) => {
+        &[$(($name, include_str!(concat!("../../../../runtime/heap/", $name)))),*]
+    };
+}
+
+/// The recorder's source, file by file.
+const SOURCE: &[(&str, &str)] = carried!(
+    "hooks.c",
+    "log.h",
+    "operators.c",
+    "real.c",
+    "real.h",
+    "recorder.c",
+    "recorder.h",
+    "unwind.c",
+    "unwind.h"
+);
+const NAME: &str = "libwidthwise-heap.so";
+/// What is linked into a static program.
+const OBJECT: &str = "widthwise-heap.o";
+/// The functions that `--wrap` puts the linked recorder in front of: `REAL_FUNCTIONS` of real.h.
+const WRAPPED: &[&str] = &[
+    "malloc",
+    "free",
+    "calloc",
+    "realloc",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "mmap",
+    "mmap64",
+    "munmap",
+    "mremap",
+];
+
+/// No recorder could be made.
+#[derive(Debug, Error)]
+pub enum RecorderError {
+    /// Its folder.
+    #[error("{}: {error}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// The dynamic linker takes several names from LD_PRELOAD, parted by spaces and colons.
+    #[error("the heap recorder cannot be preloaded from {}: no space and no colon may stand in its path; set \
+             XDG_CACHE_HOME to another folder", .0.display())]
+    Unnameable(PathBuf),
+    /// Not even one for the host.
+    #[error("the heap recorder could not be built for any ABI: {0}")]
+    None(String),
+}
+
+/// A folder with a recorder for each ABI.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    folder: PathBuf,
+    /// ABIs without one, and why: the compiler's first words.
+    pub missing: Vec<(&'static str, String)>,
+}
+
+impl Recorder {
+    /// Builds what is not there yet, in a folder of the user's cache that is named after source and compiler.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the compiler builds it for no ABI.
+    pub fn place(compiler: &Compiler) -> Result<Recorder, RecorderError> {
+        let mut digest = blake3::Hasher::new();
+        for (name, text) in SOURCE {
+            digest.update(name.as_bytes()).update(text.as_bytes());
+        }
+        digest.update(compiler.identity().as_bytes());
+        let name = format!("heap-recorder-{}", &digest.finalize().to_hex()[..16]);
+        let folder = widthwise_x32run::cache_folder()
+            .map_err(|error| RecorderError::Folder { path: "the cache folder".into(), error })?
+            .join(name);
+        if folder.to_string_lossy().contains([' ', ':']) {
+            return Err(RecorderError::Unnameable(folder));
+        }
+        let mut missing = Vec::new();
+        for abi in ABIS {
+            if let Err(reason) = place_for(&folder, abi, compiler)? {
+                missing.push((abi.name, reason));
+            }
+        }
+        if missing.len() == ABIS.len() {
+            return Err(RecorderError::None(missing.swap_remove(0).1));
+        }
+        Ok(Recorder { folder, missing })
+    }
+
+    /// What stands in LD_PRELOAD. The dynamic linker of each ABI puts its own library folder for `$LIB` (ld.so(8)), so that
+    /// every process of a tree finds the recorder of its ABI.
+    pub fn preload(&self) -> String {
+        format!("{}/$LIB/{NAME}", self.folder.display())
+    }
+
+    /// The words that link the recorder into a static program of that ABI.
+    pub fn link_options(&self, abi: &AbiRow) -> Option<String> {
+        let object = self.folder.join(abi.name).join(OBJECT);
+        let wraps: Vec<String> = WRAPPED.iter().map(|name| format!("-Wl,--wrap={name}")).collect();
+        object.exists().then(|| format!("{} {}", object.display(), wraps.join(" ")))
+    }
+}
+
+/// Builds for one ABI. `Ok(Err(…))`: the compiler cannot.
+fn place_for(folder: &Path, abi: &AbiRow, compiler: &Compiler) -> Result<Result<(), String>, RecorderError> {
+    let own = folder.join(abi.name);
+    let shared = own.join(NAME);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| RecorderError::Folder { path, error }
+    };
+    if !shared.exists() || !own.join(OBJECT).exists() {
+        let source = folder.join(format!("source-{}", std::process::id()));
+        std::fs::create_dir_all(&source).map_err(failed(&source))?;
+        for (name, text) in SOURCE {
+            std::fs::write(source.join(name), text).map_err(failed(&source))?;
+        }
+        std::fs::create_dir_all(&own).map_err(failed(&own))?;
+        let built = compile(&source, &own, abi, compiler);
+        let _ = std::fs::remove_dir_all(&source);
+        if let Err(reason) = built.map_err(failed(&own))? {
+            let _ = std::fs::remove_dir_all(&own);
+            return Ok(Err(reason));
+        }
+    }
+    // Debian names an ABI's library folder in more than one way, by whether it came by multilib or by multiarch.
+    for library_folder in abi.library_folders {
+        let name = library_folder.trim_start_matches("usr/");
+        let link = folder.join(name).join(NAME);
+        let above = folder.join(name);
+        std::fs::create_dir_all(&above).map_err(failed(&above))?;
+        if name != "lib" && !link.exists() {
+            let partial = above.join(format!("{NAME}.{}", std::process::id()));
+            std::fs::copy(&shared, &partial).map_err(failed(&partial))?;
+            std::fs::rename(&partial, &link).map_err(failed(&link))?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn compile(
+    source: &Path,
+    own: &Path,
+    abi: &AbiRow,
+    compiler: &Compiler,
+) -> std::io::Result<Result<(), String>> {
+    let files: Vec<PathBuf> =
+        SOURCE.iter().filter(|(name, _)| name.ends_with(".c")).map(|(name, _)| source.join(name)).collect();
+    let common = [
+        "-std=gnu17",
+        "-O2",
+        "-g1",
+        "-fvisibility=hidden",
+        "-fno-omit-frame-pointer",
+        "-fno-stack-protector",
+        "-fasynchronous-unwind-tables",
+        "-ftls-model=initial-exec",
+    ];
+    let run = |more: &[&str], inputs: &[PathBuf], output: &Path| -> std::io::Result<Result<(), String>> {
+        let partial = output.with_extension(format!("{}", std::process::id()));
+        let done = Command::new(&compiler.cc)
+            .args(abi.options())
+            .args(common)
+            .args(more)
+            .arg("-o")
+            .arg(&partial)
+            .args(inputs)
+            .output()?;
+        if done.status.success() {
+            std::fs::rename(&partial, output)?;
+            return Ok(Ok(()));
+        }
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let line = said.lines().find(|line| line.contains("error")).or(said.lines().next());
+        Ok(Err(line.unwrap_or("the compiler failed").trim().to_owned()))
+    };
+    let shared = ["-fPIC", "-shared", "-Wl,-z,now", "-Wl,-soname,libwidthwise-heap.so"];
+    if let Err(reason) = run(&shared, &files, &own.join(NAME))? {
+        return Ok(Err(reason));
+    }
+    // One object out of several: `ld -r`.
+    run(&["-fPIC", "-r", "-nostdlib", "-DWIDTHWISE_HEAP_LINKED"], &files, &own.join(OBJECT))
+}
