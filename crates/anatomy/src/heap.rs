@@ -3,6 +3,7 @@
 pub mod decoder;
 pub mod history;
 pub mod log;
+pub mod naming;
 pub mod places;
 pub mod profile;
 pub mod symbols;

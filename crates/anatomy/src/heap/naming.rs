@@ -1,0 +1,263 @@
+//! What makes two functions of different builds the same one.
+//!
+//! The same source gives other names in other ABIs: `size_t` is `unsigned long` in LP64 and `unsigned int` in ILP32, `int64_t`
+//! is `long` in the one and `long long` in the others (System V ABI, x86-64 supplement, "Data representation"; Intel386
+//! supplement, the same), so that `operator new(size_t)` is `_Znwm` here and `_Znwj` there. The compiler's own copies of a
+//! function, and its choice of them, differ too.
+
+/// Words that an integer type's name is made of, in any order: `long unsigned int` is what debug information says.
+const INTEGER_WORDS: [&str; 6] = ["unsigned", "signed", "long", "short", "int", "char"];
+
+/// Suffixes of integer literals among template arguments (Itanium C++ ABI, 5.1.6.1, as demanglers write them).
+const LITERAL_SUFFIXES: [&str; 6] = ["ull", "ul", "ll", "u", "l", "U"];
+
+/// Namespaces that a standard library puts around its own versions: libstdc++'s, libc++'s, its NDK's.
+const VERSION_NAMESPACES: [&str; 3] = ["__cxx11", "__1", "__ndk1"];
+
+/// The marks of a compiler's copies: GCC's (`clone_function_name` and those who call it), and LLVM's.
+const COPIES: [&str; 10] =
+    ["constprop", "isra", "part", "cold", "lto_priv", "localalias", "simdclone", "llvm", "ipa", "unlikely"];
+
+/// The name under which a demangled function of one build is looked for in another. It is for comparing, not for showing.
+///
+/// All integers as wide as `int` or wider have one name, signed and unsigned apart: an overload for `int` and one for `long`
+/// become one, unless their places in the source keep them apart.
+///
+/// ```
+/// use widthwise_anatomy::heap::naming::key;
+/// assert_eq!(key("operator new(unsigned long)"), key("operator new(unsigned int)"));
+/// ```
+pub fn key(function: &str) -> String {
+    let mut key = String::with_capacity(function.len());
+    let mut rest = without_copies(function);
+    while let Some(first) = rest.chars().next() {
+        if first.is_whitespace() {
+            let trimmed = rest.trim_start();
+            // A space counts between words only: one demangler writes `> >`, the other `>>`.
+            if key.ends_with(of_a_word) && trimmed.starts_with(of_a_word) {
+                key.push(' ');
+            }
+            rest = trimmed;
+        } else if of_a_word(first) {
+            let (integer, behind) = integer(rest);
+            if let Some(integer) = integer {
+                key.push_str(integer);
+                rest = behind;
+                continue;
+            }
+            let (word, behind) = word(rest);
+            rest = behind;
+            if VERSION_NAMESPACES.contains(&word) && key.ends_with("::") && rest.starts_with("::") {
+                rest = &rest[2..];
+            } else if word == "__va_list_tag" {
+                // `va_list` is an array of these on x86-64 (its supplement, 3.5.7), and a `char*` on i386.
+                key.push_str("char");
+                rest = rest.strip_prefix("[1]").map_or(rest, |behind| {
+                    key.push('*');
+                    behind
+                });
+            } else {
+                key.push_str(without_suffix(word));
+            }
+        } else {
+            key.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    key.replace("{anonymous}", "(anonymous namespace)")
+}
+
+fn of_a_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// The first word, and what is behind it.
+fn word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c| !of_a_word(c)).unwrap_or(text.len()))
+}
+
+/// The common name of the integer type that the text begins with, and what is behind it.
+fn integer(text: &str) -> (Option<&'static str>, &str) {
+    let mut words: Vec<&str> = Vec::new();
+    let mut behind = text;
+    loop {
+        let start = if words.is_empty() { behind } else { behind.trim_start() };
+        let (next, after) = word(start);
+        if matches!(next, "double" | "__int128") && !words.is_empty() {
+            // `long double` and `unsigned __int128` are what they are.
+            return (None, text);
+        }
+        if !INTEGER_WORDS.contains(&next) {
+            break;
+        }
+        words.push(next);
+        behind = after;
+    }
+    let has = |word| words.contains(&word);
+    let name = match (has("unsigned"), has("char"), has("short")) {
+        _ if words.is_empty() => return (None, text),
+        (true, true, _) => "unsigned char",
+        (false, true, _) if has("signed") => "signed char",
+        (false, true, _) => "char",
+        (true, false, true) => "unsigned short",
+        (false, false, true) => "short",
+        (true, false, false) => "unsigned int",
+        (false, false, false) => "int",
+    };
+    (Some(name), behind)
+}
+
+/// `4ul` is 4.
+fn without_suffix(word: &str) -> &str {
+    LITERAL_SUFFIXES
+        .iter()
+        .filter_map(|suffix| word.strip_suffix(suffix))
+        .find(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        .unwrap_or(word)
+}
+
+/// `f(int) [clone .cold]`, `f(int) (.cold)` and `f.cold` are `f`: which copies there are is the compiler's choice.
+fn without_copies(function: &str) -> &str {
+    let mut name = function.trim();
+    loop {
+        let shorter = name
+            .strip_suffix(']')
+            .and_then(|open| open.rsplit_once("[clone "))
+            .or_else(|| name.strip_suffix(')').and_then(|open| open.rsplit_once('(')))
+            .filter(|(_, copy)| copy.starts_with('.'))
+            .map(|(before, _)| before)
+            .or_else(|| {
+                let (before, last) = name.rsplit_once('.')?;
+                if COPIES.contains(&last) {
+                    return Some(before);
+                }
+                let (before, mark) = before.rsplit_once('.')?;
+                (last.bytes().all(|b| b.is_ascii_digit()) && COPIES.contains(&mark)).then_some(before)
+            });
+        match shorter.map(str::trim_end) {
+            Some(shorter) if !shorter.is_empty() => name = shorter,
+            _ => return name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key;
+
+    fn same(one: &str, other: &str) {
+        assert_eq!(key(one), key(other), "{one} / {other}");
+    }
+
+    fn different(one: &str, other: &str) {
+        assert_ne!(key(one), key(other), "{one} / {other}");
+    }
+
+    #[test]
+    fn a_size_is_the_same_type_in_every_abi() {
+        same("operator new[](unsigned long)", "operator new[](unsigned int)");
+        same(
+            "std::vector<int*, std::allocator<int*> >::_M_default_append(unsigned long)",
+            "std::vector<int*, std::allocator<int*> >::_M_default_append(unsigned int)",
+        );
+        same(
+            "__gnu_cxx::__normal_iterator<long*, A>::operator+(long) const",
+            "__gnu_cxx::__normal_iterator<int*, A>::operator+(int) const",
+        );
+    }
+
+    #[test]
+    fn sixty_four_bits_are_the_same_type_in_every_abi() {
+        same("store(long, unsigned long)", "store(long long, unsigned long long)");
+    }
+
+    #[test]
+    fn debug_informations_spelling_of_integers_is_known() {
+        same("f<long unsigned int>(short int, long long int)", "f<unsigned long>(short, long)");
+        same("f(signed char)", "f(signed  char)");
+    }
+
+    #[test]
+    fn other_types_stay_apart() {
+        different("f(unsigned int)", "f(int)");
+        different("f(unsigned short)", "f(unsigned int)");
+        different("f(char)", "f(unsigned char)");
+        different("f(char)", "f(signed char)");
+        different("f(long double)", "f(double)");
+        different("f(long double)", "f(int)");
+        different("f(unsigned __int128)", "f(unsigned long)");
+        different("f(long*)", "f(long)");
+    }
+
+    #[test]
+    fn words_that_only_begin_like_types_are_left_alone() {
+        assert_eq!(key("longest::int_of(unsigned_t, print)"), "longest::int_of(unsigned_t,print)");
+        assert_eq!(key("main"), "main");
+        assert_eq!(key("0x401136"), "0x401136");
+        assert_eq!(key("md5ul"), "md5ul");
+        assert_eq!(key(""), "");
+    }
+
+    #[test]
+    fn literals_in_template_arguments_have_no_type() {
+        same("std::array<Track, 16ul>::fill", "std::array<Track, 16u>::fill");
+        same("f<-3l>()", "f<-3ll>()");
+        different("f<16ul>()", "f<161ul>()");
+    }
+
+    #[test]
+    fn spaces_count_between_words_only() {
+        same("f<g<int> >(int, char *)", "f<g<int>>(int,char*)");
+        different("operator new", "operatornew");
+        assert_eq!(key("std::map<unsigned long, int> f()"), "std::map<unsigned int,int>f()");
+    }
+
+    #[test]
+    fn copies_that_a_compiler_makes_are_the_function_itself() {
+        for copy in [
+            "grow(int) [clone .constprop.0]",
+            "grow(int) [clone .isra.0] [clone .cold]",
+            "grow(int) (.cold)",
+            "grow(int).part.0",
+            "grow(int).llvm.1839",
+        ] {
+            same(copy, "grow(int)");
+        }
+        same("grow.constprop.0.isra.3", "grow");
+        different("grow.table", "grow");
+        different("grow.3", "grow");
+        assert_eq!(key(".cold"), ".cold");
+    }
+
+    #[test]
+    fn versions_of_the_standard_library_are_one() {
+        same(
+            "std::__cxx11::basic_string<char>::reserve(unsigned long)",
+            "std::__1::basic_string<char>::reserve(unsigned int)",
+        );
+        different("mine__1::f()", "mine::f()");
+    }
+
+    #[test]
+    fn argument_lists_are_the_same_type() {
+        same("vformat(char const*, __va_list_tag*)", "vformat(char const*, char*)");
+    }
+
+    #[test]
+    fn what_the_demangler_writes_for_two_abis_has_one_key() {
+        let demangled = |name: &str| {
+            cpp_demangle::Symbol::new(name).expect("a mangled name").demangle().expect("a demangled name")
+        };
+        for (lp64, ilp32) in [
+            ("_Znwm", "_Znwj"),
+            ("_ZnamSt11align_val_t", "_ZnajSt11align_val_t"),
+            ("_ZNSt6vectorIPiSaIS0_EE17_M_default_appendEm", "_ZNSt6vectorIPiSaIS0_EE17_M_default_appendEj"),
+            ("_ZNSt5arrayIiLm16EE4fillERKi", "_ZNSt5arrayIiLj16EE4fillERKi"),
+            ("_ZN5Index3addEl", "_ZN5Index3addEx"),
+            ("_Z4growm.constprop.0", "_Z4growj"),
+            ("_Z4growm.cold", "_Z4growj.isra.0"),
+        ] {
+            same(&demangled(lp64), &demangled(ilp32));
+        }
+    }
+}
