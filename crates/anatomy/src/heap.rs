@@ -6,6 +6,7 @@ pub mod log;
 pub mod naming;
 pub mod places;
 pub mod profile;
+pub mod site;
 pub mod symbols;
 
 pub use history::{Blocks, History, Moment};

@@ -11,6 +11,7 @@ pub mod amounts;
 pub mod campaign;
 pub mod columns;
 pub mod csv;
+pub mod heap;
 pub mod html;
 pub mod json;
 pub mod markdown;

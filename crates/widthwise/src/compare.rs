@@ -2,6 +2,7 @@
 
 mod arguments;
 mod budget;
+mod heap;
 mod preparation;
 mod recorder;
 mod simulator;
@@ -52,6 +53,9 @@ pub struct Compare {
     /// Read peak memory by stopping each process at its exit: exact to the page, needs no rights, perturbs
     #[arg(long, help_heading = "Campaign")]
     exit_stop: bool,
+    /// Record the heap in a run of each variant's own: who asked for how much, where (`widthwise explain --heap`)
+    #[arg(long, help_heading = "Campaign")]
+    heap: bool,
     /// Builds made at once
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
@@ -267,7 +271,7 @@ impl Compare {
         } else {
             experiment
         };
-        let plan = Plan {
+        let mut plan = Plan {
             participants,
             seed: experiment.seed,
             first_round: archive.next_round(),
@@ -292,7 +296,11 @@ impl Compare {
             rounds::measure(&plan, &mut runner, &mut recorder)
         };
         if matches!(ended, Ok(End::Enough)) {
-            ended = simulator.simulate(plan, &mut runner, &mut recorder);
+            plan.participants.retain(|participant| recorder.is_compared(&participant.name));
+            ended = simulator.simulate(&plan, &mut runner, &mut recorder);
+        }
+        if self.heap && matches!(ended, Ok(End::Enough)) {
+            ended = heap::record(&plan, &prepared.compilers, &mut runner, &mut recorder);
         }
         let session = recorder.session();
         let why = recorder.why.clone();

@@ -3,6 +3,7 @@
 mod compare;
 mod doctor;
 mod exec;
+mod explain;
 mod failure;
 mod interrupt;
 mod presentation;
@@ -25,6 +26,8 @@ enum Verb {
     Compare(Box<compare::Compare>),
     /// Say what can be built, run and counted here, and what mends the rest
     Doctor(doctor::Doctor),
+    /// Say why two variants differ: which lines of the program ask for the memory
+    Explain(explain::Explain),
     /// Start an x32 program on a kernel without x32
     Exec(exec::Exec),
     /// Render a campaign again: terminal, HTML, Markdown, JSON, CSV
@@ -37,6 +40,7 @@ fn main() -> std::process::ExitCode {
         Verb::Compare(compare) => compare.run(),
         Verb::Doctor(doctor) => doctor.run().map_err(failure::Failure::machine),
         Verb::Exec(exec) => exec.run(),
+        Verb::Explain(explain) => explain.run(),
         Verb::Report(report) => report.run(),
     };
     match done {

@@ -88,6 +88,8 @@ pub struct History {
     pub strangers: u64,
     /// Blocks of at least 128 KiB, glibc's first threshold for a mapping of their own: how many had one, how many did not.
     pub large: (u64, u64),
+    /// Blocks that were there when it was forked, and their bytes: they are its parent's, and in no other number here.
+    pub inherited: (u64, u64),
     /// What could not be decoded.
     pub faults: Vec<String>,
 }
@@ -99,6 +101,7 @@ struct Live {
     requested: u64,
     chunk: u64,
     time_ns: u64,
+    inherited: bool,
 }
 
 struct Account {
@@ -115,6 +118,7 @@ struct Account {
     total: (u64, u64),
     strangers: u64,
     large: (u64, u64),
+    inherited: (u64, u64),
     word: u64,
     glibc: bool,
 }
@@ -136,6 +140,7 @@ impl History {
             total: (0, 0),
             strangers: 0,
             large: (0, 0),
+            inherited: (0, 0),
             word: u64::from(log.header.word),
             glibc: log.header.glibc,
         };
@@ -172,26 +177,23 @@ impl History {
             own_maps: account.maps.iter().map(|(low, high, stack)| (*stack, high - low)).collect(),
             strangers: account.strangers,
             large: account.large,
+            inherited: account.inherited,
             faults,
         }
     }
 }
 
 impl Account {
-    /// What ancestors did is not this process's doing, but what they left is there.
+    /// What ancestors did is not this process's doing. What they left is there, but it is theirs: the system shares it until
+    /// one of them writes to it, and a sum over a tree has it once.
     fn begin_anew(&mut self) {
-        for stack in &mut self.stacks {
-            *stack = Blocks {
-                live_count: stack.live_count,
-                live_bytes: stack.live_bytes,
-                live_chunk_bytes: stack.live_chunk_bytes,
-                ..Blocks::default()
-            };
-        }
+        self.inherited = (self.now.count, self.now.bytes);
+        self.stacks.fill(Blocks::default());
         for live in self.live.values_mut() {
-            live.time_ns = 0;
+            live.inherited = true;
         }
-        self.now.time_ns = 0;
+        self.maps.clear();
+        self.now = Moment::default();
         self.peak = self.now;
         self.peak_at = self.step;
         self.total = (0, 0);
@@ -235,6 +237,9 @@ impl Account {
             // Its release was not seen.
             self.leave(before, None);
         }
+        if live.inherited {
+            return;
+        }
         let blocks = self.stack(live.stack);
         blocks.live_count += 1;
         blocks.live_bytes = blocks.live_bytes.saturating_add(live.requested);
@@ -250,6 +255,9 @@ impl Account {
     }
 
     fn leave(&mut self, live: Live, at_ns: Option<u64>) {
+        if live.inherited {
+            return;
+        }
         let blocks = self.stack(live.stack);
         blocks.live_count = blocks.live_count.saturating_sub(1);
         blocks.live_bytes = blocks.live_bytes.saturating_sub(live.requested);
@@ -275,6 +283,7 @@ impl Account {
                     requested: block.requested,
                     chunk,
                     time_ns: event.time_ns,
+                    inherited: false,
                 };
                 self.total.0 += 1;
                 self.total.1 = self.total.1.saturating_add(block.requested);

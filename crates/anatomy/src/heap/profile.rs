@@ -66,6 +66,28 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Adds another process's stacks.
+    pub fn append(&mut self, other: Profile) {
+        use rustc_hash::FxHashMap;
+        let mut known: FxHashMap<Frame, u32> = self.frames.iter().cloned().zip(0..).collect();
+        let numbers: Vec<u32> = other
+            .frames
+            .into_iter()
+            .map(|frame| {
+                let next = self.frames.len() as u32;
+                *known.entry(frame).or_insert_with_key(|frame| {
+                    self.frames.push(frame.clone());
+                    next
+                })
+            })
+            .collect();
+        for sample in other.samples {
+            let stack =
+                sample.stack.iter().filter_map(|index| numbers.get(*index as usize).copied()).collect();
+            self.samples.push(Sample { stack, values: sample.values });
+        }
+    }
+
     /// Over all stacks.
     pub fn sum(&self) -> Values {
         let mut sum = Values::default();

@@ -1,0 +1,254 @@
+//! Allocation sites: the lines of the program's own source at which memory is asked for, whatever was inlined into what.
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+
+use crate::heap::naming;
+use crate::heap::profile::{Frame, Profile, Values};
+
+/// Folders in which no program keeps its own source.
+const SYSTEM_FOLDERS: [&str; 4] = ["/usr/include/", "/usr/lib/", "/usr/src/", "/build/"];
+/// Templates of the standard library that are named after what they make (libstdc++, libc++): what stands between the
+/// brackets, up to the first comma there, is the type.
+const MAKERS: [&str; 10] = [
+    "std::__new_allocator<",
+    "__gnu_cxx::new_allocator<",
+    "std::__1::allocator<",
+    "std::make_unique<",
+    "std::make_shared<",
+    "std::allocate_shared<",
+    "std::allocator<",
+    "std::__detail::_MakeUniq<",
+    "std::__allocate_at_least<",
+    "std::allocator_traits<",
+];
+
+/// A line that asks for memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The function that the line is in; where the program has none in the stack, the outermost that is known.
+    pub function: String,
+    /// Its source.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Option<u32>,
+    /// The object file's name.
+    pub module: String,
+    /// What is made there, where the standard library was asked by its type.
+    pub made: Option<String>,
+    /// How much.
+    pub values: Values,
+}
+
+/// By what a site of one build is found in another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteKey {
+    function: String,
+    file: Option<String>,
+    line: Option<u32>,
+    made: Option<String>,
+}
+
+impl Site {
+    /// Files are known by their names: each variant may be built from a copy of the source.
+    pub fn key(&self) -> SiteKey {
+        let base = |file: &String| {
+            Path::new(file)
+                .file_name()
+                .map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned())
+        };
+        SiteKey {
+            function: naming::key(&self.function),
+            file: self.file.as_ref().map(base),
+            line: self.line,
+            made: self.made.as_deref().map(naming::key),
+        }
+    }
+
+    /// `file:line`, or the module where there is no more.
+    pub fn place(&self) -> String {
+        let file = self.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));
+        match (file, self.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}"),
+            (Some(file), None) => file.to_owned(),
+            _ => self.module.clone(),
+        }
+    }
+}
+
+/// Whether a frame is the program's own code, and not a library's that it calls.
+fn is_own(frame: &Frame, program: &str) -> bool {
+    let function = frame.function.as_str();
+    if function.starts_with("std::")
+        || function.starts_with("__gnu_cxx::")
+        || function.starts_with("operator new")
+    {
+        return false;
+    }
+    match &frame.file {
+        Some(file) => {
+            !SYSTEM_FOLDERS.iter().any(|folder| file.starts_with(folder)) && !file.contains("/include/c++/")
+        }
+        // Without debug information only the program itself is certain to be its own.
+        None => frame.module == program && !function.starts_with("0x") && !function.starts_with('_'),
+    }
+}
+
+/// What a frame of the standard library makes.
+fn made(function: &str) -> Option<String> {
+    let start = MAKERS.iter().find_map(|maker| {
+        let at = function.find(maker)?;
+        Some(at + maker.len())
+    })?;
+    let mut depth = 0usize;
+    for (offset, character) in function[start..].char_indices() {
+        match character {
+            '<' | '(' => depth += 1,
+            '>' | ')' if depth > 0 => depth -= 1,
+            '>' | ',' if depth == 0 => {
+                let text = function[start..start + offset].trim();
+                return (!text.is_empty()).then(|| text.to_owned());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The sites of a profile, those with most bytes at the peak first. `program` is the file name of the program itself.
+pub fn sites(profile: &Profile, program: &str) -> Vec<Site> {
+    let mut sites: Vec<Site> = Vec::new();
+    let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
+    for sample in &profile.samples {
+        let site = site(profile, &sample.stack, sample.values, program);
+        match known.get(&site.key()) {
+            Some(index) => sites[*index].values.add(&sample.values),
+            None => {
+                known.insert(site.key(), sites.len());
+                sites.push(site);
+            }
+        }
+    }
+    sites.sort_by(|a, b| b.values.peak_bytes.cmp(&a.values.peak_bytes).then_with(|| a.key().cmp(&b.key())));
+    sites
+}
+
+fn site(profile: &Profile, stack: &[u32], values: Values, program: &str) -> Site {
+    let frames: Vec<&Frame> =
+        stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
+    let own = frames.iter().position(|frame| is_own(frame, program));
+    let inner = &frames[..own.unwrap_or(frames.len())];
+    let made = inner.iter().find_map(|frame| made(&frame.function));
+    match own.map(|index| frames[index]).or(frames.last().copied()) {
+        Some(frame) => Site {
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            line: frame.line,
+            module: frame.module.clone(),
+            made,
+            values,
+        },
+        None => Site {
+            function: "an unknown place".to_owned(),
+            file: None,
+            line: None,
+            module: String::new(),
+            made: None,
+            values,
+        },
+    }
+}
+
+/// What a site costs in each of two builds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// As the first build has it, or the second where the first has none.
+    pub site: Site,
+    /// In the first.
+    pub a: Values,
+    /// In the second.
+    pub b: Values,
+}
+
+impl Pair {
+    /// By how many bytes the second needs less at its peak than the first at its own.
+    pub fn saving(&self) -> i128 {
+        i128::from(self.a.peak_bytes) - i128::from(self.b.peak_bytes)
+    }
+}
+
+/// Sites of two builds side by side, those that differ most first. The savings add up to the difference of the peaks.
+pub fn pairs(a: &[Site], b: &[Site]) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
+    for site in a {
+        known.insert(site.key(), pairs.len());
+        pairs.push(Pair { site: site.clone(), a: site.values, b: Values::default() });
+    }
+    for site in b {
+        match known.get(&site.key()) {
+            Some(index) => pairs[*index].b = site.values,
+            None => pairs.push(Pair { site: site.clone(), a: Values::default(), b: site.values }),
+        }
+    }
+    pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.saving().abs()), pair.site.key()));
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::profile::Sample;
+
+    fn frame(function: &str, file: Option<&str>, line: u32) -> Frame {
+        Frame {
+            function: function.to_owned(),
+            file: file.map(str::to_owned),
+            line: file.map(|_| line),
+            module: "prog".to_owned(),
+            inlined: false,
+        }
+    }
+
+    fn profile(size: &str, bytes: u64) -> Profile {
+        let frames = vec![
+            frame("main", Some("/home/x/a.cpp"), 30),
+            frame("fill(Node&, int)", Some("/home/x/a.cpp"), 12),
+            frame(
+                &format!("std::__new_allocator<std::_List_node<int> >::allocate({size}, void const*)"),
+                Some("/usr/include/c++/12/bits/new_allocator.h"),
+                137,
+            ),
+        ];
+        let values = Values { peak_bytes: bytes, peak_count: 2, ..Values::default() };
+        Profile { frames, samples: vec![Sample { stack: vec![0, 1, 2], values }] }
+    }
+
+    #[test]
+    fn a_site_is_the_innermost_line_of_the_programs_own_with_what_is_made_there() {
+        let sites = sites(&profile("unsigned long", 48), "prog");
+        assert_eq!(sites.len(), 1);
+        assert_eq!((sites[0].function.as_str(), sites[0].place().as_str()), ("fill(Node&, int)", "a.cpp:12"));
+        assert_eq!(sites[0].made.as_deref(), Some("std::_List_node<int>"));
+    }
+
+    #[test]
+    fn sites_of_two_abis_are_one_although_size_t_has_another_name() {
+        let (a, b) =
+            (sites(&profile("unsigned long", 48), "prog"), sites(&profile("unsigned int", 24), "prog"));
+        let pairs = pairs(&a, &b);
+        assert_eq!(pairs.len(), 1);
+        assert_eq!(pairs[0].saving(), 24);
+    }
+
+    #[test]
+    fn the_savings_add_up_to_the_difference_also_where_a_site_is_in_one_build_only() {
+        let a = sites(&profile("unsigned long", 48), "prog");
+        let mut other = profile("unsigned int", 24);
+        other.frames[1].line = Some(13);
+        let b = sites(&other, "prog");
+        let sum: i128 = pairs(&a, &b).iter().map(Pair::saving).sum();
+        assert_eq!(sum, 24);
+    }
+}

@@ -1,0 +1,416 @@
+//! Why one variant asks for less memory than another: its allocation sites, those that matter first.
+
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+use widthwise_anatomy::heap::site::{Pair, Site};
+use widthwise_anatomy::heap::Values;
+use widthwise_experiment::units::{Quantity, Unit};
+
+use crate::amounts::counted;
+use crate::terminal::Palette;
+use crate::visible;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+/// A name longer than this loses its template arguments.
+const LONG_NAME: usize = 60;
+
+/// One variant's heap.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// The variant, or the log's file.
+    pub name: String,
+    /// Processes that left a log; each is shown at its own peak.
+    pub processes: usize,
+    /// Bytes that were asked for, at the peak.
+    pub peak_bytes: u64,
+    /// Blocks at the peak.
+    pub peak_blocks: u64,
+    /// What the allocator used for them; 0 where it is not glibc and does not say.
+    pub peak_chunk_bytes: u64,
+    /// Blocks that were asked for over its life.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blocks that were never given back.
+    pub left_blocks: u64,
+    /// Their bytes.
+    pub left_bytes: u64,
+    /// Memory, not files, that the program mapped by itself and kept: it is in no other number.
+    pub own_mapped_bytes: u64,
+    /// What a reader must know.
+    pub remarks: Vec<String>,
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub struct Explanation<'a> {
+    /// The program.
+    pub program: &'a str,
+    /// What is explained, or what the other is compared with.
+    pub a: &'a Side,
+    /// What is compared with it.
+    pub b: Option<&'a Side>,
+    /// All sites. Where there is no `b`, its values are 0.
+    pub pairs: &'a [Pair],
+    /// So many are shown.
+    pub top: usize,
+}
+
+fn bytes(value: u64) -> String {
+    Quantity { value: value as f64, unit: Unit::Bytes }.to_string()
+}
+
+fn number(value: u64) -> String {
+    Quantity { value: value as f64, unit: Unit::Count }.to_string()
+}
+
+fn signed(value: i128) -> String {
+    let sign = match value {
+        0 => "",
+        1.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{}", bytes(value.unsigned_abs() as u64))
+}
+
+fn percent(part: f64, whole: f64) -> String {
+    if whole == 0.0 {
+        return String::new();
+    }
+    let share = 100.0 * part / whole;
+    if share.abs() < 9.95 {
+        format!("{share:.1} %")
+    } else {
+        format!("{share:.0} %")
+    }
+}
+
+/// `72 → 48` bytes a block; one number where both are the same.
+fn each(a: &Values, b: Option<&Values>) -> String {
+    let mean = |values: &Values| {
+        (values.peak_count > 0).then(|| {
+            let mean = values.peak_bytes as f64 / values.peak_count as f64;
+            if values.peak_bytes % values.peak_count == 0 || mean >= 1000.0 {
+                Quantity { value: mean.round(), unit: Unit::Count }.to_string()
+            } else {
+                format!("{mean:.1}")
+            }
+        })
+    };
+    change(mean(a), b.map(mean))
+}
+
+fn change(a: Option<String>, b: Option<Option<String>>) -> String {
+    let none = || "none".to_owned();
+    match (a, b) {
+        (a, None) => a.unwrap_or_else(none),
+        (Some(a), Some(Some(b))) if a == b => a,
+        (a, Some(b)) => format!("{} → {}", a.unwrap_or_else(none), b.unwrap_or_else(none)),
+    }
+}
+
+/// A function or type as a person would say it: `std::string` by its name, without parameters, and without template
+/// arguments where those make it long.
+pub fn short_name(name: &str) -> String {
+    let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    let tight = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>";
+    let name =
+        name.replace(string, "std::string").replace(tight, "std::string").replace("std::__cxx11::", "std::");
+    let name = without_parameters(&name);
+    if name.chars().count() <= LONG_NAME {
+        return name;
+    }
+    let mut short = String::new();
+    let mut depth = 0usize;
+    for character in name.chars() {
+        match character {
+            '<' => {
+                if depth == 0 {
+                    short.push_str("<…>");
+                }
+                depth += 1;
+            }
+            '>' if depth > 0 => depth -= 1,
+            _ if depth == 0 => short.push(character),
+            _ => {}
+        }
+    }
+    short
+}
+
+fn without_parameters(name: &str) -> String {
+    let mut depth = 0usize;
+    for (offset, character) in name.char_indices() {
+        match character {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && offset > 0 => {
+                let before = &name[..offset];
+                // The call operator, and what stands in a nameless namespace, have brackets in their names.
+                let in_name = before.ends_with("operator")
+                    || name[offset..].starts_with("(anonymous namespace)")
+                    || name[offset..].starts_with("({lambda");
+                if !in_name {
+                    return before.trim_end().to_owned();
+                }
+            }
+            _ => {}
+        }
+    }
+    name.to_owned()
+}
+
+/// What is made, by which function, and where.
+fn described(site: &Site) -> String {
+    let function = visible::line(&short_name(&site.function));
+    let place = visible::line(&site.place());
+    match &site.made {
+        Some(made) => format!("{}  {function}  {place}", visible::line(&short_name(made))),
+        None => format!("{function}  {place}"),
+    }
+}
+
+impl Explanation<'_> {
+    /// For the terminal, `width` columns wide.
+    pub fn terminal(&self, width: usize, palette: &Palette) -> String {
+        let mut text = String::new();
+        let (strong, faint) = (palette.strong, palette.faint);
+        let title = match self.b {
+            Some(b) => format!("heap of {} and {}", self.a.name, b.name),
+            None => format!("heap of {}", self.a.name),
+        };
+        text += &format!("{strong}{}{strong:#} · {}\n\n", visible::line(self.program), visible::line(&title));
+        for sentence in self.sentences() {
+            text += &wrapped(&sentence, "  ", width);
+        }
+        text.push('\n');
+        text += &self.table(width, palette);
+        let remarks: Vec<String> = std::iter::once(self.a)
+            .chain(self.b)
+            .flat_map(|side| side.remarks.iter().map(move |remark| format!("{}: {remark}", side.name)))
+            .collect();
+        if !remarks.is_empty() {
+            text.push('\n');
+        }
+        for remark in remarks {
+            text += &format!("{faint}{}{faint:#}", wrapped(&visible::line(&remark), "  ", width));
+        }
+        text
+    }
+
+    /// The answer, in words.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let a = self.a;
+        match self.b {
+            None => {
+                sentences.push(format!(
+                    "{} has most memory when it has {} in {}: the allocator uses {} for them.",
+                    a.name,
+                    bytes(a.peak_bytes),
+                    counted(a.peak_blocks as usize, "block"),
+                    bytes(a.peak_chunk_bytes)
+                ));
+                sentences.push(format!(
+                    "Over its life it asks for {} in {}; {} are never given back.",
+                    bytes(a.bytes),
+                    counted(a.blocks as usize, "block"),
+                    bytes(a.left_bytes)
+                ));
+            }
+            Some(b) => {
+                let less = |a: u64, b: u64| match a as i128 - b as i128 {
+                    0 => "the same".to_owned(),
+                    saving if saving > 0 => {
+                        format!("{} ({}) less", bytes(saving as u64), percent(saving as f64, a as f64))
+                    }
+                    saving => {
+                        format!("{} ({}) more", bytes(-saving as u64), percent(-saving as f64, a as f64))
+                    }
+                };
+                sentences.push(
+                    format!(
+                        "{} asks for {} at its peak than {}: {} → {}, in {} blocks.",
+                        b.name,
+                        less(a.peak_bytes, b.peak_bytes).replace("the same", "as much"),
+                        a.name,
+                        bytes(a.peak_bytes),
+                        bytes(b.peak_bytes),
+                        change(Some(number(a.peak_blocks)), Some(Some(number(b.peak_blocks))))
+                    )
+                    .replace("as much at its peak than", "as much at its peak as"),
+                );
+                if a.peak_chunk_bytes > 0 && b.peak_chunk_bytes > 0 {
+                    sentences.push(format!(
+                        "What the allocator uses for them, its own words and rounding included: {} → {}, {}.",
+                        bytes(a.peak_chunk_bytes),
+                        bytes(b.peak_chunk_bytes),
+                        less(a.peak_chunk_bytes, b.peak_chunk_bytes)
+                    ));
+                }
+            }
+        }
+        for side in std::iter::once(a).chain(self.b).filter(|side| side.processes > 1) {
+            sentences.push(format!(
+                "{}: summed over {} processes, each at its own peak.",
+                side.name, side.processes
+            ));
+        }
+        sentences
+    }
+
+    fn table(&self, width: usize, palette: &Palette) -> String {
+        let whole: f64 = match self.b {
+            Some(b) => self.a.peak_bytes as f64 - b.peak_bytes as f64,
+            None => self.a.peak_bytes as f64,
+        };
+        let amount = |pair: &Pair| match self.b {
+            Some(_) => -pair.saving(),
+            None => i128::from(pair.a.peak_bytes),
+        };
+        let shown_amount = |value: i128| match self.b {
+            Some(_) => signed(value),
+            None => bytes(value as u64),
+        };
+        let share = |value: i128| match self.b {
+            Some(_) => percent(-(value as f64), whole),
+            None => percent(value as f64, whole),
+        };
+        let mut rows: Vec<[String; 5]> = vec![[
+            if self.b.is_some() { "difference" } else { "at peak" }.to_owned(),
+            "share".to_owned(),
+            "blocks".to_owned(),
+            "bytes each".to_owned(),
+            "what, by whom, where".to_owned(),
+        ]];
+        let matters = |pair: &&Pair| match self.b {
+            Some(_) => pair.saving() != 0,
+            None => pair.a.peak_bytes > 0,
+        };
+        let all: Vec<&Pair> = self.pairs.iter().filter(matters).collect();
+        for pair in all.iter().take(self.top) {
+            let b = self.b.map(|_| &pair.b);
+            rows.push([
+                shown_amount(amount(pair)),
+                share(amount(pair)),
+                change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
+                each(&pair.a, b),
+                described(&pair.site),
+            ]);
+        }
+        let rest: Vec<&&Pair> = all.iter().skip(self.top).collect();
+        if !rest.is_empty() {
+            let sum: i128 = rest.iter().map(|pair| amount(pair)).sum();
+            rows.push([
+                shown_amount(sum),
+                share(sum),
+                String::new(),
+                String::new(),
+                format!("{} (--top)", counted(rest.len(), "other site")),
+            ]);
+        }
+        if rows.len() == 1 {
+            return "  no site differs\n".to_owned();
+        }
+        let widths: Vec<usize> =
+            (0..4).map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0)).collect();
+        let mut text = String::new();
+        for (index, row) in rows.iter().enumerate() {
+            let mut line = String::from("  ");
+            for (cell, width) in row.iter().zip(&widths) {
+                let pad = " ".repeat(width - cell.width());
+                line += &format!("{pad}{cell}   ");
+            }
+            // The last column runs over the edge rather than being cut: it is what people copy.
+            let _ = width;
+            line += &row[4];
+            let style = if index == 0 { palette.faint } else { Default::default() };
+            text += &format!("{style}{}{style:#}\n", line.trim_end());
+        }
+        text
+    }
+
+    /// As JSON: all sites.
+    ///
+    /// # Errors
+    /// None that numbers and texts could cause.
+    pub fn json(&self) -> Result<String, serde_json::Error> {
+        #[derive(Serialize)]
+        struct Numbers {
+            peak_bytes: u64,
+            peak_blocks: u64,
+            peak_chunk_bytes: u64,
+            bytes: u64,
+            blocks: u64,
+            left_bytes: u64,
+            left_blocks: u64,
+        }
+        let numbers = |values: &Values| Numbers {
+            peak_bytes: values.peak_bytes,
+            peak_blocks: values.peak_count,
+            peak_chunk_bytes: values.peak_chunk_bytes,
+            bytes: values.bytes,
+            blocks: values.count,
+            left_bytes: values.live_bytes,
+            left_blocks: values.live_count,
+        };
+        let sites: Vec<serde_json::Value> = self
+            .pairs
+            .iter()
+            .map(|pair| {
+                serde_json::json!({
+                    "function": pair.site.function,
+                    "file": pair.site.file,
+                    "line": pair.site.line,
+                    "module": pair.site.module,
+                    "made": pair.site.made,
+                    "a": numbers(&pair.a),
+                    "b": self.b.map(|_| numbers(&pair.b)),
+                })
+            })
+            .collect();
+        serde_json::to_string_pretty(&serde_json::json!({
+            "schema": SCHEMA,
+            "program": self.program,
+            "a": self.a,
+            "b": self.b,
+            "sites": sites,
+        }))
+    }
+}
+
+fn wrapped(text: &str, indent: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut line = indent.to_owned();
+    for word in text.split_whitespace() {
+        if line.width() + 1 + word.width() > width.max(40) && line.trim() != "" {
+            lines += &format!("{}\n", line.trim_end());
+            line = indent.to_owned();
+        }
+        line += word;
+        line.push(' ');
+    }
+    lines += &format!("{}\n", line.trim_end());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_said_as_a_person_would_say_them() {
+        assert_eq!(short_name("fill(Node&, int)"), "fill");
+        assert_eq!(short_name("(anonymous namespace)::grow(int)"), "(anonymous namespace)::grow");
+        assert_eq!(short_name("A::operator()(int) const"), "A::operator()");
+        assert_eq!(
+            short_name(
+                "std::list<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >"
+            ),
+            "std::list<std::string >"
+        );
+        let long = format!("std::map<{}>::insert(int)", "int, ".repeat(30));
+        assert_eq!(short_name(&long), "std::map<…>::insert");
+    }
+}

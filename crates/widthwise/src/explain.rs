@@ -1,0 +1,311 @@
+//! `explain`: why two variants differ.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use widthwise_anatomy::heap::site::{self, Pair};
+use widthwise_anatomy::heap::{symbols, History, Log, Profile, Symbols};
+use widthwise_archive::Archive;
+use widthwise_machine::{abi, compiler};
+use widthwise_measure::heap::recorder::Recorder;
+use widthwise_measure::heap::{self, Recording};
+use widthwise_report::heap::{Explanation, Side};
+use widthwise_report::terminal::Palette;
+
+use crate::failure::Failure;
+use crate::presentation::{self, short};
+
+/// Say why two variants of a campaign differ
+///
+///   widthwise compare tree.cpp --heap            # records
+///   widthwise explain --heap                     # the baseline and the first other variant
+///   widthwise explain --heap x86-64 i386         # these two
+///   widthwise explain --heap x32                 # one alone
+///   widthwise explain --heap before.log after.log
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Explain {
+    /// Variants of the campaign, or files that the recorder wrote: one alone, or two to compare
+    #[arg(value_name = "VARIANT", num_args = 0..=2)]
+    sides: Vec<String>,
+    /// The campaign's folder
+    #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
+    campaign: PathBuf,
+    /// By allocation site: which lines of the program ask for the memory
+    #[arg(long)]
+    heap: bool,
+    /// So many sites
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Everything, as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the words that link the heap recorder into a static program of that ABI
+    #[arg(long, value_name = "ABI")]
+    link_options: Option<String>,
+    /// Print what goes into LD_PRELOAD to record any program by hand (WIDTHWISE_HEAP_LOG=/folder/name says where)
+    #[arg(long)]
+    preload: bool,
+}
+
+/// One side, read.
+struct Read {
+    side: Side,
+    profile: Profile,
+    /// File name of the program itself.
+    program: String,
+}
+
+impl Explain {
+    /// Reads the logs, names the sites, compares.
+    pub fn run(&self) -> Result<(), Failure> {
+        if self.preload || self.link_options.is_some() {
+            return self.recorder();
+        }
+        let (program, sources) = self.sources()?;
+        let mut symbols = Symbols::default();
+        let mut read = Vec::new();
+        for (name, logs, recording) in &sources {
+            read.push(read_side(name, logs, recording, &mut symbols)?);
+        }
+        let [a, rest @ ..] = read.as_slice() else {
+            return Err(Failure::request("nothing to explain"));
+        };
+        let sites = |read: &Read| site::sites(&read.profile, &read.program);
+        let pairs: Vec<Pair> = match rest.first() {
+            Some(b) => site::pairs(&sites(a), &sites(b)),
+            None => site::pairs(&sites(a), &[]),
+        };
+        let explanation = Explanation {
+            program: &program,
+            a: &a.side,
+            b: rest.first().map(|b| &b.side),
+            pairs: &pairs,
+            top: self.top,
+        };
+        if self.json {
+            anstream::println!("{}", explanation.json().map_err(Failure::machine)?);
+        } else {
+            anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
+        }
+        Ok(())
+    }
+
+    fn recorder(&self) -> Result<(), Failure> {
+        let compilers = compiler::discover();
+        let compiler = compiler::default(&compilers).ok_or_else(|| {
+            Failure::machine("the heap recorder is built by a C compiler, and there is none; apt-get install gcc libc6-dev")
+        })?;
+        let recorder = Recorder::place(compiler).map_err(Failure::machine)?;
+        let Some(name) = &self.link_options else {
+            anstream::println!("{}", recorder.preload());
+            return Ok(());
+        };
+        let abi = abi::find(name).ok_or_else(|| {
+            let names: Vec<&str> = abi::ABIS.iter().map(|abi| abi.name).collect();
+            Failure::request(format!(
+                "--link-options {name}: there is no such ABI; there are {}",
+                names.join(", ")
+            ))
+        })?;
+        match recorder.link_options(abi) {
+            Some(words) => anstream::println!("{words}"),
+            None => {
+                let reason = recorder.missing.iter().find(|(missing, _)| *missing == abi.name);
+                let reason = reason.map_or("", |(_, reason)| reason.as_str());
+                return Err(Failure::machine(format!(
+                    "the recorder could not be built for {name}: {reason}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The program's name; and of each side its name, its logs and what was noted when they were recorded.
+    #[allow(clippy::type_complexity)]
+    fn sources(&self) -> Result<(String, Vec<(String, Vec<PathBuf>, Recording)>), Failure> {
+        if !self.sides.is_empty() && self.sides.iter().all(|side| Path::new(side).is_file()) {
+            let sides = self.sides.iter().map(|side| {
+                (
+                    side.clone(),
+                    vec![PathBuf::from(side)],
+                    Recording { program: String::new(), ..Recording::default() },
+                )
+            });
+            return Ok(("logs".to_owned(), sides.collect()));
+        }
+        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
+        let head = archive.head();
+        let again = |role: &str| role == "again";
+        let names: Vec<&str> =
+            head.variants.iter().filter(|one| !again(&one.role)).map(|one| one.name.as_str()).collect();
+        for side in &self.sides {
+            if !names.contains(&side.as_str()) {
+                return Err(Failure::request(format!(
+                    "{} has no variant \"{side}\", and there is no such file; it has {}",
+                    short(archive.folder()),
+                    names.join(", ")
+                )));
+            }
+        }
+        let experiment = presentation::experiment(&head.spec, head.seed)?;
+        let recorded = |name: &str| {
+            let variant = head.variants.iter().find(|one| one.name == name)?;
+            let folder = heap::folder(archive.folder(), &variant.slug);
+            let note: Recording =
+                serde_json::from_slice(&std::fs::read(folder.join(heap::NOTE)).ok()?).ok()?;
+            Some((name.to_owned(), logs(&folder), note))
+        };
+        let wanted: Vec<&str> = match self.sides.as_slice() {
+            [] => {
+                let others = names.iter().copied().filter(|name| *name != experiment.baseline);
+                let with_logs = |name: &&str| recorded(name).is_some_and(|(_, logs, _)| !logs.is_empty());
+                std::iter::once(experiment.baseline.as_str())
+                    .chain(others.filter(with_logs).take(1))
+                    .collect()
+            }
+            sides => sides.iter().map(String::as_str).collect(),
+        };
+        let mut sides = Vec::new();
+        for name in wanted {
+            match recorded(name) {
+                Some((_, logs, note)) if logs.is_empty() => {
+                    let reason = note.refused.unwrap_or_else(|| "it left no log".to_owned());
+                    return Err(Failure::request(format!(
+                        "the heap of {name} could not be recorded: {reason}"
+                    )));
+                }
+                Some(side) => sides.push(side),
+                None => {
+                    let folder = short(archive.folder());
+                    return Err(Failure::request(format!(
+                        "the heap of {name} was not recorded in {folder}; widthwise compare --resume {folder} --heap \
+                         records it"
+                    )));
+                }
+            }
+        }
+        Ok((experiment.program.name.clone(), sides))
+    }
+}
+
+fn logs(folder: &Path) -> Vec<PathBuf> {
+    let mut logs: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().ends_with(heap::ENDING))
+        .collect();
+    logs.sort();
+    logs
+}
+
+fn read_side(
+    name: &str,
+    logs: &[PathBuf],
+    recording: &Recording,
+    symbols: &mut Symbols,
+) -> Result<Read, Failure> {
+    let mut files = Vec::new();
+    for path in logs {
+        let bytes =
+            heap::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
+        files.push((path, bytes));
+    }
+    let mut parsed = Vec::new();
+    for (path, bytes) in &files {
+        parsed.push(Log::read(bytes).map_err(|error| Failure::request(format!("{} {error}", short(path))))?);
+    }
+    let by_process: BTreeMap<u32, &Log> = parsed.iter().map(|log| (log.header.process, log)).collect();
+    let mut side = Side {
+        name: name.to_owned(),
+        processes: parsed.len(),
+        peak_bytes: 0,
+        peak_blocks: 0,
+        peak_chunk_bytes: 0,
+        blocks: 0,
+        bytes: 0,
+        left_blocks: 0,
+        left_bytes: 0,
+        own_mapped_bytes: 0,
+        remarks: recording.remarks.clone(),
+    };
+    let mut profile = Profile::default();
+    let mut program = String::new();
+    let mut most = 0;
+    for log in &parsed {
+        let history = History::of(log, &ancestors(log, &by_process));
+        side.peak_bytes += history.peak.bytes;
+        side.peak_blocks += history.peak.count;
+        side.peak_chunk_bytes +=
+            history.peak.main_bytes + history.peak.mapped_bytes + history.peak.arena_bytes;
+        side.blocks += history.total.0;
+        side.bytes += history.total.1;
+        side.left_blocks += history.end.count;
+        side.left_bytes += history.end.bytes;
+        side.own_mapped_bytes += history.own_maps.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        side.remarks.extend(remarks(log, &history));
+        if program.is_empty() || history.total.0 > most {
+            most = history.total.0;
+            program = log.header.program.rsplit('/').next().unwrap_or_default().to_owned();
+        }
+        profile.append(symbols::profile(&history, symbols));
+    }
+    for (path, reason) in symbols.unread.drain(..) {
+        side.remarks.push(format!("{path} could not be read, so its functions have no names: {reason}"));
+    }
+    let own = |frame: &widthwise_anatomy::heap::Frame| frame.module == program;
+    if profile.frames.iter().any(own)
+        && !profile.frames.iter().any(|frame| own(frame) && frame.line.is_some())
+    {
+        side.remarks.push("it was built without -g: functions are known, lines are not".to_owned());
+    }
+    Ok(Read { side, profile, program })
+}
+
+/// The processes that a process was forked from, the oldest first.
+fn ancestors<'l, 'b>(log: &Log<'b>, by_process: &BTreeMap<u32, &'l Log<'b>>) -> Vec<&'l Log<'b>> {
+    let mut ancestors: Vec<&Log> = Vec::new();
+    let mut parent = log.header.parent;
+    while let Some(found) = parent.and_then(|parent| by_process.get(&parent)) {
+        // Numbers come round again.
+        if ancestors.len() >= by_process.len() {
+            break;
+        }
+        ancestors.push(found);
+        parent = found.header.parent;
+    }
+    ancestors.reverse();
+    ancestors
+}
+
+/// What cannot be seen in a log.
+fn remarks(log: &Log, history: &History) -> Vec<String> {
+    let header = &log.header;
+    let mut remarks = Vec::new();
+    let mut say = |text: String| remarks.push(format!("process {}: {text}", header.process));
+    if header.own_malloc {
+        say(
+            "the program brings its own malloc, in front of which nobody can stand: what it does is not here"
+                .into(),
+        );
+    }
+    if header.full {
+        say("the disk was full, and what came after is not here".into());
+    }
+    if header.missed > 0 {
+        say(format!(
+            "{} events came in a signal's handler while another was being recorded, and are not here",
+            header.missed
+        ));
+    }
+    if history.strangers > 0 {
+        say(format!("{} blocks were released that had come from elsewhere", history.strangers));
+    }
+    for fault in &history.faults {
+        say(fault.clone());
+    }
+    remarks
+}
