@@ -231,6 +231,12 @@ pub fn write(profile: &Profile) -> Vec<u8> {
     let mut mappings = FxHashMap::default();
     let mut functions = FxHashMap::default();
     let mut locations: FxHashMap<&[u32], u64> = FxHashMap::default();
+    // The first one is taken for the program's own (profile.proto, `mapping`).
+    if let Some(main) =
+        profile.frames.iter().find(|frame| frame.function == "main" && !frame.module.is_empty())
+    {
+        mapping(&mut message, &mut mappings, strings.index(&main.module));
+    }
     for sample in &profile.samples {
         let mut location_id = Vec::new();
         for group in groups(profile, &sample.stack) {
@@ -253,21 +259,7 @@ pub fn write(profile: &Profile) -> Vec<u8> {
             let module = frames().next_back().map_or("", |frame| frame.module.as_str());
             let mapping_id = match module {
                 "" => 0,
-                module => {
-                    let filename = strings.index(module);
-                    let (id, new) = number(&mut mappings, filename);
-                    if new {
-                        message.mapping.push(Mapping {
-                            id,
-                            filename,
-                            has_functions: true,
-                            has_filenames: true,
-                            has_line_numbers: true,
-                            has_inline_frames: true,
-                        });
-                    }
-                    id
-                }
+                module => mapping(&mut message, &mut mappings, strings.index(module)),
             };
             message.location.push(Location { id, mapping_id, address: 0, line });
         }
@@ -283,6 +275,22 @@ pub fn write(profile: &Profile) -> Vec<u8> {
     // Writing to memory does not fail.
     let _ = packed.write_all(&message.encode_to_vec());
     packed.finish().unwrap_or_default()
+}
+
+/// The number of the mapping of that name, which is told to viewers when it is met first.
+fn mapping(message: &mut Whole, known: &mut FxHashMap<i64, u64>, filename: i64) -> u64 {
+    let (id, new) = number(known, filename);
+    if new {
+        message.mapping.push(Mapping {
+            id,
+            filename,
+            has_functions: true,
+            has_filenames: true,
+            has_line_numbers: true,
+            has_inline_frames: true,
+        });
+    }
+    id
 }
 
 /// Cuts a stack into functions, each with what is inlined into it, the outermost first.

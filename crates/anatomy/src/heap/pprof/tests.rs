@@ -104,6 +104,16 @@ fn an_inlined_function_is_a_line_of_the_location_that_has_its_code() {
 }
 
 #[test]
+fn the_programs_own_file_is_the_first_mapping() {
+    let mut profile = a_profile();
+    profile.samples[0].stack = vec![3, 0];
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(write(&profile).as_slice()).read_to_end(&mut unpacked).expect("gzip");
+    let message = Whole::decode(unpacked.as_slice()).expect("a profile");
+    assert_eq!(message.string_table[message.mapping[0].filename as usize], "program");
+}
+
+#[test]
 fn the_same_profile_is_the_same_file() {
     assert_eq!(write(&a_profile()), write(&a_profile()));
 }
