@@ -1,10 +1,12 @@
 //! What a program asked of its allocator, where, and for how long: out of the logs of `runtime/heap`.
 
 pub mod decoder;
+pub mod folded;
 pub mod history;
 pub mod log;
 pub mod naming;
 pub mod places;
+pub mod pprof;
 pub mod profile;
 pub mod site;
 pub mod symbols;
@@ -12,5 +14,5 @@ pub mod symbols;
 pub use history::{Blocks, History, Moment};
 pub use log::{Header, Log, LogError};
 pub use places::{Module, Place, Places, StackId};
-pub use profile::{Frame, Profile, Sample, Values};
+pub use profile::{Column, Frame, Gathering, Profile, Sample, Values};
 pub use symbols::Symbols;

@@ -1,5 +1,7 @@
 //! Stacks with names, and what was asked for at each: what viewers of profiles work on.
 
+use rustc_hash::FxHashMap;
+
 /// One logical frame: a function that was inlined is one too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
@@ -37,13 +39,85 @@ pub struct Values {
 impl Values {
     /// Adds another's.
     pub fn add(&mut self, other: &Values) {
-        self.peak_count += other.peak_count;
-        self.peak_bytes += other.peak_bytes;
-        self.peak_chunk_bytes += other.peak_chunk_bytes;
-        self.count += other.count;
-        self.bytes += other.bytes;
-        self.live_count += other.live_count;
-        self.live_bytes += other.live_bytes;
+        self.peak_count = self.peak_count.saturating_add(other.peak_count);
+        self.peak_bytes = self.peak_bytes.saturating_add(other.peak_bytes);
+        self.peak_chunk_bytes = self.peak_chunk_bytes.saturating_add(other.peak_chunk_bytes);
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.live_count = self.live_count.saturating_add(other.live_count);
+        self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
+    }
+}
+
+/// One of the [`Values`], by the name that exported files give it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Column {
+    /// [`Values::peak_bytes`].
+    PeakBytes,
+    /// [`Values::peak_count`].
+    PeakBlocks,
+    /// [`Values::peak_chunk_bytes`].
+    PeakChunkBytes,
+    /// [`Values::bytes`].
+    AllocBytes,
+    /// [`Values::count`].
+    AllocCount,
+    /// [`Values::live_bytes`].
+    LiveBytes,
+    /// [`Values::live_count`].
+    LiveCount,
+}
+
+impl Column {
+    /// All of them, in the order of exported files.
+    pub const ALL: [Column; 7] = [
+        Column::PeakBytes,
+        Column::PeakBlocks,
+        Column::PeakChunkBytes,
+        Column::AllocBytes,
+        Column::AllocCount,
+        Column::LiveBytes,
+        Column::LiveCount,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::PeakBytes => "peak_bytes",
+            Column::PeakBlocks => "peak_blocks",
+            Column::PeakChunkBytes => "peak_chunk_bytes",
+            Column::AllocBytes => "alloc_bytes",
+            Column::AllocCount => "alloc_count",
+            Column::LiveBytes => "live_bytes",
+            Column::LiveCount => "live_count",
+        }
+    }
+
+    /// Its unit: `bytes` or `count`.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Column::PeakBytes | Column::PeakChunkBytes | Column::AllocBytes | Column::LiveBytes => "bytes",
+            Column::PeakBlocks | Column::AllocCount | Column::LiveCount => "count",
+        }
+    }
+
+    /// What it is in `values`.
+    pub fn of(self, values: &Values) -> u64 {
+        let mut values = *values;
+        *self.place(&mut values)
+    }
+
+    /// Where it is in `values`.
+    pub fn place(self, values: &mut Values) -> &mut u64 {
+        match self {
+            Column::PeakBytes => &mut values.peak_bytes,
+            Column::PeakBlocks => &mut values.peak_count,
+            Column::PeakChunkBytes => &mut values.peak_chunk_bytes,
+            Column::AllocBytes => &mut values.bytes,
+            Column::AllocCount => &mut values.count,
+            Column::LiveBytes => &mut values.live_bytes,
+            Column::LiveCount => &mut values.live_count,
+        }
     }
 }
 
@@ -95,5 +169,42 @@ impl Profile {
             sum.add(&sample.values);
         }
         sum
+    }
+}
+
+/// A profile in the making: each frame and each stack is kept once, however often it comes.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    profile: Profile,
+    frames: FxHashMap<Frame, u32>,
+    stacks: FxHashMap<Vec<u32>, usize>,
+}
+
+impl Gathering {
+    /// The frame's index.
+    pub fn frame(&mut self, frame: Frame) -> u32 {
+        if let Some(known) = self.frames.get(&frame) {
+            return *known;
+        }
+        let next = self.profile.frames.len() as u32;
+        self.profile.frames.push(frame.clone());
+        self.frames.insert(frame, next);
+        next
+    }
+
+    /// Adds what a stack asked for; its frames are the outermost first.
+    pub fn sample(&mut self, stack: Vec<u32>, values: &Values) {
+        match self.stacks.get(&stack) {
+            Some(known) => self.profile.samples[*known].values.add(values),
+            None => {
+                self.stacks.insert(stack.clone(), self.profile.samples.len());
+                self.profile.samples.push(Sample { stack, values: *values });
+            }
+        }
+    }
+
+    /// What was gathered.
+    pub fn profile(self) -> Profile {
+        self.profile
     }
 }
