@@ -11,7 +11,7 @@
 
 #define RECORD(block, size, attributes)                                                                      \
     do {                                                                                                     \
-        if (LIKELY((block) != NULL)) {                                                                       \
+        if (LIKELY((block) != NULL && !is_allocators(CALLER_PLACE))) {                                       \
             struct stream *stream = recorder_enter();                                                        \
             if (LIKELY(stream != NULL)) {                                                                    \
                 recorder_allocated(stream, (block), (size), spare_of((block), (size)), (attributes),         \
@@ -21,8 +21,8 @@
         }                                                                                                    \
     } while (0)
 
-static inline void release(void *block) {
-    struct stream *stream = recorder_enter();
+static inline void release(void *block, uintptr_t place) {
+    struct stream *stream = is_allocators(place) ? NULL : recorder_enter();
     if (LIKELY(stream != NULL)) {
         recorder_released(stream, block);
         recorder_leave();
@@ -47,7 +47,7 @@ void HOOK(free)(void *block) {
     if (UNLIKELY(!real_ready())) {
         return;
     }
-    release(block);
+    release(block, CALLER_PLACE);
     REAL(free)(block);
 }
 
@@ -70,7 +70,7 @@ void *HOOK(realloc)(void *old, size_t size) {
         return block;
     }
     if (old != NULL) {
-        release(old);
+        release(old, CALLER_PLACE);
     }
     void *block = REAL(realloc)(old, size);
     RECORD(block, size, LOG_REALLOC);
@@ -162,7 +162,7 @@ void *HOOK(mmap)(void *address, size_t size, int protection, int flags, int fd, 
         return MAP_FAILED;
     }
     void *found = REAL(mmap)(address, size, protection, flags, fd, offset);
-    if (!recorder_is_allocators(CALLER_PLACE)) {
+    if (!is_allocators(CALLER_PLACE)) {
         mapped(found, size, protection, flags, CALLER);
     }
     return found;
@@ -174,7 +174,7 @@ void *HOOK(mmap64)(void *address, size_t size, int protection, int flags, int fd
         return MAP_FAILED;
     }
     void *found = REAL(mmap64)(address, size, protection, flags, fd, offset);
-    if (!recorder_is_allocators(CALLER_PLACE)) {
+    if (!is_allocators(CALLER_PLACE)) {
         mapped(found, size, protection, flags, CALLER);
     }
     return found;
@@ -185,7 +185,7 @@ int HOOK(munmap)(void *address, size_t size) {
         errno = EINVAL;
         return -1;
     }
-    if (!recorder_is_allocators(CALLER_PLACE)) {
+    if (!is_allocators(CALLER_PLACE)) {
         unmapped(address, size);
     }
     return REAL(munmap)(address, size);
@@ -204,7 +204,7 @@ void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {
         return MAP_FAILED;
     }
     void *found = REAL(mremap)(old, old_size, size, flags, wanted);
-    if (found != MAP_FAILED && !recorder_is_allocators(CALLER_PLACE)) {
+    if (found != MAP_FAILED && !is_allocators(CALLER_PLACE)) {
         /* After the call: it may have failed, and then all is as it was. */
         unmapped(old, old_size);
         mapped(found, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, CALLER);
@@ -212,6 +212,7 @@ void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {
     return found;
 }
 
+#ifndef WIDTHWISE_HEAP_LINKED
 int HOOK(dlclose)(void *module) {
     if (UNLIKELY(!real_ready() || REAL(dlclose) == NULL)) {
         return -1;
@@ -220,5 +221,6 @@ int HOOK(dlclose)(void *module) {
     recorder_closed();
     return result;
 }
+#endif
 
 #pragma GCC visibility pop

@@ -3,9 +3,11 @@
 #include "recorder.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 
 int real_is_glibc;
+uintptr_t real_low, real_size;
 uint8_t early[1 << 16] __attribute__((aligned(16)));
 static size_t early_used;
 
@@ -42,6 +44,25 @@ static int is_glibc(const void *function) {
            allocator.dli_fbase == library.dli_fbase;
 }
 
+static int measure(struct dl_phdr_info *info, size_t size, void *argument) {
+    uintptr_t low = UINTPTR_MAX, high = 0, within = (uintptr_t)argument;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t begins = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
+        if (segment->p_type == PT_LOAD) {
+            low = begins < low ? begins : low;
+            high = begins + segment->p_memsz > high ? begins + segment->p_memsz : high;
+        }
+    }
+    if (within < low || within >= high) {
+        return 0;
+    }
+    real_low = low;
+    real_size = high - low;
+    return 1;
+}
+
 int real_find(void) {
     static int looking;
     if (looking) {
@@ -51,12 +72,18 @@ int real_find(void) {
     struct real found;
 #define FIND(name, result, parameters) found.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
     REAL_FUNCTIONS(FIND)
+    REAL_MODULES(FIND)
 #undef FIND
     Dl_info allocator = {0};
     dladdr((void *)found.malloc, &allocator);
-    /* Another malloc in front of this one is the program's own. */
-    int replaced = dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc;
+    /* Another malloc in front of the recorder's is the program's own. */
+    Dl_info first = {0}, own = {0};
+    void *malloc_of_all = dlsym(RTLD_DEFAULT, "malloc");
+    int replaced = dladdr(malloc_of_all, &first) && dladdr(early, &own) && first.dli_fbase != own.dli_fbase;
     real_is_glibc = is_glibc((void *)found.malloc);
+    if (!real_is_glibc) {
+        dl_iterate_phdr(measure, (void *)found.malloc);
+    }
     recorder_allocator(allocator.dli_fname != NULL ? allocator.dli_fname : "", real_is_glibc, replaced);
     real = found;
     looking = 0;

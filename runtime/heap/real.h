@@ -25,8 +25,10 @@
     FUNCTION(mmap, void *, (void *, size_t, int, int, int, off_t))                                           \
     FUNCTION(mmap64, void *, (void *, size_t, int, int, int, off64_t))                                       \
     FUNCTION(munmap, int, (void *, size_t))                                                                  \
-    FUNCTION(mremap, void *, (void *, size_t, size_t, int, ...))                                             \
-    FUNCTION(dlclose, int, (void *))
+    FUNCTION(mremap, void *, (void *, size_t, size_t, int, ...))
+
+/* A static program closes no module. */
+#define REAL_MODULES(FUNCTION) FUNCTION(dlclose, int, (void *))
 
 #ifdef WIDTHWISE_HEAP_LINKED
 
@@ -44,6 +46,7 @@ static inline int real_ready(void) { return 1; }
 #define MEMBER(name, result, parameters) result(*name) parameters;
 struct real {
     REAL_FUNCTIONS(MEMBER)
+    REAL_MODULES(MEMBER)
 };
 #undef MEMBER
 extern struct real real;
@@ -55,6 +58,10 @@ static inline int real_ready(void) { return __builtin_expect(real.malloc != NULL
 
 /* Whether a block's size stands before it. */
 extern int real_is_glibc;
+/* Where an allocator lies that is not glibc: what it asks of itself, or of the system, is not the program's
+ * doing. */
+extern uintptr_t real_low, real_size;
+static inline int is_allocators(uintptr_t place) { return place - real_low < real_size; }
 
 /* Memory for those who ask while the real functions are being looked for: it is never given back. */
 extern uint8_t early[1 << 16];

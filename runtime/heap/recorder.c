@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "recorder.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -374,12 +373,6 @@ void recorder_tell_event(struct stream *stream, enum log_other kind, unsigned co
 }
 
 void recorder_say(const char *text, size_t size) { syscall(SYS_write, 2, text, size); }
-
-int recorder_is_allocators(uintptr_t place) {
-    Dl_info info;
-    return !(untold.state & LOG_GLIBC) && dladdr((void *)place, &info) &&
-           strcmp(info.dli_fname, untold.allocator) == 0;
-}
 
 void recorder_tell_time(struct stream *stream) {
     uint64_t time = now(CLOCK_MONOTONIC);

@@ -109,8 +109,6 @@ void recorder_tell(struct stream *stream, enum log_other kind, unsigned count, c
 void recorder_tell_event(struct stream *stream, enum log_other kind, unsigned count, const uint64_t *numbers);
 /* On standard error. */
 void recorder_say(const char *text, size_t size);
-/* Whether a place is in an allocator that is not glibc's: what it maps is not the program's own. */
-int recorder_is_allocators(uintptr_t place);
 /* The file that a function of the allocator is in has been found. */
 void recorder_allocator(const char *path, int glibc, int replaced);
 /* A module was closed: what is known of places may not be true any more. */

@@ -1,5 +1,7 @@
 //! A process's heap over time: what was live when, at which stack, and how much of it the allocator's own keeping costs.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use crate::heap::decoder::{Block, Event, Events, Happening, Home};
@@ -108,7 +110,8 @@ struct Account {
     live: FxHashMap<u64, Live>,
     /// The block that went last in each stream: it may turn out to have stayed.
     gone: FxHashMap<u32, (u64, Live)>,
-    maps: Vec<(u64, u64, StackId)>,
+    /// From its first byte: behind its last byte, and who asked for it.
+    maps: BTreeMap<u64, (u64, StackId)>,
     stacks: Vec<Blocks>,
     now: Moment,
     peak: Moment,
@@ -130,7 +133,7 @@ impl History {
         let mut account = Account {
             live: FxHashMap::default(),
             gone: FxHashMap::default(),
-            maps: Vec::new(),
+            maps: BTreeMap::new(),
             stacks: Vec::new(),
             now: Moment::default(),
             peak: Moment::default(),
@@ -174,7 +177,7 @@ impl History {
             end: account.now,
             course: account.course.moments,
             total: account.total,
-            own_maps: account.maps.iter().map(|(low, high, stack)| (*stack, high - low)).collect(),
+            own_maps: account.maps.iter().map(|(low, (high, stack))| (*stack, high - low)).collect(),
             strangers: account.strangers,
             large: account.large,
             inherited: account.inherited,
@@ -316,7 +319,7 @@ impl Account {
             Happening::Mapped { address, bytes, stack, flags } => {
                 if flags & ANONYMOUS != 0 {
                     self.unmap(address, bytes);
-                    self.maps.push((address, address.saturating_add(bytes), stack));
+                    self.maps.insert(address, (address.saturating_add(bytes), stack));
                     self.now.own_bytes = self.now.own_bytes.saturating_add(bytes);
                 }
             }
@@ -328,24 +331,23 @@ impl Account {
     /// Cuts a range out of what the program has mapped.
     fn unmap(&mut self, address: u64, bytes: u64) {
         let (low, high) = (address, address.saturating_add(bytes));
-        if !self.maps.iter().any(|(from, to, _)| *from < high && low < *to) {
-            return;
-        }
-        let mut kept = Vec::with_capacity(self.maps.len() + 1);
-        for (from, to, stack) in self.maps.drain(..) {
-            if to <= low || from >= high {
-                kept.push((from, to, stack));
-                continue;
-            }
+        let before =
+            self.maps.range(..low).next_back().filter(|(_, (to, _))| *to > low).map(|(from, _)| *from);
+        let within: Vec<u64> =
+            before.into_iter().chain(self.maps.range(low..high).map(|(from, _)| *from)).collect();
+        for from in within {
+            let Some((to, stack)) = self.maps.remove(&from) else { continue };
+            let own = &mut self.now.own_bytes;
+            *own = own.saturating_sub(to - from);
             if from < low {
-                kept.push((from, low, stack));
+                self.maps.insert(from, (low, stack));
+                *own = own.saturating_add(low - from);
             }
             if to > high {
-                kept.push((high, to, stack));
+                self.maps.insert(high, (to, stack));
+                *own = own.saturating_add(to - high);
             }
         }
-        self.maps = kept;
-        self.now.own_bytes = self.maps.iter().map(|(from, to, _)| to - from).sum();
     }
 }
 

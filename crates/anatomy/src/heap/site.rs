@@ -27,7 +27,7 @@ const MAKERS: [&str; 10] = [
 /// A line that asks for memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The function that the line is in; where the program has none in the stack, the outermost that is known.
+    /// The function that the line is in; where the program has none in the stack, the innermost.
     pub function: String,
     /// Its source.
     pub file: Option<String>,
@@ -77,8 +77,15 @@ impl Site {
     }
 }
 
+/// Of the program itself.
+struct Program<'a> {
+    name: &'a str,
+    /// It has debug information.
+    has_lines: bool,
+}
+
 /// Whether a frame is the program's own code, and not a library's that it calls.
-fn is_own(frame: &Frame, program: &str) -> bool {
+fn is_own(frame: &Frame, program: &Program) -> bool {
     let function = frame.function.as_str();
     if function.starts_with("std::")
         || function.starts_with("__gnu_cxx::")
@@ -90,8 +97,9 @@ fn is_own(frame: &Frame, program: &str) -> bool {
         Some(file) => {
             !SYSTEM_FOLDERS.iter().any(|folder| file.starts_with(folder)) && !file.contains("/include/c++/")
         }
-        // Without debug information only the program itself is certain to be its own.
-        None => frame.module == program && !function.starts_with("0x") && !function.starts_with('_'),
+        // Without debug information the program's own file is all that is certain; and where it has some, what has none is
+        // a library that was linked into it.
+        None => frame.module == program.name && !program.has_lines && !function.starts_with("0x"),
     }
 }
 
@@ -120,8 +128,10 @@ fn made(function: &str) -> Option<String> {
 pub fn sites(profile: &Profile, program: &str) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
+    let has_lines = profile.frames.iter().any(|frame| frame.module == program && frame.line.is_some());
+    let program = Program { name: program, has_lines };
     for sample in &profile.samples {
-        let site = site(profile, &sample.stack, sample.values, program);
+        let site = site(profile, &sample.stack, sample.values, &program);
         match known.get(&site.key()) {
             Some(index) => sites[*index].values.add(&sample.values),
             None => {
@@ -134,15 +144,20 @@ pub fn sites(profile: &Profile, program: &str) -> Vec<Site> {
     sites
 }
 
-fn site(profile: &Profile, stack: &[u32], values: Values, program: &str) -> Site {
+fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> Site {
     let frames: Vec<&Frame> =
         stack.iter().rev().filter_map(|index| profile.frames.get(*index as usize)).collect();
     let own = frames.iter().position(|frame| is_own(frame, program));
     let inner = &frames[..own.unwrap_or(frames.len())];
     let made = inner.iter().find_map(|frame| made(&frame.function));
-    match own.map(|index| frames[index]).or(frames.last().copied()) {
+    // A library's own needs are its own, whoever loaded it.
+    match own.map(|index| frames[index]).or(frames.first().copied()) {
         Some(frame) => Site {
-            function: frame.function.clone(),
+            function: if frame.function.starts_with("0x") {
+                "a function without a name".to_owned()
+            } else {
+                frame.function.clone()
+            },
             file: frame.file.clone(),
             line: frame.line,
             module: frame.module.clone(),

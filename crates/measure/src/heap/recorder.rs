@@ -115,7 +115,9 @@ impl Recorder {
     pub fn link_options(&self, abi: &AbiRow) -> Option<String> {
         let object = self.folder.join(abi.name).join(OBJECT);
         let wraps: Vec<String> = WRAPPED.iter().map(|name| format!("-Wl,--wrap={name}")).collect();
-        object.exists().then(|| format!("{} {}", object.display(), wraps.join(" ")))
+        // Without the table nobody finds an unwind entry; gcc leaves it out of static programs.
+        let words = wraps.join(" ");
+        object.exists().then(|| format!("{} -Wl,--eh-frame-hdr {words}", object.display()))
     }
 }
 

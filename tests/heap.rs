@@ -1,0 +1,309 @@
+//! The heap recorder and `explain --heap`: every block and every byte is accounted for, in every ABI, however a program
+//! ends; and what cannot be seen is said.
+
+mod laboratory;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use laboratory::{said, Laboratory};
+use serde_json::Value;
+
+const ABIS: [(&str, &str); 3] = [
+    ("x86-64", "-m64"),
+    ("x32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"),
+    ("i386", "-m32 -idirafter /usr/include/x86_64-linux-gnu"),
+];
+
+/// Starts a program with the recorder by hand; gives back its logs, in the order of their processes.
+fn record(lab: &Laboratory, program: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
+    let preload = lab.widthwise("explain --preload");
+    assert_eq!(preload.status, Some(0), "{preload:?}");
+    let mut list = preload.stdout.trim().to_owned();
+    let mut words = shell_words::split(program).unwrap();
+    let file = lab.path(words.remove(0).trim_start_matches("./"));
+    let (starter, first) = match widthwise_x32run::runtime_for(&file).unwrap() {
+        Some(runtime) => (runtime, Some(file)),
+        None => (file, None),
+    };
+    let mut command = Command::new(starter);
+    command.args(first).args(words).current_dir(lab.path("."));
+    for (name, value) in more {
+        if *name == "LD_PRELOAD" {
+            list = format!("{list}:{value}");
+        } else {
+            command.env(name, value);
+        }
+    }
+    let logs = lab.path("logs");
+    let _ = std::fs::remove_dir_all(&logs);
+    std::fs::create_dir(&logs).unwrap();
+    command.env("LD_PRELOAD", list).env("WIDTHWISE_HEAP_LOG", logs.join("log"));
+    let ended = said(&mut command);
+    assert_eq!(ended.stderr, "", "{program}");
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort_by_key(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.split('.').nth(1).unwrap().parse::<u32>().unwrap()
+    });
+    found
+}
+
+fn explained(lab: &Laboratory, log: &std::path::Path) -> Value {
+    let said = lab.widthwise(&["explain", "--json", log.to_str().unwrap()]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    serde_json::from_str(&said.stdout).unwrap()
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {value:#}"))
+}
+
+fn built(lab: &Laboratory, name: &str, options: &str) {
+    lab.program(name);
+    let (program, ending) = name.split_once('.').unwrap();
+    let library = if ending == "cpp" { "-lstdc++" } else { "" };
+    lab.gcc(&format!("{options} -g -O1 -fno-builtin -pthread {name} -o {program} {library}"));
+}
+
+#[test]
+fn every_block_of_every_function_is_there_in_every_abi_however_the_program_ends() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        built(&lab, "heap.c", options);
+        for ending in ["return", "exit", "_exit", "abort", "kill"] {
+            let logs = record(&lab, &format!("./heap {ending}"), &[]);
+            let told = explained(&lab, &logs[0]);
+            let what = format!("{abi}, {ending}: {told:#}");
+            assert_eq!(number(&told, "/a/blocks"), 11, "{what}");
+            assert_eq!(number(&told, "/a/bytes"), 11065, "{what}");
+            assert_eq!(number(&told, "/a/left_blocks"), 9, "{what}");
+            assert_eq!(number(&told, "/a/left_bytes"), 9053, "{what}");
+            assert_eq!(number(&told, "/a/own_mapped_bytes"), 1 << 20, "{what}");
+            assert_eq!(number(&told, "/a/peak_bytes"), 9053, "{what}");
+            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        built(&lab, "heap.c", options);
+        for threads in [1, 8] {
+            let logs = record(&lab, &format!("./heap threads {threads}"), &[]);
+            let told = explained(&lab, &logs[0]);
+            let work: Vec<&Value> =
+                told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "work").collect();
+            assert_eq!(work.len(), 1, "{abi}: {told:#}");
+            assert_eq!(number(work[0], "/a/blocks"), threads * 100_000, "{abi}");
+            assert_eq!(number(work[0], "/a/bytes"), threads * 1000 * 5050, "{abi}");
+            assert_eq!(number(work[0], "/a/left_blocks"), 0, "{abi}: {told:#}");
+            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{abi}: {told:#}");
+        }
+    }
+}
+
+#[test]
+fn a_forked_child_has_a_log_of_its_own_in_which_its_parents_blocks_are_not_its_own() {
+    let lab = Laboratory::new();
+    built(&lab, "heap.c", "-m64");
+    let logs = record(&lab, "./heap fork", &[]);
+    assert_eq!(logs.len(), 2);
+    let mut blocks: Vec<u64> = logs.iter().map(|log| number(&explained(&lab, log), "/a/blocks")).collect();
+    blocks.sort();
+    assert_eq!(blocks, [1, 11]);
+}
+
+#[test]
+fn a_handler_that_forks_and_allocates_while_a_block_is_being_recorded_spoils_nothing() {
+    let lab = Laboratory::new();
+    built(&lab, "heap.c", "-m64");
+    let logs = record(&lab, "./heap signal", &[]);
+    assert!(logs.len() > 1);
+    let told = explained(&lab, &logs[0]);
+    let loop_of_main =
+        told["sites"].as_array().unwrap().iter().find(|site| site["function"] == "main").unwrap();
+    assert_eq!(number(loop_of_main, "/a/blocks"), 2_000_000, "{told:#}");
+    assert_eq!(number(loop_of_main, "/a/left_blocks"), 0, "{told:#}");
+}
+
+#[test]
+fn every_operator_of_cxx_is_there_in_every_abi_and_with_an_allocator_of_its_own() {
+    let lab = Laboratory::new();
+    let jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    for (abi, options) in ABIS {
+        built(&lab, "operators.cpp", options);
+        let allocators: &[&[(&str, &str)]] =
+            if abi == "x86-64" { &[&[], &[("LD_PRELOAD", jemalloc)]] } else { &[&[]] };
+        for more in allocators {
+            let logs = record(&lab, "./operators", more);
+            let told = explained(&lab, &logs[0]);
+            let own = told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "main");
+            let (mut blocks, mut left_blocks, mut left) = (0, 0, 0);
+            for site in own {
+                blocks += number(site, "/a/blocks");
+                left_blocks += number(site, "/a/left_blocks");
+                left += number(site, "/a/left_bytes");
+            }
+            let what = format!("{abi} {more:?}: {told:#}");
+            // 17 operators, and the exception that one of them throws.
+            assert_eq!((blocks, left_blocks, left), (18, 8, 24036), "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_is_live_at_the_peak_is_what_massif_says_to_the_byte() {
+    let lab = Laboratory::new();
+    for (abi, options) in [ABIS[0], ABIS[2]] {
+        built(&lab, "tree.cpp", options);
+        let logs = record(&lab, "./tree 3000", &[]);
+        let told = explained(&lab, &logs[0]);
+        let massif = said(Command::new("valgrind").current_dir(lab.path(".")).args([
+            "--tool=massif",
+            "--peak-inaccuracy=0.0",
+            "--massif-out-file=massif.out",
+            "-q",
+            "./tree",
+            "3000",
+        ]));
+        assert_eq!(massif.status, Some(0), "{massif:?}");
+        let text = lab.read("massif.out");
+        let peak = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("mem_heap_B="))
+            .map(|bytes| bytes.parse::<u64>().unwrap())
+            .max()
+            .unwrap();
+        assert_eq!(number(&told, "/a/peak_bytes"), peak, "{abi}: {told:#}");
+    }
+}
+
+#[test]
+fn a_static_program_is_recorded_by_linking_the_recorder_into_it() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        lab.program("heap.c");
+        let words = lab.widthwise(&["explain", "--link-options", abi]);
+        assert_eq!(words.status, Some(0), "{words:?}");
+        lab.gcc(&format!(
+            "{options} -g -O1 -fno-builtin -static -pthread heap.c -o heap {}",
+            words.stdout.trim()
+        ));
+        let logs = record(&lab, "./heap _exit", &[]);
+        let told = explained(&lab, &logs[0]);
+        // What the C library asks for before main is in no line of the program's.
+        let own =
+            told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "every_function");
+        let (mut blocks, mut left) = (0, 0);
+        for site in own {
+            blocks += number(site, "/a/blocks");
+            left += number(site, "/a/left_bytes");
+        }
+        assert_eq!((blocks, left), (11, 9053), "{abi}: {told:#}");
+    }
+}
+
+#[test]
+fn a_program_with_a_malloc_of_its_own_is_said_to_hide_what_it_does() {
+    let lab = Laboratory::new();
+    lab.write(
+        "own.c",
+        "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\nstatic char room[1 << 16]; static size_t used;\n\
+         void *malloc(size_t n) { void *p = room + used; used += (n + 15) & ~15UL; return p; }\n\
+         void free(void *p) { (void)p; }\n\
+         void *calloc(size_t a, size_t b) { return malloc(a * b); }\n\
+         int main(void) { void *volatile p = calloc(1, 10); free(p); free(valloc(10)); return 0; }\n",
+    );
+    lab.gcc("-w -fno-builtin own.c -o own");
+    let logs = record(&lab, "./own", &[]);
+    let told = explained(&lab, &logs[0]);
+    assert!(told["a"]["remarks"][0].as_str().unwrap().contains("brings its own malloc"), "{told:#}");
+}
+
+#[test]
+fn a_log_that_was_cut_off_is_read_up_to_there_and_hostile_ones_are_refused_in_one_line() {
+    let lab = Laboratory::new();
+    built(&lab, "heap.c", "-m64");
+    let logs = record(&lab, "./heap threads 2", &[]);
+    let whole = std::fs::read(&logs[0]).unwrap();
+    let cut = lab.path("cut.log");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let told = explained(&lab, &cut);
+    let blocks = number(&told, "/a/blocks");
+    assert!(blocks > 1000 && blocks < 200_000, "{blocks}");
+    for (name, bytes, words) in [
+        ("empty", Vec::new(), "not a heap log"),
+        ("short", whole[..100].to_vec(), "cut off at byte 100"),
+        ("newer", [&whole[..8], &[9, 0], &whole[10..]].concat(), "version 9"),
+        ("text", b"hello".to_vec(), "not a heap log"),
+    ] {
+        let path = lab.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        let said = lab.widthwise(&["explain", path.to_str().unwrap()]);
+        assert_eq!(said.status, Some(2), "{name}: {said:?}");
+        assert!(said.stderr.contains(words), "{name}: {said:?}");
+        assert_eq!(said.stderr.lines().count(), 1, "{name}: {said:?}");
+    }
+}
+
+#[test]
+fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_named() {
+    let lab = Laboratory::new();
+    lab.program("tree.cpp");
+    let said = lab.compare("tree.cpp --flags '-O2 -g' --rounds 1 --heap -- 2000");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let said = lab.widthwise("explain --heap --json");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let told: Value = serde_json::from_str(&said.stdout).unwrap();
+    let source = lab.read("tree.cpp");
+    for (mark, a, b) in [("// OWN", 24, 12), ("// LIST", 24, 12), ("// MAP", 40, 24)] {
+        let line = source.lines().position(|line| line.contains(mark)).unwrap() as u64 + 1;
+        let site = told["sites"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|site| site["line"] == line)
+            .unwrap_or_else(|| panic!("no site at line {line}: {told:#}"));
+        assert_eq!(number(site, "/a/peak_bytes"), 2000 * a, "{mark}: {site:#}");
+        assert_eq!(number(site, "/b/peak_bytes"), 2000 * b, "{mark}: {site:#}");
+    }
+    assert_eq!((&told["a"]["name"], &told["b"]["name"]), (&"x86-64/-O2 -g".into(), &"x32/-O2 -g".into()));
+    // The savings of all sites add up to the difference of the peaks.
+    let sum = |side: &str| -> u64 {
+        told["sites"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|site| number(site, &format!("/{side}/peak_bytes")))
+            .sum()
+    };
+    assert_eq!(sum("a"), number(&told, "/a/peak_bytes"));
+    assert_eq!(sum("b"), number(&told, "/b/peak_bytes"));
+    let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' 'i386/-O2 -g' --top 3");
+    assert!(said.stdout.contains("tree.cpp:"), "{said:?}");
+    assert!(said.stdout.contains("std::_Rb_tree_node<std::pair<int const, int> >"), "{said:?}");
+    let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
+    assert_eq!(said.status, Some(2), "{said:?}");
+    assert!(said.stderr.contains("no variant \"nobody\""), "{said:?}");
+}
+
+#[test]
+fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_mend() {
+    let lab = Laboratory::new();
+    lab.program("tree.cpp");
+    let said = lab.compare("tree.cpp --abi x86-64 --flags -static --rounds 1 --warmup 0 -- 10");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let said = lab.widthwise("explain --heap");
+    assert_eq!(said.status, Some(2), "{said:?}");
+    assert!(said.stderr.contains("--resume") && said.stderr.contains("--heap"), "{said:?}");
+    let said = lab.widthwise("compare --resume .widthwise/latest --heap");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(
+        said.stdout.contains("it is static") && said.stdout.contains("--link-options x86-64"),
+        "{said:?}"
+    );
+}

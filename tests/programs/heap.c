@@ -1,0 +1,136 @@
+/* Known truth for the heap recorder: every function of C's that gives memory, with sizes that say which it
+ * was. It calls nothing else that allocates, and ends as its first word says:
+ *
+ *   heap return|exit|_exit|abort|kill|fork|threads N|signal
+ */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *volatile kept;
+
+static void keep(void *block) {
+    if (block == NULL) {
+        _exit(9);
+    }
+    kept = block;
+}
+
+/* 11 blocks of some 1000 bytes come, and 2 of them go: 11065 bytes in all, 9053 at the end, which is the
+ * most. */
+static void every_function(void) {
+    void *block = NULL;
+    keep(malloc(1001));
+    keep(calloc(1, 1002));
+    keep(realloc(NULL, 1003));
+    keep(realloc(kept, 1004)); /* 1003 goes */
+    if (posix_memalign(&block, 64, 1005) != 0) {
+        _exit(9);
+    }
+    keep(block);
+    keep(aligned_alloc(128, 1006));
+    keep(memalign(256, 1007));
+    keep(reallocarray(NULL, 1, 1008));
+    char text[1009];
+    memset(text, 'x', sizeof text);
+    text[1008] = 0;
+    keep(strdup(text));        /* 1009 */
+    keep(strndup(text, 2000)); /* 1009 too */
+    free(kept);                /* and goes */
+    keep(malloc(1011));
+    void *mine = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *other = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mine == MAP_FAILED || other == MAP_FAILED || munmap(other, 1 << 16) != 0) {
+        _exit(9);
+    }
+    if (realloc(kept, (size_t)-1 - 8192) != NULL) { /* no room: 1011 stays */
+        _exit(9);
+    }
+}
+
+/* 100 blocks of 1 to 100 bytes, a thousand times; 50 of them are given back by another thread. */
+static void *work(void *next) {
+    void **slots = next;
+    for (int turn = 0; turn < 1000; turn++) {
+        void *blocks[100];
+        for (int i = 0; i < 100; i++) {
+            blocks[i] = malloc((size_t)i + 1);
+            if (blocks[i] == NULL) {
+                _exit(9);
+            }
+            memset(blocks[i], 1, (size_t)i + 1);
+        }
+        for (int i = 0; i < 50; i++) {
+            free(__atomic_exchange_n(&slots[i], blocks[i], __ATOMIC_ACQ_REL));
+        }
+        for (int i = 50; i < 100; i++) {
+            free(blocks[i]);
+        }
+    }
+    return NULL;
+}
+
+static void on_signal(int number) {
+    (void)number;
+    if (fork() == 0) {
+        /* Not allowed, but some do. */
+        free(malloc(5));
+        _exit(0);
+    }
+}
+
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : "return";
+    if (strcmp(how, "threads") == 0) {
+        static void *slots[50];
+        pthread_t threads[64];
+        int wanted = count > 2 ? atoi(words[2]) : 1;
+        for (int i = 0; i < wanted; i++) {
+            pthread_create(&threads[i], NULL, work, slots);
+        }
+        for (int i = 0; i < wanted; i++) {
+            pthread_join(threads[i], NULL);
+        }
+        for (int i = 0; i < 50; i++) {
+            free(slots[i]);
+        }
+        return 0;
+    }
+    if (strcmp(how, "signal") == 0) {
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        sigaction(SIGALRM, &action, NULL);
+        ualarm(1000, 1000);
+        for (int i = 0; i < 2000000; i++) {
+            keep(malloc(64));
+            free(kept);
+        }
+        ualarm(0, 0);
+        while (wait(NULL) > 0) {
+        }
+        return 0;
+    }
+    every_function();
+    if (strcmp(how, "fork") == 0) {
+        if (fork() == 0) {
+            free(kept); /* the parent's; it stays there */
+            keep(malloc(2000));
+            _exit(0);
+        }
+        wait(NULL);
+    } else if (strcmp(how, "_exit") == 0) {
+        _exit(0);
+    } else if (strcmp(how, "exit") == 0) {
+        exit(0);
+    } else if (strcmp(how, "abort") == 0) {
+        abort();
+    } else if (strcmp(how, "kill") == 0) {
+        kill(getpid(), SIGKILL);
+    }
+    return 0;
+}
