@@ -14,7 +14,7 @@ test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g
     util-linux qemu-system-x86" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 lint) wanted="clang-format" ;;
-bench) wanted="gcc g++ hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux" ;;
+bench) wanted="gcc g++ hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack" ;;
 *)
     echo "usage: $0 build|demo|test|test-x32|lint|bench" >&2
     exit 2

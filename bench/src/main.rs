@@ -6,6 +6,7 @@ mod cost;
 mod coverage;
 mod document;
 mod false_alarms;
+mod heap;
 mod hyperfine;
 mod load;
 mod peak;
@@ -54,6 +55,7 @@ enum Claim {
     Cost,
     Peak,
     X32,
+    Heap,
 }
 
 impl Claim {
@@ -65,6 +67,7 @@ impl Claim {
             Claim::Cost => "Cost of a run",
             Claim::Peak => "Peak memory",
             Claim::X32 => "x32",
+            Claim::Heap => "Heap recorder",
         }
     }
 
@@ -80,6 +83,7 @@ impl Claim {
             Claim::Cost => cost::measure(workshop),
             Claim::Peak => peak::measure(workshop),
             Claim::X32 => x32::measure(workshop),
+            Claim::Heap => heap::measure(workshop),
         }
     }
 }

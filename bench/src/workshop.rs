@@ -1,5 +1,6 @@
 //! Where benchmarks are made: a folder of their own with the programs built in it, and the `widthwise` they measure.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -51,6 +52,13 @@ impl Workshop {
         // Without a build ID, two programs that differ in one number differ in that alone.
         command.args(["-O2", "-Wl,--build-id=none", "-o", name]).args(options).arg(repository().join(source));
         self.output(&mut command).map(drop)
+    }
+
+    /// A script in the folder, ready to be started.
+    pub fn script(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.folder().join(name);
+        std::fs::write(&path, text)?;
+        Ok(std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?)
     }
 
     /// `widthwise` with these arguments.

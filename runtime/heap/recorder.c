@@ -240,7 +240,7 @@ static struct stream *take_stream(void) {
         /* Nothing was allocated before that a record could repeat. */
         stream->number = (uint64_t)-1;
         stream->told = recorder.header->began;
-        stream->until_reading = 1;
+        stream->events_per_reading = stream->until_reading = 1;
     }
     stream->depth = 0;
     stream->readable_low = stream->readable_high = 0;
@@ -377,7 +377,10 @@ void recorder_say(const char *text, size_t size) { syscall(SYS_write, 2, text, s
 void recorder_tell_time(struct stream *stream) {
     uint64_t time = now(CLOCK_MONOTONIC);
     uint64_t passed = time > stream->told ? time - stream->told : 0;
-    stream->until_reading = EVENTS_PER_READING;
+    uint32_t events = stream->events_per_reading;
+    int closely = passed <= (uint64_t)events * CLOSELY;
+    events = !closely ? 1 : events < MOST_EVENTS_PER_READING ? events * 2 : events;
+    stream->events_per_reading = stream->until_reading = events;
     if (passed > 0) {
         stream->told = time;
         recorder_tell(stream, LOG_TIME, 1, &passed);

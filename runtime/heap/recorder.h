@@ -22,8 +22,10 @@
 #define SLOTS 256
 #define RULES 4096
 #define DEEPEST 2048
-/* The clock is read at every so many events: a reading costs as much as a small allocation. */
-#define EVENTS_PER_READING 32
+/* A reading of the clock costs as much as a small allocation: where these follow each other closely, it is
+ * read at every so many events, and where they do not, at each. */
+#define MOST_EVENTS_PER_READING 256
+#define CLOSELY 1000U /* ns from one to the next */
 /* No record but MODULE is longer. */
 #define LONGEST_RECORD 64
 
@@ -49,7 +51,7 @@ struct stream {
     uint64_t number; /* of its last event */
     uint64_t address;
     uint64_t told; /* ns: the last TIME */
-    uint32_t until_reading;
+    uint32_t until_reading, events_per_reading;
     uint32_t index, name, chunks;
     int32_t thread;
     struct block slots[SLOTS];
@@ -196,39 +198,46 @@ static inline void recorder_commit(struct stream *stream, uint8_t *end, uint8_t 
     stream->at = end;
 }
 
-static inline void recorder_allocated(struct stream *stream, void *address, uint64_t requested,
-                                      uint64_t spare, uint32_t attributes, uintptr_t place, uintptr_t stack,
-                                      uintptr_t frame) {
+/* A block unlike the last one of its slot. */
+__attribute__((noinline)) static uint8_t *recorder_put_new(uint8_t *at, struct block *slot,
+                                                           struct block block) {
+    *slot = block;
+    at = put_number(at, block.node);
+    at = put_number(at, block.requested);
+    at = put_number(at, block.spare);
+    *at++ = (uint8_t)block.attributes;
+    return at;
+}
+
+__attribute__((always_inline)) static inline void recorder_allocated(struct stream *stream, void *address,
+                                                                     size_t requested, uint64_t spare,
+                                                                     uint32_t attributes, uintptr_t place,
+                                                                     uintptr_t stack, uintptr_t frame) {
     uint64_t number = recorder_number();
     if (UNLIKELY(!recorder_room(stream))) {
         return;
     }
-    uint32_t node = recorder.stacks ? recorder_stack(stream, place, stack, frame) : 0;
+    uint32_t node = 0;
+    if (recorder.stacks) {
+        node = recorder_stack(stream, place, stack, frame);
+        if (UNLIKELY(stream->at >= stream->end) && !recorder_turn(stream)) {
+            return;
+        }
+    }
     uint32_t index = (node * 0x9e3779b1U + (uint32_t)requested * 0x85ebca6bU) >> 24;
     struct block *slot = &stream->slots[index];
-    if (UNLIKELY(stream->at >= stream->end) && !recorder_turn(stream)) {
-        return;
-    }
-    uint8_t *at = stream->at + 1, first;
-    if (LIKELY(slot->node == node && slot->requested == requested && slot->spare == spare &&
-               slot->attributes == attributes)) {
-        first = LOG_KNOWN;
-        at = put_event(stream, at, number, (uintptr_t)address, &first);
-        *at++ = (uint8_t)index;
-    } else {
-        *slot = (struct block){node, attributes, requested, spare};
-        first = LOG_NEW;
-        at = put_event(stream, at, number, (uintptr_t)address, &first);
-        *at++ = (uint8_t)index;
-        at = put_number(at, node);
-        at = put_number(at, requested);
-        at = put_number(at, spare);
-        *at++ = (uint8_t)attributes;
+    int known = slot->node == node && slot->requested == requested && slot->spare == spare &&
+                slot->attributes == attributes;
+    uint8_t first = known ? LOG_KNOWN : LOG_NEW;
+    uint8_t *at = put_event(stream, stream->at + 1, number, (uintptr_t)address, &first);
+    *at++ = (uint8_t)index;
+    if (UNLIKELY(!known)) {
+        at = recorder_put_new(at, slot, (struct block){node, attributes, requested, spare});
     }
     recorder_commit(stream, at, first);
 }
 
-static inline void recorder_released(struct stream *stream, void *address) {
+__attribute__((always_inline)) static inline void recorder_released(struct stream *stream, void *address) {
     uint64_t number = recorder_number();
     if (UNLIKELY(!recorder_room(stream))) {
         return;

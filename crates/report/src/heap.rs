@@ -91,7 +91,7 @@ fn each(a: &Values, b: Option<&Values>) -> String {
     let mean = |values: &Values| {
         (values.peak_count > 0).then(|| {
             let mean = values.peak_bytes as f64 / values.peak_count as f64;
-            if values.peak_bytes % values.peak_count == 0 || mean >= 1000.0 {
+            if values.peak_bytes.is_multiple_of(values.peak_count) || mean >= 1000.0 {
                 Quantity { value: mean.round(), unit: Unit::Count }.to_string()
             } else {
                 format!("{mean:.1}")
