@@ -74,13 +74,17 @@ fn balanced(text: &str, open: char, close: char) -> Option<usize> {
 /// `12.0 kB in 3 000 blocks`.
 pub fn amount(amount: Amount, column: Column) -> String {
     let unit = if column.unit() == "bytes" { Unit::Bytes } else { Unit::Count };
-    let value = Quantity { value: amount.value as f64, unit };
+    let value = match (unit, amount.value) {
+        // Below the first prefix every byte is told.
+        (Unit::Bytes, whole @ ..1000) => format!("{whole} B"),
+        (unit, value) => Quantity { value: value as f64, unit }.to_string(),
+    };
     match (unit, amount.blocks) {
         (Unit::Bytes, 1) => format!("{value} in 1 block"),
         (Unit::Bytes, blocks @ 2..) => {
             format!("{value} in {} blocks", Quantity { value: blocks as f64, unit: Unit::Count })
         }
-        (Unit::Bytes, _) => value.to_string(),
+        (Unit::Bytes, _) => value,
         _ => format!("{value} blocks"),
     }
 }
@@ -188,7 +192,8 @@ mod tests {
             amount(Amount { value: 12_000, blocks: 3000 }, Column::PeakBytes),
             "12.0 kB in 3\u{202f}000 blocks"
         );
-        assert_eq!(amount(Amount { value: 16, blocks: 1 }, Column::AllocBytes), "16.0 B in 1 block");
+        assert_eq!(amount(Amount { value: 16, blocks: 1 }, Column::AllocBytes), "16 B in 1 block");
         assert_eq!(amount(Amount { value: 16, blocks: 0 }, Column::AllocCount), "16 blocks");
+        assert_eq!(amount(Amount::default(), Column::PeakBytes), "0 B");
     }
 }
