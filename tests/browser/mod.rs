@@ -45,24 +45,35 @@ impl Browser {
         self.start(&["--dump-dom"], &address(page))
     }
 
-    /// How wide the page's content is in a frame of that width, and how wide the frame is without its scroll bar.
+    /// What a piece of JavaScript answers (as text) that looks at the page, `inner`, in a frame of that width.
     ///
     /// The page stays as it is: it stands in a frame of another, which looks at it from outside.
-    pub fn widths(&self, page: &Path, width: u32) -> (u32, u32) {
+    pub fn ask(&self, page: &Path, width: u32, expression: &str) -> String {
         let outside = self.folder.path().join("outside.html");
         let text = format!(
             "<!doctype html><iframe id=frame style='width:{width}px;height:800px;border:0' src='{}'></iframe><script>\
-             frame.onload = () => {{ const inner = frame.contentDocument; inner.querySelectorAll('details').forEach(d => d.open = true);\
-             document.title = inner.documentElement.scrollWidth + ' ' + inner.documentElement.clientWidth + ' ' + inner.title.length }}\
-             </script>",
+             frame.onload = () => {{ const inner = frame.contentDocument; let told; try {{ told = {expression} }} \
+             catch (error) {{ told = 'failed: ' + error }} document.title = told }}</script>",
             address(page)
         );
         std::fs::write(&outside, text).unwrap();
         let (page, _) = self.start(&["--allow-file-access-from-files", "--dump-dom"], &address(&outside));
         let title = page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+        let title = title.unwrap_or_else(|| panic!("{page}"));
+        title.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&")
+    }
+
+    /// How wide the page's content is in a frame of that width, and how wide the frame is without its scroll bar.
+    pub fn widths(&self, page: &Path, width: u32) -> (u32, u32) {
+        let told = self.ask(
+            page,
+            width,
+            "(inner.querySelectorAll('details').forEach(d => d.open = true), \
+             [inner.documentElement.scrollWidth, inner.documentElement.clientWidth, inner.title.length].join(' '))",
+        );
         let numbers: Vec<u32> =
-            title.unwrap_or_else(|| panic!("{page}")).split(' ').map(|word| word.parse().unwrap()).collect();
-        assert!(numbers[2] > 0, "another page was measured: {page}");
+            told.split(' ').map(|word| word.parse().unwrap_or_else(|_| panic!("{told}"))).collect();
+        assert!(numbers[2] > 0, "another page was measured: {told}");
         (numbers[0], numbers[1])
     }
 

@@ -5,6 +5,7 @@
 
 mod answer;
 mod axis;
+pub mod flame;
 mod forest;
 mod page;
 mod plot;

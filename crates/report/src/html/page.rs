@@ -10,7 +10,7 @@ use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{series, statements, visible};
 
-const STYLE: &str = include_str!("style.css");
+pub const STYLE: &str = include_str!("style.css");
 
 /// Nothing is loaded and nothing runs: styles stand in the page, and there is no script.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \

@@ -1,0 +1,324 @@
+//! A flame graph of what a heap's stacks asked for, and the difference of two (a differential flame graph).
+//!
+//! After B. Gregg, "The Flame Graph", CACM 59(6), 2016, with the outermost call at the top. In a difference the width is, stack by stack,
+//! the larger of the two amounts, so that what only one of them has is seen too, and the colour is the difference.
+//!
+//! The drawing is plain SVG with its text in it, readable without its script; places are shares of the width, so that it
+//! fits any screen. The script zooms, searches and moves by keys. Nothing is loaded, and the page's Content-Security-Policy
+//! lets run this script and no other.
+
+mod label;
+mod tree;
+
+use std::fmt::Write;
+
+use base64::Engine;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+use sha2::Digest;
+use widthwise_anatomy::heap::{Column, Profile};
+use widthwise_experiment::units::{Quantity, Unit};
+
+use self::tree::{Kind, Node, Tree};
+use super::page::STYLE as PAGE_STYLE;
+use crate::visible;
+
+/// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
+pub const STYLE: &str = include_str!("flame/flame.css");
+/// The figure's script. A page needs it once, however many figures it has; without it they stand still.
+pub const SCRIPT: &str = include_str!("flame/flame.js");
+
+/// A row's height in CSS pixels.
+const ROW: usize = 20;
+/// Boxes drawn; more make a page of many megabytes that no browser likes.
+const MOST_BOXES: usize = 4000;
+/// Narrower boxes than this share of the whole are left out: on a wide screen they are half a pixel.
+const FINEST: u64 = 4000;
+/// Rows of the table beneath.
+const MOST_LINES: usize = 20;
+/// Object files with a tint of their own.
+const TINTS: usize = 4;
+
+/// A profile and what it is called: a variant's name, say.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// What it has.
+    pub profile: &'a Profile,
+}
+
+/// What a figure is of.
+#[derive(Debug, Clone, Copy)]
+pub struct Flame<'a> {
+    /// What stands above it.
+    pub title: &'a str,
+    /// Which number of the profiles is drawn.
+    pub column: Column,
+    /// The profile; of two, the one that the other is compared with.
+    pub first: Side<'a>,
+    /// The other one.
+    pub second: Option<Side<'a>>,
+}
+
+/// A page of its own with one figure.
+pub fn page(flame: &Flame) -> String {
+    let title = visible::line(flame.title);
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        script_source()
+    );
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Widthwise" }
+                style { (PreEscaped(PAGE_STYLE)) (PreEscaped(STYLE)) }
+            }
+            body class="wide" {
+                main { h1 { (title) } (PreEscaped(figure(flame))) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// [`SCRIPT`] as a source of a Content-Security-Policy's `script-src` (CSP level 3, 6.7.2.3: its hash).
+pub fn script_source() -> String {
+    let hash = sha2::Sha256::digest(SCRIPT.as_bytes());
+    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(hash))
+}
+
+/// The figure, to be embedded in a page: a `figure` element with drawing, legend and table.
+pub fn figure(flame: &Flame) -> String {
+    let tree = Tree::of(flame.first.profile, flame.second.map(|side| side.profile), flame.column);
+    let drawing = Drawing::of(flame, &tree);
+    let whole = &tree.nodes[0];
+    html! {
+        figure class="flame" {
+            figcaption {
+                strong { (drawing.describe(whole)) }
+                span { (drawing.explanation()) }
+            }
+            @if whole.width == 0 {
+                p class="none" { "No stack asked for anything that this would show." }
+            } @else {
+                // The script takes these out of hiding: without it they could do nothing.
+                div class="tools" hidden {
+                    input type="search" placeholder="search functions and lines" aria-label="Search functions and lines";
+                    button type="button" class="whole" disabled { "whole picture" }
+                    output {}
+                }
+                (drawing.boxes())
+                p class="told" aria-live="polite" hidden { }
+                (drawing.legend())
+                (drawing.table())
+            }
+        }
+    }
+    .into_string()
+}
+
+struct Drawing<'a> {
+    flame: &'a Flame<'a>,
+    tree: &'a Tree,
+    drawn: Vec<usize>,
+    /// The object files with most, the largest first.
+    modules: Vec<String>,
+}
+
+impl<'a> Drawing<'a> {
+    fn of(flame: &'a Flame<'a>, tree: &'a Tree) -> Drawing<'a> {
+        let drawn = tree.drawn(MOST_BOXES, FINEST);
+        let mut modules: Vec<(String, u64)> = Vec::new();
+        for node in drawn.iter().map(|index| &tree.nodes[*index]).filter(|node| !node.module.is_empty()) {
+            match modules.iter_mut().find(|(module, _)| *module == node.module) {
+                Some((_, width)) => *width = width.saturating_add(node.width),
+                None => modules.push((node.module.clone(), node.width)),
+            }
+        }
+        modules.sort_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
+        let modules = modules.into_iter().map(|(module, _)| module).take(TINTS).collect();
+        Drawing { flame, tree, drawn, modules }
+    }
+
+    /// `x86-64: 12.0 kB in 3 000 blocks · x32: 8.00 kB in 3 000 blocks · −33 %`.
+    fn describe(&self, node: &Node) -> String {
+        let amount = |amount| label::amount(amount, self.flame.column);
+        let [first, second] = node.amounts;
+        match self.flame.second {
+            None => {
+                let share = label::share(first.value, self.tree.nodes[0].amounts[0].value);
+                match node.kind {
+                    Kind::Root => format!("{}: {}", visible::line(self.flame.first.name), amount(first)),
+                    _ => format!("{} · {share}", amount(first)),
+                }
+            }
+            Some(side) => format!(
+                "{}: {} · {}: {} · {}",
+                visible::line(self.flame.first.name),
+                amount(first),
+                visible::line(side.name),
+                amount(second),
+                label::change(node.amounts)
+            ),
+        }
+    }
+
+    fn explanation(&self) -> String {
+        let mut text = "Each box is a function, as wide as what it and all it called asked for; its caller is above it, and the \
+                        line that asked is the lowest."
+            .to_owned();
+        if let Some(second) = self.flame.second {
+            let _ = write!(
+                text,
+                " The width is the larger of the two, stack by stack; the colour and the number are the change from {} to {}.",
+                visible::line(self.flame.first.name),
+                visible::line(second.name)
+            );
+        }
+        let left_out = self.tree.nodes.len() - self.drawn.len();
+        if left_out > 0 {
+            let many = if left_out == 1 { "box is" } else { "boxes are" };
+            let count = Quantity { value: left_out as f64, unit: Unit::Count };
+            let _ = write!(text, " {count} {many} too narrow and left out.");
+        }
+        if self.tree.cut {
+            text.push_str(" Stacks deeper than can be shown are cut.");
+        }
+        text
+    }
+
+    fn class(&self, node: &Node) -> String {
+        let kind = match node.kind {
+            Kind::Root => "root",
+            Kind::Function => "call",
+            Kind::Unnamed => "call unnamed",
+            Kind::Line => "line",
+        };
+        let tint = if self.flame.second.is_some() {
+            match label::strength(node.amounts) {
+                0 => "even".to_owned(),
+                less @ ..0 => format!("less{}", -less),
+                more => format!("more{more}"),
+            }
+        } else {
+            match self.modules.iter().position(|module| *module == node.module) {
+                Some(index) => format!("tint{index}"),
+                None => "even".to_owned(),
+            }
+        };
+        format!("{kind} {tint}")
+    }
+
+    fn boxes(&self) -> Markup {
+        let rows = 1 + self.drawn.iter().map(|index| self.tree.nodes[*index].depth).max().unwrap_or(0);
+        let whole = self.tree.nodes[0].width as f64;
+        let percent = |part: u64| format!("{:.4}%", 100.0 * part as f64 / whole);
+        let says = format!("{}. {}", visible::line(self.flame.title), self.describe(&self.tree.nodes[0]));
+        html! {
+            svg class="boxes" role="tree" aria-label=(says) height=(rows * ROW) {
+                @for index in &self.drawn {
+                    @let node = &self.tree.nodes[*index];
+                    svg class=(self.class(node)) role="treeitem" aria-level=(node.depth + 1) tabindex=[(*index == 0).then_some("0")]
+                        x=(percent(node.start)) y=(node.depth * ROW) width=(percent(node.width)) height=(ROW) {
+                        title { (visible::line(&node.name)) "\n" (self.describe(node))
+                            @if node.kind == Kind::Function && !node.module.is_empty() { "\n" (visible::line(&node.module)) } }
+                        rect width="100%" height="100%" {}
+                        text x="4" y="14" { (self.text(node)) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn text(&self, node: &Node) -> String {
+        let name = match node.kind {
+            Kind::Function => label::short(&node.name),
+            _ => node.name.clone(),
+        };
+        match self.flame.second {
+            Some(_) => {
+                let (arrow, change) = (label::arrow(node.amounts), label::change(node.amounts));
+                visible::line(&format!("{arrow}{name} {change}"))
+            }
+            None => visible::line(&name),
+        }
+    }
+
+    fn legend(&self) -> Markup {
+        let entry = |class: &str, text: &str| html! { li { span class={ "swatch " (class) } {} (visible::line(text)) } };
+        html! {
+            ul class="legend" aria-label="Colours" {
+                @if let Some(second) = self.flame.second {
+                    @for (class, text) in LESS { (entry(class, text)) }
+                    (entry("even", "the same, within 2 %"))
+                    @for (class, text) in MORE { (entry(class, text)) }
+                    li { "in " (visible::line(second.name)) }
+                } @else {
+                    @for (index, module) in self.modules.iter().enumerate() { (entry(&format!("tint{index}"), module)) }
+                    @if self.has_others() { (entry("even", "other object files")) }
+                }
+            }
+        }
+    }
+
+    fn has_others(&self) -> bool {
+        let nodes = self.drawn.iter().map(|index| &self.tree.nodes[*index]);
+        nodes.skip(1).any(|node| !self.modules.contains(&node.module))
+    }
+
+    /// The lines with most, or with the largest differences: the same story for those who cannot see the drawing.
+    fn table(&self) -> Markup {
+        let sites = self.sites();
+        let compared = self.flame.second.is_some();
+        html! {
+            details class="sites" {
+                summary { @if compared { "The largest differences, by line" } @else { "The largest, by line" } }
+                div class="scroll" { table {
+                    thead { tr {
+                        th scope="col" { "function" } th scope="col" { "line" }
+                        th scope="col" class="number" { (visible::line(self.flame.first.name)) }
+                        @if let Some(second) = self.flame.second {
+                            th scope="col" class="number" { (visible::line(second.name)) }
+                            th scope="col" class="number" { "change" }
+                        }
+                    } }
+                    tbody { @for (function, line, amounts) in sites.iter().take(MOST_LINES) { tr {
+                        th scope="row" { code title=(visible::line(function)) { (visible::line(&label::short(function))) } }
+                        td { code { (visible::line(line)) } }
+                        td class="number" { (label::amount(amounts[0], self.flame.column)) }
+                        @if compared {
+                            td class="number" { (label::amount(amounts[1], self.flame.column)) }
+                            td class="number" { (label::change(*amounts)) }
+                        }
+                    } } }
+                } }
+                @if sites.len() > MOST_LINES { p class="quiet" { "And " (sites.len() - MOST_LINES) " more." } }
+            }
+        }
+    }
+
+    /// Of two, the place with the largest difference first.
+    fn sites(&self) -> Vec<(&str, &str, [tree::Amount; 2])> {
+        let mut sites = self.tree.sites();
+        sites.sort_by_key(|(_, _, [first, second])| {
+            std::cmp::Reverse(match self.flame.second {
+                Some(_) => first.value.abs_diff(second.value),
+                None => first.value,
+            })
+        });
+        sites
+    }
+}
+
+/// Classes and what they mean; the steps are those of [`label::strength`].
+const LESS: [(&str, &str); 3] = [("less3", "▼ 35 % less or gone"), ("less2", "▼ 15 %"), ("less1", "▼ 2 %")];
+const MORE: [(&str, &str); 3] = [("more1", "▲ 2 %"), ("more2", "▲ 15 %"), ("more3", "▲ 35 % more or new")];
+
+#[cfg(test)]
+mod tests;

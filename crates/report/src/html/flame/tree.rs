@@ -1,0 +1,260 @@
+//! The stacks of one profile, or of two, as one tree: what stands in a flame graph, and how wide.
+
+use std::collections::{BTreeMap, HashMap};
+
+use widthwise_anatomy::heap::naming;
+use widthwise_anatomy::heap::{Column, Frame, Profile};
+
+/// Deeper calls are counted to the call at this depth: no screen shows more, and a recursion can have a million.
+const DEEPEST: usize = 160;
+
+/// What a node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Everything.
+    Root,
+    /// A function, inlined ones included.
+    Function,
+    /// Code that nothing names.
+    Unnamed,
+    /// The line that asked for memory, innermost of all.
+    Line,
+}
+
+/// What one profile has at a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// In the unit of the column that is drawn.
+    pub value: u64,
+    /// Blocks, where the column is one of bytes.
+    pub blocks: u64,
+}
+
+impl Amount {
+    fn add(&mut self, other: Amount) {
+        self.value = self.value.saturating_add(other.value);
+        self.blocks = self.blocks.saturating_add(other.blocks);
+    }
+}
+
+/// A function as it was called from its parent, or a line of it.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// What it stands for.
+    pub kind: Kind,
+    /// The function as the first profile has it, or `file:line`.
+    pub name: String,
+    /// The object file it is in.
+    pub module: String,
+    /// The node around it; the root's is the root.
+    pub parent: usize,
+    /// Calls around it.
+    pub depth: usize,
+    /// What it has itself, less what is within it, in the first and in the second profile.
+    pub own: [Amount; 2],
+    /// What it and all within it have, in the first and in the second profile.
+    pub amounts: [Amount; 2],
+    /// What it is drawn as wide as: for each stack the larger of the two, summed.
+    pub width: u64,
+    /// Where it begins, in the unit of `width`.
+    pub start: u64,
+}
+
+/// All nodes; the first one is the root, and parents come before their children.
+#[derive(Debug)]
+pub struct Tree {
+    /// Not empty.
+    pub nodes: Vec<Node>,
+    /// Some stack was too deep to be shown whole.
+    pub cut: bool,
+}
+
+/// The column that counts the blocks of a column of bytes.
+fn blocks(column: Column) -> Option<Column> {
+    match column {
+        Column::PeakBytes | Column::PeakChunkBytes => Some(Column::PeakBlocks),
+        Column::AllocBytes => Some(Column::AllocCount),
+        Column::LiveBytes => Some(Column::LiveCount),
+        Column::PeakBlocks | Column::AllocCount | Column::LiveCount => None,
+    }
+}
+
+/// A step of a stack: what makes it the same in both profiles, and what it looks like.
+#[derive(Debug, Clone)]
+struct Step {
+    identity: usize,
+    kind: Kind,
+    name: String,
+    module: String,
+}
+
+/// Identities of steps, over both profiles.
+#[derive(Default)]
+struct Identities(HashMap<String, usize>);
+
+impl Identities {
+    fn of(&mut self, text: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(text).or_insert(next)
+    }
+
+    fn function(&mut self, frame: &Frame) -> Step {
+        let unnamed = frame.function.strip_prefix("0x");
+        let unnamed = unnamed.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let (kind, name, identity) = match (unnamed, frame.module.as_str()) {
+            // Addresses say nothing about another build.
+            (true, "") => (Kind::Unnamed, "?".to_owned(), "?".to_owned()),
+            (true, module) => (Kind::Unnamed, format!("? in {module}"), format!("? in {module}")),
+            (false, _) => (Kind::Function, frame.function.clone(), naming::key(&frame.function)),
+        };
+        Step { identity: self.of(identity), kind, name, module: frame.module.clone() }
+    }
+
+    fn line(&mut self, frame: &Frame) -> Option<Step> {
+        // Builds of the same source in two folders have the same lines.
+        let file = frame.file.as_deref()?;
+        let name = format!("{}:{}", file.rsplit('/').next().unwrap_or(file), frame.line?);
+        // A tab is in no name of a function.
+        let identity = self.of(format!("\t{name}"));
+        Some(Step { identity, kind: Kind::Line, name, module: frame.module.clone() })
+    }
+}
+
+impl Tree {
+    /// The tree of a profile's column, or of two profiles'.
+    ///
+    /// What is outside of `main` is the C library's start, which is another in every ABI: stacks begin with `main` where they
+    /// have one. Functions are the same if [`naming::key`] says so.
+    pub fn of(first: &Profile, second: Option<&Profile>, column: Column) -> Tree {
+        let root = Node {
+            kind: Kind::Root,
+            name: "all".to_owned(),
+            module: String::new(),
+            parent: 0,
+            depth: 0,
+            own: [Amount::default(); 2],
+            amounts: [Amount::default(); 2],
+            width: 0,
+            start: 0,
+        };
+        let mut tree = Tree { nodes: vec![root], cut: false };
+        let mut children: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut identities = Identities::default();
+        for (side, profile) in [Some(first), second].into_iter().flatten().enumerate() {
+            let functions: Vec<Step> =
+                profile.frames.iter().map(|frame| identities.function(frame)).collect();
+            let lines: Vec<Option<Step>> =
+                profile.frames.iter().map(|frame| identities.line(frame)).collect();
+            for sample in &profile.samples {
+                let amount = Amount {
+                    value: column.of(&sample.values),
+                    blocks: blocks(column).map_or(0, |blocks| blocks.of(&sample.values)),
+                };
+                if amount.value == 0 {
+                    continue;
+                }
+                let is_main =
+                    |frame: &u32| profile.frames.get(*frame as usize).is_some_and(|f| f.function == "main");
+                let main = sample.stack.iter().position(is_main).unwrap_or(0);
+                let stack = &sample.stack[main..];
+                let steps = stack.iter().filter_map(|frame| functions.get(*frame as usize));
+                let line = stack.last().and_then(|frame| lines.get(*frame as usize)?.as_ref());
+                let mut at = 0;
+                for step in steps.chain(line) {
+                    let node = &tree.nodes[at];
+                    if node.kind == Kind::Unnamed && step.kind == Kind::Unnamed && node.name == step.name {
+                        // How many calls there are where nothing is known differs for no reason.
+                        continue;
+                    }
+                    if node.depth == DEEPEST {
+                        tree.cut = true;
+                        break;
+                    }
+                    at = *children.entry((at, step.identity)).or_insert_with(|| {
+                        tree.nodes.push(Node {
+                            kind: step.kind,
+                            name: step.name.clone(),
+                            module: step.module.clone(),
+                            parent: at,
+                            depth: tree.nodes[at].depth + 1,
+                            own: [Amount::default(); 2],
+                            ..tree.nodes[0].clone()
+                        });
+                        tree.nodes.len() - 1
+                    });
+                }
+                tree.nodes[at].own[side].add(amount);
+            }
+        }
+        tree.measure();
+        tree.place();
+        tree
+    }
+
+    /// Sums up, from the innermost outwards.
+    fn measure(&mut self) {
+        for index in (0..self.nodes.len()).rev() {
+            let node = &mut self.nodes[index];
+            node.width = node.width.saturating_add(node.own[0].value.max(node.own[1].value));
+            for (amount, own) in node.amounts.iter_mut().zip(node.own) {
+                amount.add(own);
+            }
+            let Node { parent, amounts, width, .. } = *node;
+            if index > 0 {
+                let outer = &mut self.nodes[parent];
+                outer.width = outer.width.saturating_add(width);
+                for (amount, inner) in outer.amounts.iter_mut().zip(amounts) {
+                    amount.add(inner);
+                }
+            }
+        }
+    }
+
+    /// Puts the children of a node side by side, the widest first.
+    fn place(&mut self) {
+        let mut order: Vec<usize> = (1..self.nodes.len()).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (&self.nodes[*a], &self.nodes[*b]);
+            (a.depth, b.width, &a.name).cmp(&(b.depth, a.width, &b.name))
+        });
+        let mut taken = vec![0_u64; self.nodes.len()];
+        for index in order {
+            let parent = self.nodes[index].parent;
+            self.nodes[index].start = self.nodes[parent].start + taken[parent];
+            taken[parent] += self.nodes[index].width;
+        }
+    }
+
+    /// Function, line (empty where it is not known) and amounts of each place that asked, over all stacks, by name.
+    pub fn sites(&self) -> Vec<(&str, &str, [Amount; 2])> {
+        let mut sites: BTreeMap<(&str, &str), [Amount; 2]> = BTreeMap::new();
+        for node in self.nodes.iter().filter(|node| node.own.iter().any(|own| own.value > 0)) {
+            let site = match node.kind {
+                Kind::Line => (self.nodes[node.parent].name.as_str(), node.name.as_str()),
+                _ => (node.name.as_str(), ""),
+            };
+            for (sum, own) in sites.entry(site).or_default().iter_mut().zip(node.own) {
+                sum.add(own);
+            }
+        }
+        sites.into_iter().map(|((function, line), amounts)| (function, line, amounts)).collect()
+    }
+
+    /// The nodes that are drawn, those of a row from left to right: at most `most`, and none narrower than the whole divided by
+    /// `finest`. A node's parent is always among them.
+    pub fn drawn(&self, most: usize, finest: u64) -> Vec<usize> {
+        let mut widths: Vec<u64> = self.nodes.iter().map(|node| node.width).collect();
+        widths.sort_unstable_by(|a, b| b.cmp(a));
+        // All that are as wide as the first that is too many are too many.
+        let too_many = widths.get(most).copied().unwrap_or(0);
+        let narrowest = (self.nodes[0].width / finest).max(too_many.saturating_add(1)).max(1);
+        let mut drawn: Vec<usize> = (0..self.nodes.len())
+            .filter(|index| *index == 0 || self.nodes[*index].width >= narrowest)
+            .collect();
+        drawn.sort_by_key(|index| (self.nodes[*index].depth, self.nodes[*index].start));
+        drawn
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Flame graphs in a real browser: they zoom, search, obey keys, and are whole without their script.
+
+#[path = "../../../tests/browser/mod.rs"]
+mod browser;
+
+use std::path::{Path, PathBuf};
+
+use browser::Browser;
+use widthwise_anatomy::heap::{folded, Column, Profile};
+use widthwise_report::html::flame::{page, Flame, Side};
+
+const FIRST: &str = "main (m.cpp:4);fill(unsigned long) (m.cpp:8);std::vector<int*, A<int*> >::grow(unsigned long) (vector:3) 600\n\
+                     main (m.cpp:5);chain(int) (m.cpp:9) 300\n\
+                     main (m.cpp:6) 100\n";
+const SECOND: &str = "main (m.cpp:4);fill(unsigned int) (m.cpp:8);std::vector<int*, A<int*> >::grow(unsigned int) (vector:3) 300\n\
+                      main (m.cpp:5);chain(int) (m.cpp:9) 330\n\
+                      main (m.cpp:6) 100\n\
+                      main (m.cpp:7);fresh() (m.cpp:11) 20\n";
+
+fn profile(folded: &str) -> Profile {
+    folded::read(folded.as_bytes(), Column::PeakBytes).expect("folded stacks")
+}
+
+/// A page in a folder of its own.
+struct Drawn {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn drawn(change: impl Fn(String) -> String) -> Drawn {
+    let (first, second) = (profile(FIRST), profile(SECOND));
+    let text = page(&Flame {
+        title: "Bytes at the peak",
+        column: Column::PeakBytes,
+        first: Side { name: "x86-64", profile: &first },
+        second: Some(Side { name: "x32", profile: &second }),
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("flame.html");
+    std::fs::write(&path, change(text)).expect("a page");
+    Drawn { _folder: folder, path }
+}
+
+/// Does something to the page, and tells of every box that is seen its text, place and width in pixels of a frame 1000 wide.
+fn boxes(page: &Path, first: &str) -> Vec<String> {
+    let expression = format!(
+        "((find, key) => {{ {first}; return [...inner.querySelectorAll('[role=treeitem]')] \
+           .filter(box => getComputedStyle(box).display !== 'none') \
+           .map(box => {{ const part = box.querySelector('rect').getBoundingClientRect(), all = box.parentNode.getBoundingClientRect(); \
+             const share = x => Math.round(100 * x / all.width); \
+             return [box.querySelector('text').textContent, share(part.left - all.left), share(part.width), \
+               box.classList.contains('hit') ? 'hit' : ''].join('|') }}).join('\\n') }}) \
+         (words => [...inner.querySelectorAll('[role=treeitem]')].find(box => box.textContent.includes(words)), \
+          name => inner.activeElement.dispatchEvent(new frame.contentWindow.KeyboardEvent('keydown', {{ key: name, bubbles: true }})))"
+    );
+    Browser::new().ask(page, 1000, &expression).lines().map(str::to_owned).collect()
+}
+
+const CLICK: &str = "new frame.contentWindow.MouseEvent('click', { bubbles: true })";
+
+const ALL: [&str; 10] = [
+    "▼ all −25 %|0|100|",
+    "▼ main −25 %|0|100|",
+    "▼ fill −50 %|0|57|",
+    "▲ chain +10 %|57|31|",
+    "m.cpp:6 same|89|10|",
+    "▲ fresh new|98|2|",
+    "▼ std::vector<…>::grow −50 %|0|57|",
+    "▲ m.cpp:9 +10 %|57|31|",
+    "▲ m.cpp:11 new|98|2|",
+    "▼ vector:3 −50 %|0|57|",
+];
+
+#[test]
+fn every_box_is_where_its_bytes_are_and_nothing_complains() {
+    let drawn = drawn(|page| page);
+    assert_eq!(boxes(&drawn.path, ""), ALL);
+    let (loaded, console) = Browser::new().load(&drawn.path);
+    assert_eq!(console, [""; 0]);
+    assert!(loaded.contains("<strong>all</strong> x86-64: 1.00 kB · x32: 750 B · −25 %"), "{loaded}");
+}
+
+#[test]
+fn without_its_script_it_is_all_there() {
+    let drawn = drawn(|page| page.split("<script>").next().expect("a page").to_owned());
+    assert_eq!(boxes(&drawn.path, ""), ALL);
+}
+
+#[test]
+fn a_click_zooms_and_escape_shows_the_whole() {
+    let drawn = drawn(|page| page);
+    let zoomed =
+        ["▼ all −25 %|0|100|", "▼ main −25 %|0|100|", "▲ chain +10 %|0|100|", "▲ m.cpp:9 +10 %|0|100|"];
+    assert_eq!(
+        boxes(&drawn.path, &format!("find('▲ chain').querySelector('rect').dispatchEvent({CLICK})")),
+        zoomed
+    );
+    let back = format!("find('▲ chain').dispatchEvent({CLICK}); key('Escape')");
+    assert_eq!(boxes(&drawn.path, &back), ALL);
+    let button = format!("find('▲ chain').dispatchEvent({CLICK}); inner.querySelector('button').click()");
+    assert_eq!(boxes(&drawn.path, &button), ALL);
+}
+
+#[test]
+fn keys_walk_the_tree_and_zoom() {
+    let drawn = drawn(|page| page);
+    let after = |keys: &str| {
+        let press: String = keys.split(' ').map(|name| format!("key('{name}');")).collect();
+        let focus = "inner.querySelector('[tabindex=\"0\"]').focus();";
+        let told = Browser::new().ask(
+            &drawn.path,
+            1000,
+            &format!(
+                "(key => {{ {focus} {press} return inner.activeElement.querySelector('text').textContent + '|' + \
+                   inner.querySelectorAll('[tabindex=\"0\"]').length + '|' + inner.querySelector('.told strong').textContent }}) \
+                 (name => inner.activeElement.dispatchEvent(new frame.contentWindow.KeyboardEvent('keydown', {{ key: name, bubbles: true }})))"
+            ),
+        );
+        told
+    };
+    assert_eq!(after("ArrowDown ArrowDown"), "▼ fill −50 %|1|fill(unsigned long)");
+    assert_eq!(after("ArrowDown ArrowDown ArrowRight"), "▲ chain +10 %|1|chain(int)");
+    assert_eq!(after("ArrowDown ArrowDown ArrowRight ArrowLeft ArrowUp"), "▼ main −25 %|1|main");
+    assert_eq!(after("ArrowUp ArrowLeft"), "▼ all −25 %|1|all");
+    let zoomed = boxes(
+        &drawn.path,
+        "inner.querySelector('[tabindex=\"0\"]').focus(); for (const name of ['ArrowDown', 'ArrowDown', 'Enter']) key(name)",
+    );
+    assert_eq!(
+        zoomed[2..],
+        ["▼ fill −50 %|0|100|", "▼ std::vector<…>::grow −50 %|0|100|", "▼ vector:3 −50 %|0|100|"]
+    );
+}
+
+#[test]
+fn a_search_marks_boxes_and_says_how_much_they_are() {
+    let drawn = drawn(|page| page);
+    let search = |words: &str| {
+        format!(
+            "const field = inner.querySelector('input'); field.value = '{words}'; \
+             field.dispatchEvent(new frame.contentWindow.Event('input', {{ bubbles: true }}))"
+        )
+    };
+    let hits: Vec<String> =
+        boxes(&drawn.path, &search("CHAIN")).into_iter().filter(|line| line.ends_with("|hit")).collect();
+    assert_eq!(hits, ["▲ chain +10 %|57|31|hit"]);
+    let told = |words: &str| {
+        let expression =
+            format!("(() => {{ {}; return inner.querySelector('output').textContent }})()", search(words));
+        Browser::new().ask(&drawn.path, 1000, &expression)
+    };
+    // 1050 is the whole width; what is within a hit is not counted twice.
+    assert_eq!(told("m.cpp:9"), "31.4 % of the width");
+    assert_eq!(told("unsigned long"), "57.1 % of the width");
+    assert_eq!(told("nowhere"), "nothing found");
+    assert_eq!(told(""), "");
+}
+
+#[test]
+fn it_fits_a_phone_and_is_drawn_in_light_and_dark() {
+    let drawn = drawn(|page| page);
+    let browser = Browser::new();
+    for width in [360, 768, 1280] {
+        let (content, frame) = browser.widths(&drawn.path, width);
+        assert!(content <= frame, "{content} px of content in {frame} px");
+    }
+    for dark in [false, true] {
+        let picture = browser.picture(&drawn.path, 1000, 700, dark);
+        assert_eq!((picture.width, picture.height), (1000, 700));
+        let (ground, drawn) = picture.drawn();
+        assert!(drawn > 0.08, "only {drawn} of it is drawn on");
+        assert!(picture.colours() > 20, "{} colours", picture.colours());
+        let light = ground.iter().map(|part| u32::from(*part)).sum::<u32>() / 3;
+        assert_eq!(light < 128, dark, "the ground is {ground:?}");
+        // Blue and vermilion: less and more.
+        let coloured = |test: fn(i32, i32, i32) -> bool| {
+            picture
+                .pixels
+                .iter()
+                .filter(|[r, g, b]| test(i32::from(*r), i32::from(*g), i32::from(*b)))
+                .count()
+        };
+        assert!(coloured(|r, g, b| b > r + 40 && b > g) > 5000, "no blue");
+        assert!(coloured(|r, _, b| r > b + 25) > 3000, "no vermilion");
+    }
+}
+
+#[test]
+fn it_prints() {
+    let drawn = drawn(|page| page);
+    let printed = Browser::new().printed(&drawn.path);
+    assert!(printed.starts_with(b"%PDF") && printed.len() > 5000, "{} bytes", printed.len());
+}
