@@ -45,11 +45,11 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let arguments = campaign::arguments(
         &binaries,
         workshop.count(20, 6),
-        &["--metric", "cpu_time"],
+        &["--metric", "cpu"],
         &format!("{{binary}} {TREES}"),
     );
     let campaign = Campaign::run(workshop, &arguments)?;
-    let time = |name: &str| campaign.median(name, "cpu_time");
+    let time = |name: &str| campaign.median(name, "cpu");
     let (alone, without, with, heaptrack) =
         (time("alone")?, time("without-stacks")?, time("with-stacks")?, time("heaptrack")?);
     let log = read(workshop, &variables[2].1, &format!("./trees {TREES}"), "ours.")?;
@@ -70,8 +70,13 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let size = |path: &Path| std::fs::metadata(path).map(|data| data.len() as f64 / 1e6);
     let (log_size, raw_size) = (size(&log)?, size(&raw)?);
     let a_block = |time: f64| (time - alone) / blocks;
-    let mut table =
-        Table::new(["", "times the program's own time", "a block, ns", "log, MB", "read in, ratio to heaptrack's"]);
+    let mut table = Table::new([
+        "",
+        "times the program's own time",
+        "a block, ns",
+        "log, MB",
+        "read in, ratio to heaptrack's",
+    ]);
     let row = |name: &str, time: f64, log: String, read: String| {
         [name.to_owned(), format!("{:.2}", time / alone), format!("{:.0}", a_block(time)), log, read]
     };

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair};
-use widthwise_anatomy::heap::{symbols, History, Log, Profile, Symbols};
+use widthwise_anatomy::heap::{folded, pprof, symbols, History, Log, Profile, Symbols};
 use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
 use widthwise_measure::heap::{self, Recording};
 use widthwise_report::heap::{Explanation, Side};
+use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::terminal::Palette;
 
 use crate::failure::Failure;
+use crate::output;
 use crate::presentation::{self, short};
 
 /// Say why two variants of a campaign differ
@@ -41,6 +44,15 @@ pub struct Explain {
     /// Everything, as JSON
     #[arg(long)]
     json: bool,
+    /// A flame graph of the bytes at the peak, or of the difference: one self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Folded stacks of one variant's bytes at the peak (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+    /// A pprof profile of one variant
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
     /// Print the words that link the heap recorder into a static program of that ABI
     #[arg(long, value_name = "ABI")]
     link_options: Option<String>,
@@ -84,12 +96,51 @@ impl Explain {
             pairs: &pairs,
             top: self.top,
         };
+        if self.export(&program, a, rest.first())? {
+            return Ok(());
+        }
         if self.json {
             anstream::println!("{}", explanation.json().map_err(Failure::machine)?);
         } else {
             anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
         }
         Ok(())
+    }
+
+    /// Writes the files that were asked for; whether there were any.
+    fn export(&self, program: &str, a: &Read, b: Option<&Read>) -> Result<bool, Failure> {
+        let alone = |flag: &str| {
+            match b {
+            Some(_) => Err(Failure::request(format!(
+                "{flag} writes one variant: widthwise explain {} {flag} FILE; viewers compare two files themselves",
+                shell_words::quote(&a.side.name)
+            ))),
+            None => Ok(()),
+        }
+        };
+        if let Some(path) = &self.html {
+            let side = |read| {
+                let Read { side, profile, .. }: &Read = read;
+                flame::Side { name: &side.name, profile }
+            };
+            let title = match b {
+                Some(b) => format!("{program}: heap of {} and {}", a.side.name, b.side.name),
+                None => format!("{program}: heap of {}", a.side.name),
+            };
+            let flame =
+                Flame { title: &title, column: Column::PeakBytes, first: side(a), second: b.map(side) };
+            output::put(path, flame::page(&flame).as_bytes())?;
+        }
+        if let Some(path) = &self.folded {
+            alone("--folded")?;
+            let text = folded::write(&a.profile, Column::PeakBytes, folded::Places::Shown);
+            output::put(path, text.as_bytes())?;
+        }
+        if let Some(path) = &self.pprof {
+            alone("--pprof")?;
+            output::put(path, &pprof::write(&a.profile))?;
+        }
+        Ok(self.html.is_some() || self.folded.is_some() || self.pprof.is_some())
     }
 
     fn recorder(&self) -> Result<(), Failure> {

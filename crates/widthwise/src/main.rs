@@ -6,6 +6,7 @@ mod exec;
 mod explain;
 mod failure;
 mod interrupt;
+mod output;
 mod presentation;
 mod progress;
 mod report;

@@ -1,13 +1,13 @@
 //! `report`: renders a campaign again.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use widthwise_archive::Archive;
 use widthwise_report::{csv, html, json, markdown, terminal};
 
 use crate::failure::Failure;
+use crate::output;
 use crate::presentation::{self, Presentation};
 
 /// Render a campaign again: on the terminal, or as files (`-` is standard output).
@@ -46,22 +46,22 @@ impl Report {
         let campaign = presentation.campaign();
         let mut written = false;
         if let Some(path) = &self.html {
-            put(path, html::render(&campaign).as_bytes())?;
+            output::put(path, html::render(&campaign).as_bytes())?;
             written = true;
         }
         if let Some(path) = &self.markdown {
-            put(path, markdown::render(&campaign).as_bytes())?;
+            output::put(path, markdown::render(&campaign).as_bytes())?;
             written = true;
         }
         if let Some(path) = &self.json {
             let text = json::render(&campaign).map_err(Failure::machine)?;
-            put(path, format!("{text}\n").as_bytes())?;
+            output::put(path, format!("{text}\n").as_bytes())?;
             written = true;
         }
         if let Some(path) = &self.csv {
             let mut text = Vec::new();
             csv::write(&campaign, &mut text).map_err(Failure::machine)?;
-            put(path, &text)?;
+            output::put(path, &text)?;
             written = true;
         }
         if !written {
@@ -98,23 +98,4 @@ impl Report {
         }
         Ok(())
     }
-}
-
-/// Writes a file whole or not at all; `-` is standard output.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::request(format!("{}: {error}", path.display()));
-    if path.as_os_str() == "-" {
-        return match std::io::stdout().write_all(bytes) {
-            // `| head` has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.map_err(failed),
-        };
-    }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
-        let _ = std::fs::remove_file(&partial);
-        failed(error)
-    })
 }
