@@ -299,6 +299,7 @@ fn metric_note(campaign: &Campaign, metric: Metric) -> MetricNote {
         family: match metric.family {
             Family::Accounting => "accounting",
             Family::Counter => "counter",
+            Family::Series => "series",
         },
         about: metric.about,
         floor: campaign.floor(metric),

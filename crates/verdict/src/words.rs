@@ -121,7 +121,7 @@ fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, &'static str, &'st
         (Unit::Bytes, _) => ("uses", "less", "more"),
         (Unit::Nanoseconds, _) => ("needs", "less", "more"),
         (Unit::Count, Family::Counter) => ("needs", "fewer", "more"),
-        (Unit::Count, Family::Accounting) => ("has", "fewer", "more"),
+        (Unit::Count, Family::Accounting | Family::Series) => ("has", "fewer", "more"),
     }
 }
 

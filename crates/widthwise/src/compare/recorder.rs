@@ -109,6 +109,11 @@ impl<'a> Recorder<'a> {
         rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
     }
 
+    /// How many rounds of the memory series there are.
+    pub fn sampled(&self) -> u32 {
+        self.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count() as u32
+    }
+
     /// Whether a participant has not dropped out.
     pub fn is_compared(&self, name: &str) -> bool {
         !matches!(self.standings.get(name), Some(Standing::Unable(_) | Standing::Different(_)))
@@ -242,6 +247,7 @@ impl<'a> Recorder<'a> {
         let left =
             (share > 0.02).then(|| Duration::from_secs_f64((elapsed * (1.0 / share - 1.0)).clamp(0.0, 1e6)));
         let state = match (self.timed, self.widest) {
+            _ if self.kind == RoundKind::Memory => "memory series".to_owned(),
             (0, _) => "warming up".to_owned(),
             (n, Some(widest)) => format!("round {n}, every interval within ±{:.1} %", widest * 100.0),
             (n, None) => format!("round {n}"),
@@ -282,7 +288,7 @@ impl Witness for Recorder<'_> {
     }
 
     fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), ArchiveError> {
-        self.archive.add_run(run, &notes(&run.variant, ran))?;
+        self.archive.add_sampled_run(run, &notes(&run.variant, ran), ran.series.as_ref())?;
         for remark in &ran.remarks {
             self.archive.warn(&format!("{} {remark}", run.variant))?;
         }

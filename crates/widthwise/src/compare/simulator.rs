@@ -69,20 +69,19 @@ impl Simulator {
     /// Makes the simulated rounds, unless an earlier session has.
     pub fn simulate(
         &self,
-        mut plan: Plan,
+        plan: &Plan,
         runner: &mut Runner,
         recorder: &mut Recorder,
     ) -> Result<End, RoundsError<ArchiveError>> {
         if self.metrics.is_empty() || recorder.has_simulated() {
             return Ok(End::Enough);
         }
-        plan.participants.retain(|participant| recorder.is_compared(&participant.name));
         let simulation = Simulation {
             first_round: recorder.archive.next_round(),
             metrics: self.metrics.clone(),
             answers: recorder.answers(),
             most_rounds: FEWEST_PAIRS,
-            plan: &plan,
+            plan,
         };
         let alone = recorder.round_alone().map(|round| round * SLOWER * 2);
         let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
@@ -91,7 +90,7 @@ impl Simulator {
     }
 }
 
-/// An experiment that asks for nothing but simulated counts: one timed round shows that every variant runs.
+/// An experiment that asks for nothing that is timed: one timed round shows that every variant runs.
 pub fn without_timing(experiment: &Experiment) -> Experiment {
     let stopping = Stopping { rounds: Some(1), until: None, budget: None };
     Experiment { stopping, ..experiment.clone() }
