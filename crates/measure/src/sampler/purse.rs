@@ -28,31 +28,27 @@ impl Purse {
         Purse { share, since, gone: 0.0, cost, last: since, least_gap }
     }
 
-    /// When the next reading may be made, if `readings` of its kind must be paid for.
-    pub fn ready(&self, readings: f64) -> u64 {
-        let needed = (self.gone + readings * self.cost) / self.share;
+    /// When the next reading may be made, if so much must be there to pay for it.
+    pub fn ready(&self, cost: f64) -> u64 {
+        let needed = (self.gone + cost) / self.share;
         // `as` saturates: never is far enough away.
         (self.since.saturating_add(needed as u64)).max(self.last.saturating_add(self.least_gap))
     }
 
-    /// What the next reading is thought to cost.
-    pub fn expect(&mut self, cost: f64) {
-        self.cost = cost.max(1.0);
-    }
-
-    /// The cost of the last reading.
+    /// What a reading costs, as far as is known.
     pub fn cost(&self) -> f64 {
         self.cost
     }
 
-    /// A reading was made that ended at `now` and took so long. The next one will take about as long: what costs more
-    /// than the last time is believed at once, what costs less by and by.
+    /// A reading was made that ended at `now` and took so long. The next one is thought to take about as long; a single
+    /// one that took long for no reason of its own is not believed altogether.
     pub fn spend(&mut self, now: u64, took: u64) {
         let took = took as f64;
         let grown = now.saturating_sub(self.since) as f64 * self.share;
         let most = (SAVED_READINGS * took.max(self.cost)).max(SAVED_TIME * self.share);
         self.gone = (self.gone + took).max(grown - most);
-        self.cost = if took > self.cost { took } else { 0.7 * self.cost + 0.3 * took };
+        let new = if took > self.cost { 0.5 } else { 0.3 };
+        self.cost += new * (took - self.cost);
         self.last = now;
     }
 }
@@ -65,7 +61,7 @@ mod tests {
     fn spent(mut purse: Purse, end: u64, took: impl Fn(u64) -> u64) -> f64 {
         let (mut now, mut sum) = (0, 0);
         loop {
-            now = purse.ready(1.0).max(now);
+            now = purse.ready(purse.cost()).max(now);
             if now >= end {
                 return sum as f64 / end as f64;
             }
@@ -96,7 +92,7 @@ mod tests {
         purse.spend(hour, 100_000);
         let mut now = hour;
         for _ in 0..1000 {
-            now = purse.ready(1.0).max(now);
+            now = purse.ready(purse.cost()).max(now);
             purse.spend(now + 100_000, 100_000);
             now += 100_000;
         }

@@ -21,6 +21,8 @@ pub struct Watched {
     /// Its index in the series.
     pub index: usize,
     statm: File,
+    glance: [u8; 128],
+    glanced: usize,
     /// Its last glance: resident bytes.
     pub resident: u64,
     /// Stack pointers of its threads, each as it was when it was first found waiting.
@@ -37,6 +39,15 @@ pub struct Size {
     pub resident: u64,
     /// Of the resident: pages of files and shared memory.
     pub shared: u64,
+}
+
+/// What `/proc` says of one process, as it stands there. Kept from reading to reading, so that no room has to be made
+/// for it each time.
+#[derive(Debug, Default)]
+pub struct Texts {
+    program: PathBuf,
+    status: Text,
+    smaps: Text,
 }
 
 /// What was read of one process in full.
@@ -56,40 +67,61 @@ impl Watched {
     /// Opens a process; absent if it is gone.
     pub fn open(pid: u32, index: usize) -> io::Result<Watched> {
         let statm = File::open(format!("/proc/{pid}/statm"))?;
-        Ok(Watched { pid, index, statm, resident: 0, stacks: BTreeMap::new(), threads: false })
+        Ok(Watched {
+            pid,
+            index,
+            statm,
+            glance: [0; 128],
+            glanced: 0,
+            resident: 0,
+            stacks: BTreeMap::new(),
+            threads: false,
+        })
     }
 
-    /// A glance; absent if the process is gone or has no memory any more.
+    /// Takes a glance, to be understood by [`Watched::size`].
+    pub fn glance(&mut self) {
+        self.glanced = self.statm.read_at(&mut self.glance, 0).unwrap_or(0);
+    }
+
+    /// What the last glance told; nothing if the process is gone or has no memory any more.
     pub fn size(&mut self) -> Option<Size> {
-        let mut text = [0; 128];
-        let length = self.statm.read_at(&mut text, 0).ok()?;
-        let size = size(&text[..length])?;
+        let size = size(self.glance.get(..self.glanced)?)?;
         self.resident = size.resident;
         Some(size)
     }
 
-    /// A full reading; none if the process is gone. What is read in pieces may be from several moments.
+    /// The texts of a full reading, to be understood afterwards; what is read in pieces may be from several moments.
     ///
     /// # Errors
-    /// The system's: another user's process may not be read.
-    pub fn portrait(
-        &mut self,
-        text: &mut Vec<u8>,
-        runtime: Option<&PathBuf>,
-    ) -> io::Result<Option<Portrait>> {
+    /// The system's: the process is gone, or may not be read.
+    pub fn read(&mut self, texts: &mut Texts) -> io::Result<()> {
         let folder = format!("/proc/{}", self.pid);
-        let Some(program) = std::fs::read_link(format!("{folder}/exe")).ok() else { return Ok(None) };
-        whole(&format!("{folder}/status"), text)?;
-        let status = Status::of(text);
-        self.threads |= status.threads > 1;
+        texts.program = std::fs::read_link(format!("{folder}/exe"))?;
         if self.threads {
             self.find_stacks(&folder);
         }
-        whole(&format!("{folder}/smaps"), text)?;
-        let mappings = smaps::read(text);
-        if mappings.is_empty() {
-            return Ok(None);
+        texts.status.take(&format!("{folder}/status"))?;
+        texts.smaps.take(&format!("{folder}/smaps"))
+    }
+
+    /// Reads our own, so that the room is there and the way is known when it counts.
+    pub fn rehearse(texts: &mut Texts) {
+        for text in [&mut texts.status, &mut texts.smaps] {
+            let _ = text.take("/proc/self/smaps");
         }
+    }
+
+    /// What the texts say; nothing of a process that has no memory any more.
+    pub fn portrait(&mut self, texts: &Texts, runtime: Option<&PathBuf>) -> Option<Portrait> {
+        let status = Status::of(texts.status.bytes());
+        // Its stacks are looked for from the next time on.
+        self.threads |= status.threads > 1;
+        let mappings = smaps::read(texts.smaps.bytes());
+        if mappings.is_empty() {
+            return None;
+        }
+        let program = texts.program.clone();
         let is_runtime = runtime.is_some_and(|file| *file == program);
         let around = Surroundings {
             program: if is_runtime { smaps::x32_program(&mappings) } else { Some(program.clone()) },
@@ -107,7 +139,7 @@ impl Watched {
             huge: mappings.iter().map(|mapping| mapping.huge).sum(),
         };
         self.resident = amounts.resident;
-        Ok(Some(Portrait { mappings, around, totals, name: status.name }))
+        Some(Portrait { mappings, around, totals, name: status.name })
     }
 
     /// Asks where the stacks of its threads are. The kernel tells it of a thread that waits, and not of one that runs
@@ -173,31 +205,36 @@ impl Status {
     }
 }
 
-/// The whole of a file of `/proc`, which says of itself that it is empty.
-fn whole(path: &str, text: &mut Vec<u8>) -> io::Result<()> {
-    const PIECE: usize = 64 << 10;
-    let mut file = File::open(path)?;
-    text.clear();
-    loop {
-        let length = text.len();
-        text.resize(length + PIECE, 0);
-        let read = match file.read(&mut text[length..]) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            // The process has ended meanwhile.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
-                text.truncate(length);
-                return Ok(());
+/// A text that is read again and again: its room stays, and what lies behind its end is of before.
+#[derive(Debug, Default)]
+struct Text {
+    room: Vec<u8>,
+    length: usize,
+}
+
+impl Text {
+    fn bytes(&self) -> &[u8] {
+        &self.room[..self.length]
+    }
+
+    /// Takes the whole of a file of `/proc`, which says of itself that it is empty.
+    fn take(&mut self, path: &str) -> io::Result<()> {
+        const PIECE: usize = 64 << 10;
+        let mut file = File::open(path)?;
+        self.length = 0;
+        loop {
+            if self.room.len() < self.length + PIECE {
+                let mut room = vec![0; 2 * self.room.len() + PIECE];
+                room[..self.length].copy_from_slice(self.bytes());
+                self.room = room;
             }
-            other => {
-                let read = other?;
-                if read == 0 {
-                    text.truncate(length);
-                    return Ok(());
-                }
-                read
+            match file.read(&mut self.room[self.length..]) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.length += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-        };
-        text.truncate(length + read);
+        }
     }
 }
 
