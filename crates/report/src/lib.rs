@@ -14,9 +14,11 @@ pub mod csv;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod memory;
 pub mod series;
 pub mod statements;
 pub mod terminal;
 pub mod visible;
 
 pub use campaign::{BuildNote, Campaign, ProcessNote};
+pub use memory::MemoryRun;

@@ -185,6 +185,13 @@ pub fn x32_program(mappings: &[Mapping]) -> Option<PathBuf> {
     mappings.iter().find(is_program).map(|mapping| mapping.path.clone())
 }
 
+/// The dynamic linker has another file name in each ABI, and is the same part of all.
+const LOADER: &str = "ld.so";
+
+fn is_loader(name: &str) -> bool {
+    name == LOADER || name.starts_with("ld-linux") || name.starts_with("ld-musl") || name.starts_with("ld-2.")
+}
+
 fn is_library(name: &str) -> bool {
     name.contains(".so.") || name.ends_with(".so")
 }
@@ -227,7 +234,7 @@ fn part_of(
     }
     let name = mapping.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if executable.contains(&mapping.file) || is_library(&name) {
-        return Part { class: Class::Library, name };
+        return Part { class: Class::Library, name: if is_loader(&name) { LOADER.to_owned() } else { name } };
     }
     part(Class::File)
 }
