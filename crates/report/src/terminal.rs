@@ -90,10 +90,10 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     for line in statements::processes(campaign) {
         page.paragraph(&line, Style::new());
     }
+    page.memory(campaign);
     for line in statements::warnings(campaign) {
         page.paragraph(&format!("warning: {line}"), warning);
     }
-    page.memory(campaign);
     page.paragraph(&statements::control(campaign).unwrap_or_default(), faint);
     if let Some(report) = &options.report {
         page.gap();
@@ -298,6 +298,9 @@ impl Page {
         self.paragraph(&how, self.palette.strong);
         self.gap();
         self.table(campaign, &metrics[..self.fitting(campaign, &metrics)]);
+        for gap in statements::gaps(campaign, &metrics) {
+            self.paragraph(&gap.line(campaign), self.palette.faint);
+        }
         let compared = memory::compared(campaign);
         if compared.is_empty() {
             return self.gap();
@@ -311,9 +314,10 @@ impl Page {
             .iter()
             .enumerate()
             .map(|(place, portrait)| {
-                let head = clipped(&visible::line(portrait.variant), 24);
+                let name = clipped(&visible::line(portrait.variant), 24);
+                let head = if place > 0 { format!("{name}  reduction") } else { name };
                 let cells = lines.iter().map(|line| {
-                    let amount = Quantity { value: line.amounts[place], unit: Unit::Bytes }.to_string();
+                    let amount = amount(line.amounts[place]);
                     match line.reductions()[place].filter(|_| place > 0) {
                         Some(reduction) => format!("{amount}  {}", reduced(reduction)),
                         None => amount,
@@ -392,6 +396,15 @@ impl Page {
         if !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
+    }
+}
+
+/// Bytes as a table shows them; nothing is a dash.
+fn amount(bytes: f64) -> String {
+    if bytes > 0.0 {
+        Quantity { value: bytes, unit: Unit::Bytes }.to_string()
+    } else {
+        "–".to_owned()
     }
 }
 
