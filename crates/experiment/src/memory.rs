@@ -226,6 +226,8 @@ pub struct Level {
     pub at_ns: u64,
     /// Bytes; pages that processes share count once.
     pub resident: u64,
+    /// Of these: pages without a file.
+    pub anonymous: u64,
 }
 
 impl Series {
@@ -241,18 +243,25 @@ impl Series {
     /// The tree's resident memory over time: every reading, and the glances at moments when the tree was one process.
     /// (What several processes share, a glance does not tell.)
     pub fn levels(&self) -> Vec<Level> {
-        let of_readings =
-            self.readings.iter().map(|r| Level { at_ns: r.at_ns, resident: r.tree.amounts.resident });
-        let alone = |glance: &&Glance| {
-            let at = glance.at_ns;
-            let others = self.processes.iter().enumerate().filter(|(index, _)| *index != glance.process);
-            others.clone().all(|(_, other)| at < other.began_ns || at >= other.ended_ns)
-        };
-        let of_glances =
-            self.glances.iter().filter(alone).map(|g| Level { at_ns: g.at_ns, resident: g.resident });
+        let of_readings = self.readings.iter().map(|reading| Level {
+            at_ns: reading.at_ns,
+            resident: reading.tree.amounts.resident,
+            anonymous: reading.tree.amounts.anonymous,
+        });
+        let of_glances = self.glances.iter().filter(|glance| self.is_alone(glance)).map(|glance| Level {
+            at_ns: glance.at_ns,
+            resident: glance.resident,
+            anonymous: glance.anonymous,
+        });
         let mut levels: Vec<Level> = of_readings.chain(of_glances).collect();
         levels.sort_by_key(|level| level.at_ns);
         levels
+    }
+
+    /// Whether the tree was one process when that was seen.
+    fn is_alone(&self, glance: &Glance) -> bool {
+        let others = self.processes.iter().enumerate().filter(|(index, _)| *index != glance.process);
+        others.clone().all(|(_, other)| glance.at_ns < other.began_ns || glance.at_ns >= other.ended_ns)
     }
 
     /// The bytes of a class in a reading.
@@ -296,8 +305,7 @@ impl Series {
             }
             "tree_pss" => most(&|reading| reading.tree.amounts.pss),
             "tree_anonymous" => {
-                let read = self.readings.iter().map(|reading| reading.tree.amounts.anonymous);
-                read.max().map(|most| most as f64)
+                self.levels().iter().map(|level| level.anonymous).max().map(|most| most as f64)
             }
             "tree_heap" => class(Class::Heap),
             "tree_mmapped" => class(Class::Mmapped),

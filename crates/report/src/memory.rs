@@ -158,7 +158,7 @@ pub fn how(campaign: &Campaign) -> Option<String> {
     };
     Some(format!(
         "Memory over time, in {}: {every}reading took at most {} of a run.",
-        counted(rounds, "round of its own").replace("of its owns", "of their own"),
+        counted(rounds, "round") + if rounds == 1 { " of its own" } else { " of their own" },
         share(cost)
     ))
 }
