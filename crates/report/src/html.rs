@@ -6,6 +6,7 @@
 mod answer;
 mod axis;
 mod forest;
+mod memory;
 mod page;
 mod plot;
 mod raw;

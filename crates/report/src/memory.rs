@@ -129,6 +129,13 @@ pub fn compared<'a>(campaign: &Campaign<'a>) -> Vec<Portrait<'a>> {
     }
 }
 
+/// A reduction in per cent: `40.0 %`, `−3.1 %`.
+pub fn percent(reduction: f64) -> String {
+    let text = format!("{:.1}", (100.0 * reduction).abs());
+    let sign = if reduction < 0.0 && text != "0.0" { "−" } else { "" };
+    format!("{sign}{text} %")
+}
+
 /// How memory was read, in a sentence or two; nothing if it was not.
 pub fn how(campaign: &Campaign) -> Option<String> {
     let rounds = campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();

@@ -319,7 +319,7 @@ impl Page {
                 let cells = lines.iter().map(|line| {
                     let amount = amount(line.amounts[place]);
                     match line.reductions()[place].filter(|_| place > 0) {
-                        Some(reduction) => format!("{amount}  {}", reduced(reduction)),
+                        Some(reduction) => format!("{amount}  {}", memory::percent(reduction)),
                         None => amount,
                     }
                 });
@@ -406,13 +406,6 @@ fn amount(bytes: f64) -> String {
     } else {
         "–".to_owned()
     }
-}
-
-/// A reduction as a table shows it: `40.0 %`, `−3.1 %`.
-fn reduced(reduction: f64) -> String {
-    let text = format!("{:.1}", (100.0 * reduction).abs());
-    let sign = if reduction < 0.0 && text != "0.0" { "−" } else { "" };
-    format!("{sign}{text} %")
 }
 
 fn label_width(rows: &[Row]) -> usize {
