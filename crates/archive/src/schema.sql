@@ -87,6 +87,7 @@ CREATE TABLE series (  -- the memory of a run over time: one row for each run in
   wall_ns  INTEGER NOT NULL CHECK (wall_ns >= 0),
   spent_ns INTEGER NOT NULL CHECK (spent_ns >= 0),  -- for so much of that somebody was reading
   glances  INTEGER NOT NULL CHECK (glances >= 0),  -- how many were made; not all are kept
+  surveys  INTEGER NOT NULL CHECK (surveys >= 0),
   readings INTEGER NOT NULL CHECK (readings >= 0)
 ) STRICT;
 
@@ -111,31 +112,31 @@ CREATE TABLE series_glance (  -- cheap readings, /proc/PID/statm; amounts are by
   PRIMARY KEY (run, at_ns, process)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series_reading (  -- full readings, /proc/PID/smaps and status; amounts are bytes
+CREATE TABLE series_reading (  -- full readings, /proc/PID/smaps and status, and surveys, /proc/PID/pagemap; amounts are bytes
   run         INTEGER NOT NULL REFERENCES series,
   at_ns       INTEGER NOT NULL CHECK (at_ns >= 0),
   process     INTEGER NOT NULL CHECK (process >= -1),  -- -1: the whole tree, in which what is shared counts once
   resident    INTEGER NOT NULL CHECK (resident >= 0),
-  pss         INTEGER NOT NULL CHECK (pss >= 0),
+  pss         INTEGER CHECK (pss >= 0),  -- NULL, as all that may be: this is a survey, which does not know
   anonymous   INTEGER NOT NULL CHECK (anonymous >= 0),
-  file        INTEGER NOT NULL CHECK (file >= 0),
-  shared      INTEGER NOT NULL CHECK (shared >= 0),
-  swap        INTEGER NOT NULL CHECK (swap >= 0),
+  file        INTEGER CHECK (file >= 0),
+  shared      INTEGER CHECK (shared >= 0),
+  swap        INTEGER CHECK (swap >= 0),
   virtual     INTEGER NOT NULL CHECK (virtual >= 0),
-  page_tables INTEGER NOT NULL CHECK (page_tables >= 0),
-  huge        INTEGER NOT NULL CHECK (huge >= 0),
+  page_tables INTEGER CHECK (page_tables >= 0),
+  huge        INTEGER CHECK (huge >= 0),
   PRIMARY KEY (run, at_ns, process)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series_part (  -- what the tree's memory is for, at each full reading
+CREATE TABLE series_part (  -- what the tree's memory is for, at each of these
   run       INTEGER NOT NULL REFERENCES series,
   at_ns     INTEGER NOT NULL CHECK (at_ns >= 0),
   class     TEXT NOT NULL,
   name      TEXT NOT NULL,  -- of a library; empty for other classes
   resident  INTEGER NOT NULL CHECK (resident >= 0),
-  pss       INTEGER NOT NULL CHECK (pss >= 0),
-  anonymous INTEGER NOT NULL CHECK (anonymous >= 0),
-  swap      INTEGER NOT NULL CHECK (swap >= 0),
+  pss       INTEGER CHECK (pss >= 0),
+  anonymous INTEGER CHECK (anonymous >= 0),
+  swap      INTEGER CHECK (swap >= 0),
   virtual   INTEGER NOT NULL CHECK (virtual >= 0),
   PRIMARY KEY (run, at_ns, class, name)
 ) STRICT, WITHOUT ROWID;

@@ -15,13 +15,14 @@ const TREE: i64 = -1;
 pub(crate) fn write(connection: &Connection, run: i64, series: &Series) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO series (run, wall_ns, spent_ns, glances, readings) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO series (run, wall_ns, spent_ns, glances, surveys, readings) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
             run,
             bounded(series.wall_ns),
             bounded(series.spent_ns),
             bounded(series.glances_made),
+            bounded(series.surveys_made),
             bounded(series.readings_made)
         ])?;
     let mut add = connection.prepare_cached(
@@ -65,6 +66,7 @@ fn write_reading(
     reading: &Reading,
 ) -> rusqlite::Result<()> {
     let at = bounded(reading.at_ns);
+    let known = |bytes| reading.full.then_some(bounded(bytes));
     let mut add = connection.prepare_cached(
         "INSERT INTO series_reading (run, at_ns, process, resident, pss, anonymous, file, shared, swap, virtual,
            page_tables, huge)
@@ -78,14 +80,14 @@ fn write_reading(
             at,
             process,
             bounded(amounts.resident),
-            bounded(amounts.pss),
+            known(amounts.pss),
             bounded(amounts.anonymous),
-            bounded(totals.file),
-            bounded(totals.shared),
-            bounded(amounts.swap),
+            known(totals.file),
+            known(totals.shared),
+            known(amounts.swap),
             bounded(amounts.virtual_bytes),
-            bounded(totals.page_tables),
-            bounded(totals.huge)
+            known(totals.page_tables),
+            known(totals.huge)
         ])?;
     }
     let mut add = connection.prepare_cached(
@@ -100,9 +102,9 @@ fn write_reading(
             class.name(),
             name,
             bounded(amounts.resident),
-            bounded(amounts.pss),
-            bounded(amounts.anonymous),
-            bounded(amounts.swap),
+            known(amounts.pss),
+            known(amounts.anonymous),
+            known(amounts.swap),
             bounded(amounts.virtual_bytes)
         ])?;
     }
@@ -112,12 +114,13 @@ fn write_reading(
 /// Every series, by the id of its run.
 pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fault> {
     let mut all = BTreeMap::new();
-    each(connection, "SELECT run, wall_ns, spent_ns, glances, readings FROM series", |row| {
+    each(connection, "SELECT run, wall_ns, spent_ns, glances, surveys, readings FROM series", |row| {
         let series = Series {
             wall_ns: row.get(1)?,
             spent_ns: row.get(2)?,
             glances_made: row.get(3)?,
-            readings_made: row.get(4)?,
+            surveys_made: row.get(4)?,
+            readings_made: row.get(5)?,
             ..Series::default()
         };
         all.insert(row.get(0)?, series);
@@ -162,7 +165,10 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
         let at_ns: u64 = row.get(1)?;
         let totals = totals(row)?;
         match row.get(2)? {
-            TREE => series.readings.push(Reading { at_ns, tree: totals, ..Reading::default() }),
+            TREE => {
+                let full = row.get::<_, Option<u64>>(4)?.is_some();
+                series.readings.push(Reading { at_ns, full, tree: totals, ..Reading::default() });
+            }
             number => {
                 let process = process(series, number)?;
                 let reading = series.readings.last_mut().filter(|reading| reading.at_ns == at_ns);
@@ -186,7 +192,7 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
 fn read_parts(connection: &Connection, all: &mut BTreeMap<i64, Series>) -> Result<(), Fault> {
     // Where the reading being filled stands, and the parts by name.
     let mut place = (i64::MIN, 0usize);
-    let mut known: HashMap<Part, usize> = HashMap::new();
+    let mut indices: HashMap<Part, usize> = HashMap::new();
     let columns = "SELECT run, at_ns, class, name, resident, pss, anonymous, swap, virtual
                      FROM series_part ORDER BY run, at_ns, class, name";
     each(connection, columns, |row| {
@@ -194,14 +200,14 @@ fn read_parts(connection: &Connection, all: &mut BTreeMap<i64, Series>) -> Resul
         let at_ns: u64 = row.get(1)?;
         if run != place.0 {
             place = (run, 0);
-            known.clear();
+            indices.clear();
         }
         let series = of(all, row)?;
         let word: String = row.get(2)?;
         // A class that a later widthwise might have added is something else.
         let class = Class::find(&word).unwrap_or(Class::Other);
         let part = Part { class, name: row.get(3)? };
-        let index = *known.entry(part).or_insert_with_key(|part| {
+        let index = *indices.entry(part).or_insert_with_key(|part| {
             series.parts.push(part.clone());
             series.parts.len() - 1
         });
@@ -215,9 +221,9 @@ fn read_parts(connection: &Connection, all: &mut BTreeMap<i64, Series>) -> Resul
         };
         let amounts = Amounts {
             resident: row.get(4)?,
-            pss: row.get(5)?,
-            anonymous: row.get(6)?,
-            swap: row.get(7)?,
+            pss: known(row, 5)?,
+            anonymous: known(row, 6)?,
+            swap: known(row, 7)?,
             virtual_bytes: row.get(8)?,
         };
         match reading.parts.iter_mut().find(|(part, _)| *part == index) {
@@ -232,16 +238,21 @@ fn totals(row: &Row<'_>) -> rusqlite::Result<Totals> {
     Ok(Totals {
         amounts: Amounts {
             resident: row.get(3)?,
-            pss: row.get(4)?,
+            pss: known(row, 4)?,
             anonymous: row.get(5)?,
-            swap: row.get(8)?,
+            swap: known(row, 8)?,
             virtual_bytes: row.get(9)?,
         },
-        file: row.get(6)?,
-        shared: row.get(7)?,
-        page_tables: row.get(10)?,
-        huge: row.get(11)?,
+        file: known(row, 6)?,
+        shared: known(row, 7)?,
+        page_tables: known(row, 10)?,
+        huge: known(row, 11)?,
     })
+}
+
+/// What a survey does not know is 0 in its reading.
+fn known(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, Option<u64>>(column)?.unwrap_or_default())
 }
 
 fn of<'a>(all: &'a mut BTreeMap<i64, Series>, row: &Row<'_>) -> Result<&'a mut Series, Fault> {

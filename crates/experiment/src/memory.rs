@@ -1,8 +1,9 @@
 //! The memory of a run over time: what was read of it, and the figures that are made of that.
 //!
-//! Times are nanoseconds since the program's `execve`, amounts are bytes. There are two kinds of readings. A *glance*
-//! (`/proc/PID/statm`) is cheap and made often; a *reading* (`/proc/PID/smaps` of every process of the tree, one after
-//! the other) tells what the memory is for, and costs some hundred times as much.
+//! Times are nanoseconds since the program's `execve`, amounts are bytes. There are three kinds of readings. A *glance*
+//! (`/proc/PID/statm`) tells the size of one process; it is cheap and made often. A *survey* (`/proc/PID/pagemap`) tells what
+//! the memory of a tree of one process is for, and costs some ten times as much. A *full reading* (`/proc/PID/smaps` of every
+//! process of the tree, one after the other) tells besides what is shared and swapped out, and costs ten times that.
 
 use crate::metric::{self, Metric};
 use crate::outcome::{Reading as Figure, Source};
@@ -173,11 +174,14 @@ pub struct Glance {
     pub virtual_bytes: u64,
 }
 
-/// What a full reading of the tree told.
+/// What a full reading or a survey of the tree told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// When it began.
     pub at_ns: u64,
+    /// Whether it is a full one. A survey knows of the tree its resident and anonymous memory and the address space, and
+    /// of the parts their resident memory and address space; the other figures are 0 and mean nothing.
+    pub full: bool,
     /// The whole tree.
     pub tree: Totals,
     /// Each process, by index.
@@ -205,7 +209,9 @@ pub struct Series {
     pub spent_ns: u64,
     /// How many glances were made; not all are kept.
     pub glances_made: u64,
-    /// How many readings were made; not all are kept.
+    /// How many surveys were made; not all are kept.
+    pub surveys_made: u64,
+    /// How many full readings were made; not all are kept.
     pub readings_made: u64,
     /// Every process that was seen.
     pub processes: Vec<Process>,
@@ -276,6 +282,12 @@ impl Series {
         self.readings.iter().rev().max_by_key(|reading| reading.tree.amounts.resident)
     }
 
+    /// Likewise, of the full ones.
+    pub fn full_peak(&self) -> Option<&Reading> {
+        let full = self.readings.iter().rev().filter(|reading| reading.full);
+        full.max_by_key(|reading| reading.tree.amounts.resident)
+    }
+
     /// The largest resident size of a single process that was read.
     pub fn largest_process(&self) -> u64 {
         let read = self.readings.iter().flat_map(|reading| &reading.processes);
@@ -293,6 +305,11 @@ impl Series {
         Some(if end > first { area / (end - first) as f64 } else { values.last()?.1 as f64 })
     }
 
+    fn most_in_full(&self, of: fn(&Reading) -> u64) -> Option<f64> {
+        let full = self.readings.iter().filter(|reading| reading.full);
+        full.map(of).max().map(|most| most as f64)
+    }
+
     /// The figure of a metric of [`Family::Series`](metric::Family::Series), if enough was read for it.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         let most = |of: &dyn Fn(&Reading) -> u64| self.readings.iter().map(of).max().map(|most| most as f64);
@@ -303,7 +320,7 @@ impl Series {
                 let levels: Vec<(u64, u64)> = self.levels().iter().map(|l| (l.at_ns, l.resident)).collect();
                 self.mean(&levels)
             }
-            "tree_pss" => most(&|reading| reading.tree.amounts.pss),
+            "tree_pss" => self.most_in_full(|reading| reading.tree.amounts.pss),
             "tree_anonymous" => {
                 self.levels().iter().map(|level| level.anonymous).max().map(|most| most as f64)
             }
@@ -314,7 +331,7 @@ impl Series {
             }),
             "tree_stacks" => class(Class::Stack),
             "tree_libraries" => class(Class::Library),
-            "tree_page_tables" => most(&|reading| reading.tree.page_tables),
+            "tree_page_tables" => self.most_in_full(|reading| reading.tree.page_tables),
             _ => None,
         }
     }
@@ -341,7 +358,7 @@ mod tests {
         let amounts = |resident| Amounts { resident, pss: resident / 2, ..Amounts::default() };
         let (heap, library) = (amounts(heap), amounts(library));
         let tree = Totals { amounts: heap.plus(library), ..Totals::default() };
-        Reading { at_ns, tree, processes: vec![(0, tree)], parts: vec![(0, heap), (1, library)] }
+        Reading { at_ns, full: true, tree, processes: vec![(0, tree)], parts: vec![(0, heap), (1, library)] }
     }
 
     fn series() -> Series {

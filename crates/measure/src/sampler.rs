@@ -9,6 +9,7 @@
 //! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
 
 mod marks;
+mod pagemap;
 mod purse;
 mod smaps;
 mod tree;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use widthwise_experiment::memory::{Amounts, Class, Glance, Part, Process, Reading, Series, Totals};
 
 use marks::Marks;
+use pagemap::Pagemap;
 use purse::Purse;
 use tree::{Once, Portrait, Texts, Watched};
 
@@ -32,10 +34,11 @@ use tree::{Once, Portrait, Texts, Watched};
 /// would be slowed by so much.
 pub const SHARE: f64 = 0.005;
 
-/// How the allowance is parted: for the tree, glances, and readings.
+/// How the allowance is parted: for the tree, glances, surveys, and full readings.
 const OF_TREE: f64 = 0.10;
-const OF_GLANCES: f64 = 0.20;
-const OF_READINGS: f64 = 0.70;
+const OF_GLANCES: f64 = 0.15;
+const OF_SURVEYS: f64 = 0.35;
+const OF_READINGS: f64 = 0.40;
 
 /// What the first of each kind is thought to cost, in nanoseconds (measured on a small program).
 const TREE_COST: f64 = 40e3;
@@ -43,6 +46,8 @@ const GLANCE_COST: f64 = 4e3;
 const READING_COST: f64 = 200e3;
 /// And each resident byte of it (40 MB took 1.1 ms where nothing of it was in the reader's caches).
 const READING_COST_OF_BYTE: f64 = 0.025;
+const SURVEY_COST: f64 = 120e3;
+const SURVEY_COST_OF_BYTE: f64 = 0.0025;
 
 /// Nothing is done more often than this.
 const LEAST_GAP: u64 = 500_000;
@@ -193,6 +198,7 @@ fn is_gone(error: &io::Error) -> bool {
 struct Purses {
     tree: Purse,
     glances: Purse,
+    surveys: Purse,
     readings: Purse,
 }
 
@@ -212,6 +218,9 @@ struct Eye {
     /// The highest size by glances of which there is a reading.
     highest_read: u64,
     last_reading: u64,
+    /// Likewise when it was last read or surveyed; nothing where the kernel makes no surveys.
+    size_surveyed: Option<u64>,
+    pagemap: Pagemap,
     /// Something has changed of which there is no reading yet.
     changed: bool,
     /// The file that the launcher itself executes.
@@ -234,6 +243,8 @@ impl Eye {
             size: 0,
             size_read: 0,
             highest_read: 0,
+            size_surveyed: Some(0),
+            pagemap: Pagemap::default(),
             last_reading: 0,
             changed: true,
             launcher_file,
@@ -263,7 +274,7 @@ impl Eye {
             self.seen.marks_lost = lost;
         }
         let series = &mut self.seen.series;
-        series.readings = thinned(&series.readings, MOST_READINGS, |reading| reading.tree.amounts.resident);
+        series.readings = thinned_readings(&series.readings);
         let mut glances = Vec::new();
         for process in 0..series.processes.len() {
             let own: Vec<Glance> = series.glances.iter().copied().filter(|g| g.process == process).collect();
@@ -286,6 +297,7 @@ impl Eye {
             self.purses = Some(Purses {
                 tree: purse(OF_TREE, TREE_COST),
                 glances: purse(OF_GLANCES, GLANCE_COST),
+                surveys: purse(OF_SURVEYS, SURVEY_COST),
                 readings: purse(OF_READINGS, READING_COST),
             });
         }
@@ -308,18 +320,23 @@ impl Eye {
             self.understand_glances(at);
         }
         let began = now();
-        if !self.tree.is_empty() && began >= self.reading_due(&purses.readings) {
+        if began >= self.reading_due(&purses.readings) {
             let took = self.read(began);
             purses.readings.spend(now(), took);
             self.seen.series.spent_ns += took;
         }
-        let next =
-            purses.tree.ready(purses.tree.cost()).min(purses.glances.ready(purses.glances.cost())).min(
-                match self.tree.is_empty() {
-                    true => u64::MAX,
-                    false => self.reading_due(&purses.readings),
-                },
-            );
+        if now() >= self.survey_due(&purses.surveys) {
+            let took = self.survey(now());
+            purses.surveys.spend(now(), took);
+            self.seen.series.spent_ns += took;
+        }
+        let dues = [
+            purses.tree.ready(purses.tree.cost()),
+            purses.glances.ready(purses.glances.cost()),
+            self.survey_due(&purses.surveys),
+            self.reading_due(&purses.readings),
+        ];
+        let next = dues.into_iter().min().unwrap_or(u64::MAX);
         self.purses = Some(purses);
         Duration::from_nanos(next.saturating_sub(now()).max(50_000))
     }
@@ -327,6 +344,9 @@ impl Eye {
     /// When the tree should be read in full: a size never read before at once, as soon as it can be paid; another change
     /// when there is something left in the purse for the next; what did not change now and then.
     fn reading_due(&self, purse: &Purse) -> u64 {
+        if self.tree.is_empty() {
+            return u64::MAX;
+        }
         // Larger memories take longer to walk.
         let grown = self.size.saturating_sub(self.size_read) as f64 * READING_COST_OF_BYTE;
         let cost = purse.cost() + grown;
@@ -338,6 +358,56 @@ impl Eye {
         } else {
             purse.ready(2.0 * cost).max(self.last_reading.saturating_add(QUIET))
         }
+    }
+
+    /// When the memory of a tree of one process should be looked through: whenever its size has changed, and it is known
+    /// what its mappings are.
+    fn survey_due(&self, purse: &Purse) -> u64 {
+        let mut all = self.tree.values();
+        let (Some(last), Some(only), None) = (self.size_surveyed, all.next(), all.next()) else {
+            return u64::MAX;
+        };
+        if !only.is_known() || self.size.abs_diff(last) < least_change(last) {
+            return u64::MAX;
+        }
+        purse.ready(purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE)
+    }
+
+    /// Looks through the memory of the only process; gives back how long that took.
+    fn survey(&mut self, at_ns: u64) -> u64 {
+        let began = used();
+        let Some(only) = self.tree.values_mut().next() else { return 0 };
+        let Some(texts) = self.texts.first_mut() else { return 0 };
+        let found = only.scan(texts, &mut self.pagemap);
+        let took = used() - began;
+        let stretches = match found {
+            Ok(Some(stretches)) => stretches,
+            // Too fragmented to be worth it, or a kernel before 6.7.
+            Ok(None) => return self.without_surveys(took),
+            Err(error) if is_gone(&error) => return took,
+            Err(_) => return self.without_surveys(took),
+        };
+        self.size_surveyed = Some(self.size);
+        let Some((size, found)) = only.survey(texts, &stretches, self.watch.recorder.as_ref()) else {
+            return took;
+        };
+        let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
+        for (part, amounts) in found {
+            let sum = parts.entry(self.index_of(part)).or_default();
+            *sum = sum.plus(amounts);
+        }
+        let sum = parts.values().fold(Amounts::default(), |sum, amounts| sum.plus(*amounts));
+        let anonymous = size.resident.saturating_sub(size.shared);
+        let tree = Totals { amounts: Amounts { anonymous, ..sum }, ..Totals::default() };
+        self.seen.series.surveys_made += 1;
+        let parts = parts.into_iter().collect();
+        self.keep(Reading { at_ns, full: false, tree, processes: Vec::new(), parts });
+        took
+    }
+
+    fn without_surveys(&mut self, took: u64) -> u64 {
+        self.size_surveyed = None;
+        took
     }
 
     fn pay(&mut self, purse: &mut Purse, began: u64) {
@@ -417,9 +487,7 @@ impl Eye {
         }
         self.forget(&gone, at_ns);
         self.size = size;
-        // A page or two come and go all the time.
-        let step = (self.size_read / 256).max(16 << 10);
-        self.changed |= size.abs_diff(self.size_read) >= step;
+        self.changed |= size.abs_diff(self.size_read) >= least_change(self.size_read);
         if self.seen.series.glances.len() > 8 * MOST_GLANCES {
             let glances = std::mem::take(&mut self.seen.series.glances);
             self.seen.series.glances = thinned(&glances, 4 * MOST_GLANCES, |glance| glance.resident);
@@ -461,6 +529,7 @@ impl Eye {
         self.last_reading = at_ns;
         self.changed = false;
         self.size_read = self.tree.values().map(|watched| watched.resident).sum();
+        self.size_surveyed = self.size_surveyed.map(|_| self.size_read);
         self.highest_read = self.highest_read.max(self.size_read).max(self.size);
         if portraits.is_empty() {
             return took;
@@ -470,12 +539,16 @@ impl Eye {
         }
         let reading = self.added_up(at_ns, &portraits);
         self.seen.series.readings_made += 1;
+        self.keep(reading);
+        took
+    }
+
+    fn keep(&mut self, reading: Reading) {
         let readings = &mut self.seen.series.readings;
         push_reading(readings, reading);
         if readings.len() > 2 * MOST_READINGS {
-            *readings = thinned(readings, MOST_READINGS, |reading| reading.tree.amounts.resident);
+            *readings = thinned_readings(readings);
         }
-        took
     }
 
     /// The tree's figures, of those of its processes.
@@ -483,11 +556,14 @@ impl Eye {
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
         let mut once = Once::default();
         let mut tree = Totals::default();
-        for (_, _, portrait) in portraits {
+        for (pid, _, portrait) in portraits {
             let mut around = portrait.around.clone();
             around.recorder.clone_from(&self.watch.recorder);
-            for (mapping, part) in portrait.mappings.iter().zip(smaps::classify(&portrait.mappings, &around))
-            {
+            let classified = smaps::classify(&portrait.mappings, &around);
+            if let Some(watched) = self.tree.get_mut(pid) {
+                watched.remember(portrait, &classified);
+            }
+            for (mapping, part) in portrait.mappings.iter().zip(classified) {
                 let index = self.index_of(part);
                 let amounts = parts.entry(index).or_default();
                 *amounts = amounts.plus(once.add(index, mapping));
@@ -510,6 +586,7 @@ impl Eye {
         tree.file = tree.amounts.resident.saturating_sub(tree.amounts.anonymous).saturating_sub(tree.shared);
         Reading {
             at_ns,
+            full: true,
             tree,
             processes: portraits.iter().map(|(_, index, portrait)| (*index, portrait.totals)).collect(),
             parts: parts.into_iter().collect(),
@@ -523,6 +600,11 @@ impl Eye {
             parts.len() - 1
         })
     }
+}
+
+/// A page or two come and go all the time.
+fn least_change(size: u64) -> u64 {
+    (size / 256).max(16 << 10)
 }
 
 /// Leaves out whoever has another's memory: a child of vfork that has not executed anything yet.
@@ -558,14 +640,26 @@ fn push_glance(glances: &mut Vec<Glance>, new: Glance) {
 
 /// Adds a reading; of those that are all the same the first and the last are kept.
 fn push_reading(readings: &mut Vec<Reading>, new: Reading) {
-    let same =
-        |a: &Reading, b: &Reading| a.tree == b.tree && a.processes == b.processes && a.parts == b.parts;
+    let same = |a: &Reading, b: &Reading| {
+        a.full == b.full && a.tree == b.tree && a.processes == b.processes && a.parts == b.parts
+    };
     let count = readings.len();
     if count >= 2 && same(&readings[count - 1], &new) && same(&readings[count - 2], &new) {
         readings[count - 1].at_ns = new.at_ns;
     } else {
         readings.push(new);
     }
+}
+
+/// Full readings and surveys, each thinned by themselves: what only a full one knows must not be lost.
+fn thinned_readings(readings: &[Reading]) -> Vec<Reading> {
+    let (full, surveys): (Vec<Reading>, Vec<Reading>) =
+        readings.iter().cloned().partition(|reading| reading.full);
+    let height = |reading: &Reading| reading.tree.amounts.resident;
+    let mut all = thinned(&full, MOST_READINGS / 2, height);
+    all.extend(thinned(&surveys, MOST_READINGS / 2, height));
+    all.sort_by_key(|reading| reading.at_ns);
+    all
 }
 
 /// About so many of the items, in their order: of each stretch the lowest and the highest.

@@ -1,4 +1,4 @@
-//! Memory over time as CSV: one row for each full reading and part of it, and one for each glance.
+//! Memory over time as CSV: one row for each full reading or survey and part of it, and one for each glance.
 
 use std::io::Write;
 
@@ -46,16 +46,17 @@ fn write_reading(
     reading: &Reading,
     table: &mut ::csv::Writer<impl Write>,
 ) -> Result<(), ::csv::Error> {
+    let kind = if reading.full { "full" } else { "survey" };
     let row = |process: &str, class: &str, name: &str, amounts: &Amounts| {
-        let figures = [amounts.resident, amounts.pss, amounts.anonymous, amounts.virtual_bytes];
-        record(
-            campaign,
-            run,
-            reading.at_ns,
-            "full",
-            [process, class, name],
-            figures.map(|bytes| bytes.to_string()),
-        )
+        let known = |bytes: u64, is_known: bool| if is_known { bytes.to_string() } else { String::new() };
+        // Of the whole, a survey knows what is anonymous as well.
+        let figures = [
+            known(amounts.resident, true),
+            known(amounts.pss, reading.full),
+            known(amounts.anonymous, reading.full || class == "all"),
+            known(amounts.virtual_bytes, true),
+        ];
+        record(campaign, run, reading.at_ns, kind, [process, class, name], figures)
     };
     table.write_record(row("", "all", "", &reading.tree.amounts))?;
     for (part, amounts) in &reading.parts {

@@ -15,10 +15,12 @@ pub struct MemoryNote {
     pub wall_ns: u64,
     pub spent_ns: u64,
     pub glances_made: u64,
+    pub surveys_made: u64,
     pub readings_made: u64,
     pub processes: Vec<ProcessNote>,
     pub marks: Vec<MarkNote>,
     pub at_ns: Vec<u64>,
+    pub full: Vec<bool>,
     pub tree: TotalsNote,
     pub parts: Vec<PartNote>,
     pub glances: GlancesNote,
@@ -50,14 +52,14 @@ pub struct MarkNote {
 #[allow(missing_docs)]
 pub struct TotalsNote {
     pub resident: Vec<u64>,
-    pub pss: Vec<u64>,
+    pub pss: Vec<Option<u64>>,
     pub anonymous: Vec<u64>,
-    pub file: Vec<u64>,
-    pub shared: Vec<u64>,
-    pub swap: Vec<u64>,
+    pub file: Vec<Option<u64>>,
+    pub shared: Vec<Option<u64>>,
+    pub swap: Vec<Option<u64>>,
     pub virtual_bytes: Vec<u64>,
-    pub page_tables: Vec<u64>,
-    pub huge: Vec<u64>,
+    pub page_tables: Vec<Option<u64>>,
+    pub huge: Vec<Option<u64>>,
 }
 
 /// Columns of bytes of one class, or of one library.
@@ -67,9 +69,9 @@ pub struct PartNote {
     pub class: &'static str,
     pub name: String,
     pub resident: Vec<u64>,
-    pub pss: Vec<u64>,
-    pub anonymous: Vec<u64>,
-    pub swap: Vec<u64>,
+    pub pss: Vec<Option<u64>>,
+    pub anonymous: Vec<Option<u64>>,
+    pub swap: Vec<Option<u64>>,
     pub virtual_bytes: Vec<u64>,
 }
 
@@ -97,6 +99,7 @@ fn note(run: &MemoryRun) -> MemoryNote {
         wall_ns: series.wall_ns,
         spent_ns: series.spent_ns,
         glances_made: series.glances_made,
+        surveys_made: series.surveys_made,
         readings_made: series.readings_made,
         processes: (0..series.processes.len()).map(|index| process(series, index)).collect(),
         marks: series
@@ -105,7 +108,8 @@ fn note(run: &MemoryRun) -> MemoryNote {
             .map(|mark| MarkNote { at_ns: mark.at_ns, text: mark.text.clone() })
             .collect(),
         at_ns: series.readings.iter().map(|reading| reading.at_ns).collect(),
-        tree: totals(series.readings.iter().map(|reading| &reading.tree)),
+        full: series.readings.iter().map(|reading| reading.full).collect(),
+        tree: totals(series.readings.iter().map(|reading| (reading.full, &reading.tree))),
         parts: (0..series.parts.len()).map(|index| part(series, index)).collect(),
         glances: GlancesNote {
             at_ns: series.glances.iter().map(|glance| glance.at_ns).collect(),
@@ -137,45 +141,48 @@ fn process(series: &Series, index: usize) -> ProcessNote {
         began_ns: process.began_ns,
         ended_ns: process.ended_ns,
         at_ns: own().map(|(at, _)| at).collect(),
-        totals: totals(figures.iter()),
+        totals: totals(figures.iter().map(|totals| (true, totals))),
     }
 }
 
-fn totals<'a>(rows: impl Iterator<Item = &'a Totals>) -> TotalsNote {
+fn totals<'a>(rows: impl Iterator<Item = (bool, &'a Totals)>) -> TotalsNote {
     let mut note = TotalsNote::default();
-    for totals in rows {
+    for (full, totals) in rows {
+        let known = |bytes| full.then_some(bytes);
         note.resident.push(totals.amounts.resident);
-        note.pss.push(totals.amounts.pss);
+        note.pss.push(known(totals.amounts.pss));
         note.anonymous.push(totals.amounts.anonymous);
-        note.file.push(totals.file);
-        note.shared.push(totals.shared);
-        note.swap.push(totals.amounts.swap);
+        note.file.push(known(totals.file));
+        note.shared.push(known(totals.shared));
+        note.swap.push(known(totals.amounts.swap));
         note.virtual_bytes.push(totals.amounts.virtual_bytes);
-        note.page_tables.push(totals.page_tables);
-        note.huge.push(totals.huge);
+        note.page_tables.push(known(totals.page_tables));
+        note.huge.push(known(totals.huge));
     }
     note
 }
 
 /// A part that a reading does not have holds nothing then.
 fn part(series: &Series, index: usize) -> PartNote {
-    let rows: Vec<Amounts> = series
+    let rows: Vec<(bool, Amounts)> = series
         .readings
         .iter()
         .map(|reading| {
             let own = reading.parts.iter().find(|(part, _)| *part == index);
-            own.map(|(_, amounts)| *amounts).unwrap_or_default()
+            (reading.full, own.map(|(_, amounts)| *amounts).unwrap_or_default())
         })
         .collect();
-    let column = |of: fn(&Amounts) -> u64| rows.iter().map(of).collect();
+    let column = |of: fn(&Amounts) -> u64| rows.iter().map(|(_, amounts)| of(amounts)).collect();
+    let known =
+        |of: fn(&Amounts) -> u64| rows.iter().map(|(full, amounts)| full.then(|| of(amounts))).collect();
     let part = &series.parts[index];
     PartNote {
         class: part.class.name(),
         name: part.name.clone(),
         resident: column(|amounts| amounts.resident),
-        pss: column(|amounts| amounts.pss),
-        anonymous: column(|amounts| amounts.anonymous),
-        swap: column(|amounts| amounts.swap),
+        pss: known(|amounts| amounts.pss),
+        anonymous: known(|amounts| amounts.anonymous),
+        swap: known(|amounts| amounts.swap),
         virtual_bytes: column(|amounts| amounts.virtual_bytes),
     }
 }

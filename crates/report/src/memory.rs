@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use widthwise_experiment::memory::{reduction, Amounts, Class, Reading, Series};
+use widthwise_experiment::memory::{reduction, Amounts, Class, Reading, Series, Totals};
 use widthwise_experiment::metric::{self, Family};
 use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::Metric;
 use widthwise_verdict::words::share;
 
-use crate::amounts::{counted, duration};
+use crate::amounts::{counted, duration, listed};
 use crate::campaign::Campaign;
 use crate::visible;
 
@@ -106,12 +106,18 @@ pub fn lines(portraits: &[Portrait]) -> Vec<Line> {
     };
     lines.push(line("mean over time", true, &figure("tree_mean")));
     let amounts = |of: fn(&Amounts) -> u64| move |portrait: &Portrait| of(&portrait.peak.tree.amounts) as f64;
-    lines.push(line("proportional (PSS)", true, &amounts(|amounts| amounts.pss)));
     lines.push(line("anonymous", true, &amounts(|amounts| amounts.anonymous)));
     lines.push(line("address space", true, &amounts(|amounts| amounts.virtual_bytes)));
-    lines.push(line("page tables", true, &|portrait| portrait.peak.tree.page_tables as f64));
-    lines.push(line("huge pages", true, &|portrait| portrait.peak.tree.huge as f64));
-    lines.push(line("swapped out", true, &amounts(|amounts| amounts.swap)));
+    // Surveys do not know these.
+    let full = |of: fn(&Totals) -> u64| {
+        move |portrait: &Portrait| {
+            portrait.run.series.full_peak().map_or(0.0, |reading| of(&reading.tree) as f64)
+        }
+    };
+    lines.push(line("proportional (PSS)", true, &full(|totals| totals.amounts.pss)));
+    lines.push(line("page tables", true, &full(|totals| totals.page_tables)));
+    lines.push(line("huge pages", true, &full(|totals| totals.huge)));
+    lines.push(line("swapped out", true, &full(|totals| totals.amounts.swap)));
     lines.retain(|line| line.amounts.iter().any(|amount| *amount > 0.0));
     lines
 }
@@ -157,12 +163,16 @@ pub fn how(campaign: &Campaign) -> Option<String> {
         (all > 0).then(|| duration(Duration::from_nanos(time / all)))
     };
     let cost = runs.iter().map(|series| series.cost()).fold(0.0, f64::max);
-    let every = match (per(|series| series.glances_made), per(|series| series.readings_made)) {
-        (Some(glances), Some(readings)) => {
-            format!("a glance every {glances}, a full reading every {readings}; ")
-        }
-        _ => String::new(),
-    };
+    let counts: [(&str, fn(&Series) -> u64); 3] = [
+        ("glance", |series| series.glances_made),
+        ("survey", |series| series.surveys_made),
+        ("full reading", |series| series.readings_made),
+    ];
+    let every: Vec<String> = counts
+        .into_iter()
+        .filter_map(|(noun, count)| Some(format!("a {noun} every {}", per(count)?)))
+        .collect();
+    let every = if every.is_empty() { String::new() } else { format!("{}; ", listed(&every)) };
     Some(format!(
         "Memory over time, in {}: {every}reading took at most {} of a run.",
         counted(rounds, "round") + if rounds == 1 { " of its own" } else { " of their own" },

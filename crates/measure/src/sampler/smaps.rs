@@ -130,6 +130,26 @@ pub fn kibibytes(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(number).ok()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// The bytes of each mapping that lie in these stretches of addresses, which ascend as the mappings do.
+pub fn within(mappings: &[Mapping], stretches: &[Range<u64>]) -> Vec<u64> {
+    let mut next = 0;
+    let mut bytes = Vec::with_capacity(mappings.len());
+    for Mapping { range, .. } in mappings {
+        while stretches.get(next).is_some_and(|stretch| stretch.end <= range.start) {
+            next += 1;
+        }
+        let inside =
+            stretches[next.min(stretches.len())..].iter().take_while(|stretch| stretch.start < range.end);
+        bytes.push(inside.map(|s| s.end.min(range.end).saturating_sub(s.start.max(range.start))).sum());
+    }
+    bytes
+}
+
+/// Whether resident pages of a mapping are in no figure of the process: the kernel's own, and hugetlbfs.
+pub fn is_uncounted(mapping: &Mapping) -> bool {
+    ["[v", "/anon_hugepage"].iter().any(|beginning| named(&mapping.path, beginning))
+}
+
 /// What is known of a process besides its mappings.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
@@ -339,6 +359,17 @@ Rss:                   4 kB\nPs";
             ]
         );
         assert_eq!(classify(&mappings, &around)[6].name, "libc.so.6");
+    }
+
+    #[test]
+    fn resident_stretches_are_shared_out_among_the_mappings() {
+        let mappings = [
+            mapping(10, 20, b"rw-p", 0, ""),
+            mapping(20, 30, b"rw-p", 0, ""),
+            mapping(50, 60, b"rw-p", 0, ""),
+        ];
+        assert_eq!(within(&mappings, &[12..25, 28..29, 40..55, 56..57]), [8, 6, 6]);
+        assert_eq!(within(&mappings, &[]), [0, 0, 0]);
     }
 
     #[test]

@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use widthwise_experiment::memory::{Amounts, Totals};
+use widthwise_experiment::memory::{Amounts, Part, Totals};
 
+use super::pagemap::Pagemap;
 use super::smaps::{self, Mapping, Surroundings};
 
 /// Of more threads than this the stack pointers are not asked for.
 const MOST_THREADS: usize = 256;
+
+/// Where addresses of programs end: four levels of page tables, less a page (Documentation/arch/x86/x86_64/mm.rst). What the
+/// kernel shows above is its own.
+const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
 
 /// A process of the tree that has a memory of its own.
 #[derive(Debug)]
@@ -28,6 +34,14 @@ pub struct Watched {
     /// Stack pointers of its threads, each as it was when it was first found waiting.
     stacks: BTreeMap<u32, u64>,
     threads: bool,
+    last: Last,
+}
+
+/// What the last full reading of a process told of its mappings, by their addresses.
+#[derive(Debug, Default)]
+struct Last {
+    around: Surroundings,
+    parts: BTreeMap<(u64, u64), Part>,
 }
 
 /// What `/proc/PID/statm` says, in bytes.
@@ -48,6 +62,7 @@ pub struct Texts {
     program: PathBuf,
     status: Text,
     smaps: Text,
+    maps: Text,
 }
 
 /// What was read of one process in full.
@@ -76,6 +91,7 @@ impl Watched {
             resident: 0,
             stacks: BTreeMap::new(),
             threads: false,
+            last: Last::default(),
         })
     }
 
@@ -103,6 +119,59 @@ impl Watched {
         }
         texts.status.take(&format!("{folder}/status"))?;
         texts.smaps.take(&format!("{folder}/smaps"))
+    }
+
+    /// The texts and stretches of a survey, to be understood afterwards.
+    ///
+    /// # Errors
+    /// The system's: the process is gone, or may not be read, or the kernel cannot do it.
+    pub fn scan(&mut self, texts: &mut Texts, pagemap: &mut Pagemap) -> io::Result<Option<Vec<Range<u64>>>> {
+        texts.maps.take(&format!("/proc/{}/maps", self.pid))?;
+        let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
+        self.glance();
+        found
+    }
+
+    /// What the survey says: the mappings with what is resident of them, and their parts. Nothing where this does not
+    /// agree with the kernel's own sum.
+    pub fn survey(
+        &mut self,
+        texts: &Texts,
+        stretches: &[Range<u64>],
+        recorder: Option<&PathBuf>,
+    ) -> Option<(Size, Vec<(Part, Amounts)>)> {
+        let size = self.size()?;
+        let mappings = smaps::read(texts.maps.bytes());
+        let mut around = self.last.around.clone();
+        around.stack_pointers = self.stacks.values().copied().collect();
+        around.recorder = recorder.cloned();
+        let parts = smaps::classify(&mappings, &around);
+        let resident = smaps::within(&mappings, stretches);
+        let mut found = Vec::with_capacity(mappings.len());
+        let mut sum = 0;
+        for ((mapping, part), resident) in mappings.iter().zip(parts).zip(resident) {
+            let resident = if smaps::is_uncounted(mapping) { 0 } else { resident };
+            // What a full reading has seen of it counts: only that knows which pages of a file were changed.
+            let known = self.last.parts.get(&(mapping.range.start, mapping.range.end));
+            let virtual_bytes = mapping.range.end - mapping.range.start;
+            sum += resident;
+            let amounts = Amounts { resident, virtual_bytes, ..Amounts::default() };
+            found.push((known.cloned().unwrap_or(part), amounts));
+        }
+        let agrees = sum.abs_diff(size.resident) <= size.resident / 100 + (256 << 10);
+        agrees.then_some((size, found))
+    }
+
+    /// What a full reading has found each mapping to be for: surveys will know it.
+    pub fn remember(&mut self, portrait: &Portrait, parts: &[Part]) {
+        self.last.around = portrait.around.clone();
+        let ranges = portrait.mappings.iter().map(|mapping| (mapping.range.start, mapping.range.end));
+        self.last.parts = ranges.zip(parts.iter().cloned()).collect();
+    }
+
+    /// Whether a full reading was made, without which a survey does not know the program from its libraries.
+    pub fn is_known(&self) -> bool {
+        !self.last.parts.is_empty()
     }
 
     /// Reads our own, so that the room is there and the way is known when it counts.

@@ -85,7 +85,7 @@ fn panels(campaign: &Campaign) -> Markup {
                 strong { "What memory is for" }
                 span {
                     "Resident memory of one run of each variant, the one whose peak is the middle one, all on one scale. "
-                    "Areas are full readings, joined; the line is every glance as well. "
+                    "Areas are surveys and full readings, joined; the line is every glance as well. "
                     @if portraits.iter().any(|p| !p.run.series.marks.is_empty()) {
                         "Dashed: the program wrote that a phase begins. "
                     }
