@@ -214,6 +214,8 @@ struct Eye {
     purses: Option<Purses>,
     /// The tree's size by glances now, and when it was last read in full.
     size: u64,
+    /// It did not change from the last glance but one to the last.
+    settled: bool,
     size_read: u64,
     /// The highest size by glances of which there is a reading.
     highest_read: u64,
@@ -233,6 +235,8 @@ impl Eye {
         let launcher_file = tree::program(watch.launcher);
         let mut texts = Texts::default();
         Watched::rehearse(&mut texts);
+        let mut pagemap = Pagemap::default();
+        let _ = pagemap.resident(std::process::id(), tree::END_OF_ADDRESSES);
         Eye {
             watch,
             marks,
@@ -241,10 +245,11 @@ impl Eye {
             parts: HashMap::new(),
             purses: None,
             size: 0,
+            settled: false,
             size_read: 0,
             highest_read: 0,
             size_surveyed: Some(0),
-            pagemap: Pagemap::default(),
+            pagemap,
             last_reading: 0,
             changed: true,
             launcher_file,
@@ -352,11 +357,21 @@ impl Eye {
         let cost = purse.cost() + grown;
         let is_new_height = self.size > self.highest_read.saturating_add(self.highest_read / 200);
         if is_new_height {
-            purse.ready(cost)
+            purse.ready(self.worth(cost))
         } else if self.changed {
-            purse.ready(1.5 * cost)
+            purse.ready(1.5 * self.worth(cost))
         } else {
             purse.ready(2.0 * cost).max(self.last_reading.saturating_add(QUIET))
+        }
+    }
+
+    /// While memory is growing or shrinking a reading tells little, and may be wanted more a moment later: then there must be
+    /// enough for two.
+    fn worth(&self, cost: f64) -> f64 {
+        if self.settled {
+            cost
+        } else {
+            2.0 * cost
         }
     }
 
@@ -370,7 +385,8 @@ impl Eye {
         if !only.is_known() || self.size.abs_diff(last) < least_change(last) {
             return u64::MAX;
         }
-        purse.ready(purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE)
+        let cost = purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE;
+        purse.ready(self.worth(cost))
     }
 
     /// Looks through the memory of the only process; gives back how long that took.
@@ -486,6 +502,7 @@ impl Eye {
             }
         }
         self.forget(&gone, at_ns);
+        self.settled = size.abs_diff(self.size) < least_change(self.size);
         self.size = size;
         self.changed |= size.abs_diff(self.size_read) >= least_change(self.size_read);
         if self.seen.series.glances.len() > 8 * MOST_GLANCES {

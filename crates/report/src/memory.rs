@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use widthwise_experiment::memory::{reduction, Amounts, Class, Reading, Series, Totals};
+use widthwise_experiment::memory::{reduction, Amounts, Class, Level, Reading, Series, Totals};
 use widthwise_experiment::metric::{self, Family};
 use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::Metric;
@@ -178,6 +178,27 @@ pub fn how(campaign: &Campaign) -> Option<String> {
         counted(rounds, "round") + if rounds == 1 { " of its own" } else { " of their own" },
         share(cost)
     ))
+}
+
+/// The readings with the moments between which each is known to hold: as long as glances saw the size that it saw, to one
+/// in a hundred. Each reading comes once for the beginning of that time and once for its end.
+pub fn held(series: &Series) -> Vec<(u64, &Reading)> {
+    let levels = series.levels();
+    let mut points: Vec<(u64, &Reading)> = Vec::new();
+    for (place, reading) in series.readings.iter().enumerate() {
+        let size = reading.tree.amounts.resident;
+        let same = |level: &&Level| level.resident.abs_diff(size) <= size / 100;
+        let here = levels.partition_point(|level| level.at_ns < reading.at_ns);
+        let before = points.last().map_or(0, |(at, _)| *at);
+        let next = series.readings.get(place + 1).map_or(u64::MAX, |next| next.at_ns);
+        let from =
+            levels[..here].iter().rev().take_while(same).last().map_or(reading.at_ns, |level| level.at_ns);
+        let to = levels[here..].iter().take_while(|level| level.at_ns < next).take_while(same).last();
+        let to = to.map_or(reading.at_ns, |level| level.at_ns);
+        points.push((from.max(before), reading));
+        points.push((to.max(before), reading));
+    }
+    points
 }
 
 /// A program's phases in a run: name, beginning and end, in nanoseconds; what comes before the first mark has no name.

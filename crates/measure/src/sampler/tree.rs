@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use widthwise_experiment::memory::{Amounts, Part, Totals};
@@ -17,7 +17,7 @@ const MOST_THREADS: usize = 256;
 
 /// Where addresses of programs end: four levels of page tables, less a page (Documentation/arch/x86/x86_64/mm.rst). What the
 /// kernel shows above is its own.
-const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
+pub const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
 
 /// A process of the tree that has a memory of its own.
 #[derive(Debug)]
@@ -126,7 +126,11 @@ impl Watched {
     /// # Errors
     /// The system's: the process is gone, or may not be read, or the kernel cannot do it.
     pub fn scan(&mut self, texts: &mut Texts, pagemap: &mut Pagemap) -> io::Result<Option<Vec<Range<u64>>>> {
-        texts.maps.take(&format!("/proc/{}/maps", self.pid))?;
+        let folder = format!("/proc/{}", self.pid);
+        // A thread that began since the last full reading has a stack that is told by its guard. (proc_task_getattr,
+        // fs/proc/base.c: a folder for each thread.)
+        self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
+        texts.maps.take(&format!("{folder}/maps"))?;
         let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
         self.glance();
         found
@@ -145,6 +149,7 @@ impl Watched {
         let mut around = self.last.around.clone();
         around.stack_pointers = self.stacks.values().copied().collect();
         around.recorder = recorder.cloned();
+        around.threads = self.threads;
         let parts = smaps::classify(&mappings, &around);
         let resident = smaps::within(&mappings, stretches);
         let mut found = Vec::with_capacity(mappings.len());

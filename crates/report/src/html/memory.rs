@@ -85,7 +85,8 @@ fn panels(campaign: &Campaign) -> Markup {
                 strong { "What memory is for" }
                 span {
                     "Resident memory of one run of each variant, the one whose peak is the middle one, all on one scale. "
-                    "Areas are surveys and full readings, joined; the line is every glance as well. "
+                    "Areas are surveys and full readings, held as long as the size stayed what they saw, and joined; the line is "
+                    "every glance as well. "
                     @if portraits.iter().any(|p| !p.run.series.marks.is_empty()) {
                         "Dashed: the program wrote that a phase begins. "
                     }
@@ -123,7 +124,7 @@ fn panel(
     let height = f64::from(HEIGHT);
     let y = |bytes: f64| height - up.place(bytes) / WIDTH * height;
     let x = |at: u64| along.place(at as f64);
-    let readings = thinned(&series.readings.iter().collect::<Vec<_>>(), MOST_POINTS);
+    let readings = thinned(&memory::held(series), MOST_POINTS);
     // The heights at which each class begins and ends, moment by moment; the last is held to the end.
     let mut floors = vec![0.0; readings.len()];
     let mut areas = Vec::new();
@@ -131,10 +132,10 @@ fn panel(
         let tops: Vec<f64> = readings
             .iter()
             .zip(&floors)
-            .map(|(reading, floor)| floor + series.of_class(reading, *class).resident as f64)
+            .map(|((_, reading), floor)| floor + series.of_class(reading, *class).resident as f64)
             .collect();
         let mut path = Path::default();
-        let ends = || readings.iter().map(|reading| x(reading.at_ns)).zip(&tops);
+        let ends = || readings.iter().map(|(at, _)| x(*at)).zip(&tops);
         let last = x(series.wall_ns);
         for (x, top) in ends() {
             path.through(x, y(*top));
@@ -143,8 +144,8 @@ fn panel(
             path.through(last, y(*top));
             path.through(last, y(*floor));
         }
-        for (reading, floor) in readings.iter().zip(&floors).rev() {
-            path.through(x(reading.at_ns), y(*floor));
+        for ((at, _), floor) in readings.iter().zip(&floors).rev() {
+            path.through(x(*at), y(*floor));
         }
         path.close();
         if tops.iter().zip(&floors).any(|(top, floor)| top > floor) {
