@@ -312,6 +312,7 @@ mod tests {
             check: OutputCheck::default(),
             stopping: Stopping::default(),
             warmup: 0,
+            memory: 0,
             judging: Judging { confidence: 0.95, estimator: Estimator::Paired },
             seed: 1,
         }
