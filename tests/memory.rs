@@ -71,8 +71,11 @@ fn no_more_than_the_share(report: &Value) {
 #[test]
 fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_phase() {
     let lab = lab();
-    let report =
-        held(&lab, "x86-64,x32,i386", "600 agrown +16 ahalved -8 amapped m24 aunmapped u athreaded s12");
+    let report = held(
+        &lab,
+        "x86-64,x32,i386",
+        "600 agrown +16 ahalved -8 amapped m24 aunmapped u athreaded s12 aended",
+    );
     for abi in ["x86-64", "x32", "i386"] {
         let series = series(&report, abi);
         let end = |phase: &str, class: &str| at_the_end_of(series, phase, class);
