@@ -23,6 +23,7 @@ mod lock;
 mod opening;
 mod recording;
 mod schema;
+mod series;
 mod slug;
 mod stored;
 

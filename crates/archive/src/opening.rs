@@ -171,8 +171,9 @@ fn check(folder: &Path, file: &Path, connection: &Connection) -> Result<(), Arch
     let damaged = |reason| Err(ArchiveError::Damaged { path: file.to_owned(), reason });
     let word =
         |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed);
-    judge(file, word("application_id")?, word("user_version")?)?;
-    if let Some(fault) = schema::fault(connection).map_err(failed)? {
+    let version = word("user_version")?;
+    judge(file, word("application_id")?, version)?;
+    if let Some(fault) = schema::fault(connection, version).map_err(failed)? {
         return damaged(fault);
     }
     // SQLite takes a page that is cut short for one that ends in zeros. While there is a log, the page is in it.

@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use rusqlite::{params, Connection};
+use widthwise_experiment::memory::Series;
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 
 use crate::campaign::{Archive, Writer};
 use crate::error::ArchiveError;
+use crate::series;
 
 /// How one variant was built.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +103,16 @@ impl Archive {
     /// Adds a run that has ended to the open round. When this returns, or after [`Archive::keep`] if runs are
     /// [gathered](Archive::gather), the run outlives `kill -9`.
     pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {
+        self.add_sampled_run(run, processes, None)
+    }
+
+    /// As [`Archive::add_run`], with the run's memory over time: both are kept, or neither.
+    pub fn add_sampled_run(
+        &mut self,
+        run: &Run,
+        processes: &[ProcessNote],
+        series: Option<&Series>,
+    ) -> Result<(), ArchiveError> {
         let writer = self.writer()?;
         if writer.round != Some(run.round) {
             let what =
@@ -159,7 +171,7 @@ impl Archive {
                     process.source
                 ])?;
             }
-            Ok(())
+            series.map_or(Ok(()), |series| series::write(transaction, id, series))
         })?;
         if let Some(writer) = &mut self.writer {
             writer.in_log = writer.in_log.saturating_add(1);
@@ -360,12 +372,13 @@ fn kind_name(kind: RoundKind) -> &'static str {
         RoundKind::Warmup => "warmup",
         RoundKind::Timed => "timed",
         RoundKind::Simulated => "simulated",
+        RoundKind::Memory => "memory",
         RoundKind::Interrupted => "interrupted",
     }
 }
 
 /// SQLite's integers are signed: 292 years of nanoseconds, 8 EiB.
-fn bounded(value: u64) -> i64 {
+pub(crate) fn bounded(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

@@ -3,22 +3,29 @@
 use rusqlite::{Connection, OptionalExtension};
 
 /// The archive version this build writes, in `PRAGMA user_version`. It reads this one and all before it.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 /// `WDTH`: tells an archive from any other SQLite file (`PRAGMA application_id`; `file(1)` shows it too).
 pub(crate) const APPLICATION: i64 = 0x5744_5448;
 
+/// The first version that has memory series.
+pub(crate) const WITH_SERIES: i64 = 2;
+
 /// The statements that make an empty archive.
 pub(crate) const SQL: &str = include_str!("schema.sql");
 
-/// What is wrong with the file's tables, if anything is.
+/// Those that made an archive of an earlier version, from 1 on: they never change.
+const EARLIER: [&str; VERSION as usize - 1] = [include_str!("schema_1.sql")];
+
+/// What is wrong with the tables of a file of that version, if anything is.
 ///
 /// Each must be there word for word: the reading code relies on STRICT types and keys, and a view that passes for a
 /// table could compute for ever. Tables, indexes and views that a user added are theirs.
-pub(crate) fn fault(connection: &Connection) -> rusqlite::Result<Option<String>> {
+pub(crate) fn fault(connection: &Connection, version: i64) -> rusqlite::Result<Option<String>> {
+    let before = usize::try_from(version - 1).ok().and_then(|place| EARLIER.get(place).copied());
     let mut kept =
         connection.prepare("SELECT sql FROM sqlite_schema WHERE name = ?1 AND type IN ('table', 'view')")?;
-    for (name, wanted) in tables() {
+    for (name, wanted) in tables(before.unwrap_or(SQL)) {
         let found: Option<String> = kept.query_row([name], |row| row.get(0)).optional()?;
         match found {
             None => return Ok(Some(format!("it has no table `{name}`"))),
@@ -32,9 +39,9 @@ pub(crate) fn fault(connection: &Connection) -> rusqlite::Result<Option<String>>
 }
 
 /// Name and text of every CREATE TABLE statement, as SQLite keeps it.
-fn tables() -> impl Iterator<Item = (&'static str, &'static str)> {
+fn tables(sql: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     // No statement that creates a table has a blank line in it, and each begins a paragraph.
-    SQL.split("\n\n").filter_map(|paragraph| {
+    sql.split("\n\n").filter_map(|paragraph| {
         let text = paragraph.trim_end().strip_suffix(';')?;
         let name = text.strip_prefix("CREATE TABLE ")?.split_whitespace().next()?;
         Some((name, text))
@@ -47,14 +54,22 @@ mod tests {
 
     #[test]
     fn every_table_that_is_made_is_also_checked() {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(SQL).unwrap();
-        let made: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(tables().count() as i64, made);
-        assert_eq!(fault(&connection).unwrap(), None);
-        connection.execute_batch("ALTER TABLE run ADD COLUMN mood TEXT").unwrap();
-        assert_eq!(fault(&connection).unwrap().unwrap(), "its table `run` is not as it should be");
+        for (version, sql) in (1..).zip(EARLIER.into_iter().chain([SQL])) {
+            let connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch(sql).unwrap();
+            let made: i64 = connection
+                .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0))
+                .unwrap();
+            assert_eq!(tables(sql).count() as i64, made);
+            assert_eq!(fault(&connection, version).unwrap(), None);
+            connection.execute_batch("ALTER TABLE run ADD COLUMN mood TEXT").unwrap();
+            assert_eq!(
+                fault(&connection, version).unwrap().unwrap(),
+                "its table `run` is not as it should be"
+            );
+        }
+        let first = Connection::open_in_memory().unwrap();
+        first.execute_batch(EARLIER[0]).unwrap();
+        assert_eq!(fault(&first, VERSION).unwrap().unwrap(), "its table `round` is not as it should be");
     }
 }

@@ -1,4 +1,4 @@
--- The tables of a campaign, archive version 1. docs/archive.md explains them; the comments travel in the file.
+-- The tables of a campaign, archive version 2. docs/archive.md explains them; the comments travel in the file.
 
 CREATE TABLE campaign (  -- one row: what the campaign is
   id              INTEGER PRIMARY KEY CHECK (id = 1),
@@ -41,7 +41,7 @@ CREATE TABLE session (  -- one row for the beginning, and one for each resume
 CREATE TABLE round (
   number    INTEGER PRIMARY KEY CHECK (number BETWEEN 0 AND 4294967294),
   session   INTEGER NOT NULL REFERENCES session,
-  kind      TEXT NOT NULL CHECK (kind IN ('warmup', 'timed', 'simulated', 'interrupted')),
+  kind      TEXT NOT NULL CHECK (kind IN ('warmup', 'timed', 'simulated', 'memory', 'interrupted')),
   planned   INTEGER NOT NULL CHECK (planned BETWEEN 0 AND 4294967295),  -- how many runs it was to have
   finished  INTEGER NOT NULL DEFAULT 0 CHECK (finished IN (0, 1)),  -- 0: cut off, or still running
   cpu       INTEGER CHECK (cpu BETWEEN 0 AND 4294967295),  -- NULL: not pinned
@@ -82,6 +82,73 @@ CREATE TABLE process (  -- the processes of a run, one row per command name
   source              TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE series (  -- the memory of a run over time: one row for each run in which it was read
+  run      INTEGER PRIMARY KEY REFERENCES run,
+  wall_ns  INTEGER NOT NULL CHECK (wall_ns >= 0),
+  spent_ns INTEGER NOT NULL CHECK (spent_ns >= 0),  -- for so much of that somebody was reading
+  glances  INTEGER NOT NULL CHECK (glances >= 0),  -- how many were made; not all are kept
+  surveys  INTEGER NOT NULL CHECK (surveys >= 0),
+  readings INTEGER NOT NULL CHECK (readings >= 0)
+) STRICT;
+
+CREATE TABLE series_process (  -- the processes of the tree
+  run      INTEGER NOT NULL REFERENCES series,
+  process  INTEGER NOT NULL CHECK (process >= 0),  -- counted from 0
+  pid      INTEGER NOT NULL CHECK (pid BETWEEN 0 AND 4294967295),
+  parent   INTEGER NOT NULL CHECK (parent BETWEEN 0 AND 4294967295),
+  name     TEXT NOT NULL,
+  began_ns INTEGER NOT NULL CHECK (began_ns >= 0),  -- times of a series count from the program's execve
+  ended_ns INTEGER NOT NULL CHECK (ended_ns >= 0),
+  PRIMARY KEY (run, process)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE series_glance (  -- cheap readings, /proc/PID/statm; amounts are bytes
+  run       INTEGER NOT NULL REFERENCES series,
+  at_ns     INTEGER NOT NULL CHECK (at_ns >= 0),
+  process   INTEGER NOT NULL CHECK (process >= 0),
+  resident  INTEGER NOT NULL CHECK (resident >= 0),
+  anonymous INTEGER NOT NULL CHECK (anonymous >= 0),
+  virtual   INTEGER NOT NULL CHECK (virtual >= 0),
+  PRIMARY KEY (run, at_ns, process)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE series_reading (  -- full readings, /proc/PID/smaps and status, and surveys, /proc/PID/pagemap; amounts are bytes
+  run         INTEGER NOT NULL REFERENCES series,
+  at_ns       INTEGER NOT NULL CHECK (at_ns >= 0),
+  process     INTEGER NOT NULL CHECK (process >= -1),  -- -1: the whole tree, in which what is shared counts once
+  resident    INTEGER NOT NULL CHECK (resident >= 0),
+  pss         INTEGER CHECK (pss >= 0),  -- NULL, as all that may be: this is a survey, which does not know
+  anonymous   INTEGER NOT NULL CHECK (anonymous >= 0),
+  file        INTEGER CHECK (file >= 0),
+  shared      INTEGER CHECK (shared >= 0),
+  swap        INTEGER CHECK (swap >= 0),
+  virtual     INTEGER NOT NULL CHECK (virtual >= 0),
+  page_tables INTEGER CHECK (page_tables >= 0),
+  huge        INTEGER CHECK (huge >= 0),
+  PRIMARY KEY (run, at_ns, process)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE series_part (  -- what the tree's memory is for, at each of these
+  run       INTEGER NOT NULL REFERENCES series,
+  at_ns     INTEGER NOT NULL CHECK (at_ns >= 0),
+  class     TEXT NOT NULL,
+  name      TEXT NOT NULL,  -- of a library; empty for other classes
+  resident  INTEGER NOT NULL CHECK (resident >= 0),
+  pss       INTEGER CHECK (pss >= 0),
+  anonymous INTEGER CHECK (anonymous >= 0),
+  swap      INTEGER CHECK (swap >= 0),
+  virtual   INTEGER NOT NULL CHECK (virtual >= 0),
+  PRIMARY KEY (run, at_ns, class, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE series_mark (  -- lines that the program wrote: each begins a phase
+  run    INTEGER NOT NULL REFERENCES series,
+  number INTEGER NOT NULL CHECK (number >= 0),
+  at_ns  INTEGER NOT NULL CHECK (at_ns >= 0),
+  text   TEXT NOT NULL,
+  PRIMARY KEY (run, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE standing (  -- how each variant stands: the last word counts
   variant INTEGER PRIMARY KEY REFERENCES variant,
   state   TEXT NOT NULL,
@@ -117,6 +184,19 @@ CREATE TRIGGER reading_is_final BEFORE UPDATE ON reading BEGIN SELECT raise(ABOR
 CREATE TRIGGER process_is_kept BEFORE DELETE ON process BEGIN SELECT raise(ABORT, 'processes are only ever added'); END;
 CREATE TRIGGER process_is_final BEFORE UPDATE ON process BEGIN SELECT raise(ABORT, 'processes are only ever added'); END;
 
+CREATE TRIGGER series_is_kept BEFORE DELETE ON series BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_is_final BEFORE UPDATE ON series BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_process_is_kept BEFORE DELETE ON series_process BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_process_is_final BEFORE UPDATE ON series_process BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_glance_is_kept BEFORE DELETE ON series_glance BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_glance_is_final BEFORE UPDATE ON series_glance BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_reading_is_kept BEFORE DELETE ON series_reading BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_reading_is_final BEFORE UPDATE ON series_reading BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_part_is_kept BEFORE DELETE ON series_part BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_part_is_final BEFORE UPDATE ON series_part BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_mark_is_kept BEFORE DELETE ON series_mark BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER series_mark_is_final BEFORE UPDATE ON series_mark BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+
 -- For people: rounds with the kind that counts, and every reading with its names.
 CREATE VIEW rounds AS
   SELECT number AS round, CASE finished WHEN 1 THEN kind ELSE 'interrupted' END AS kind,
@@ -131,3 +211,10 @@ CREATE VIEW samples AS
     JOIN variant ON variant.id = run.variant
     JOIN reading ON reading.run = run.id
     JOIN metric  ON metric.id = reading.metric;
+
+CREATE VIEW memory AS
+  SELECT run.round, variant.name AS variant, series_part.at_ns, series_part.class, series_part.name,
+         series_part.resident, series_part.pss, series_part.anonymous, series_part.swap, series_part.virtual
+    FROM series_part
+    JOIN run     ON run.id = series_part.run
+    JOIN variant ON variant.id = run.variant;

@@ -7,12 +7,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use rusqlite::{Connection, Row};
+use widthwise_experiment::memory::Series;
 use widthwise_experiment::metric::{self, Metric};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 
 use crate::campaign::Archive;
 use crate::error::ArchiveError;
 use crate::recording::{BuildNote, ProcessNote};
+use crate::schema::WITH_SERIES;
+use crate::series;
 
 /// Everything a campaign has yielded so far.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -22,6 +25,8 @@ pub struct Stored {
     pub rounds: Vec<Round>,
     /// Every run, by round and position; those of interrupted rounds too.
     pub runs: Vec<Run>,
+    /// The memory of runs over time, where it was read: round, variant, series; in the order of the runs.
+    pub series: Vec<(u32, String, Series)>,
     /// How each variant stands: state and reason.
     pub standings: BTreeMap<String, (String, String)>,
     /// How the variants were built, in their order.
@@ -40,7 +45,7 @@ pub struct Stored {
 }
 
 /// Why a row could not be read: SQLite's reason, or ours.
-enum Fault {
+pub(crate) enum Fault {
     Database(rusqlite::Error),
     Content(String),
 }
@@ -78,9 +83,32 @@ fn read(connection: &Connection) -> Result<Stored, Fault> {
     };
     let (mut runs, places) = runs(&snapshot, &names)?;
     let left_out = add_readings(&snapshot, &mut runs, &places)?;
+    stored.series = series(&snapshot, &runs, &places)?;
     stored.runs = runs;
     stored.warnings.extend(left_out);
     Ok(stored)
+}
+
+/// The series, in the order of their runs.
+fn series(
+    connection: &Connection,
+    runs: &[Run],
+    places: &HashMap<i64, usize>,
+) -> Result<Vec<(u32, String, Series)>, Fault> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version < WITH_SERIES {
+        return Ok(Vec::new());
+    }
+    let mut found = BTreeMap::new();
+    for (id, series) in series::read(connection)? {
+        let place = places.get(&id).copied();
+        let run = place.and_then(|place| Some((place, runs.get(place)?)));
+        let Some((place, run)) = run else {
+            return Err(Fault::Content("it has a memory series of a run that it does not have".to_owned()));
+        };
+        found.insert(place, (run.round, run.variant.clone(), series));
+    }
+    Ok(found.into_values().collect())
 }
 
 type Names = HashMap<i64, String>;
@@ -111,6 +139,7 @@ fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
             (true, "warmup") => RoundKind::Warmup,
             (true, "timed") => RoundKind::Timed,
             (true, "simulated") => RoundKind::Simulated,
+            (true, "memory") => RoundKind::Memory,
             (true, other) => {
                 return Err(Fault::Content(format!("it has a round of an unknown kind, {other:?}")))
             }

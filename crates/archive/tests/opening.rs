@@ -59,7 +59,7 @@ fn a_newer_archive_is_left_to_a_newer_widthwise() {
     let error = refused(&folder);
     assert!(
         error.to_string().ends_with(
-            "was written by a newer widthwise (archive version 3, this one reads up to 1); upgrade widthwise"
+            "was written by a newer widthwise (archive version 3, this one reads up to 2); upgrade widthwise"
         ),
         "{error}"
     );

@@ -15,6 +15,7 @@ pub mod duration;
 pub mod estimator;
 pub mod flag_set;
 mod matrix;
+pub mod memory;
 pub mod metric;
 pub mod mistake;
 pub mod model;

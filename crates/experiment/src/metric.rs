@@ -20,6 +20,8 @@ pub enum Family {
     Accounting,
     /// Performance counters (`perf_event_open(2)`), where the machine has them.
     Counter,
+    /// The memory of the process tree, read while the program runs: in runs of their own, since that perturbs.
+    Series,
 }
 
 /// One row of [`METRICS`].
@@ -47,7 +49,7 @@ pub struct MetricRow {
 pub type Metric = &'static MetricRow;
 
 use Direction::{LowerIsBetter, Neutral};
-use Family::{Accounting, Counter};
+use Family::{Accounting, Counter, Series};
 use Unit::{Bytes, Count, Nanoseconds};
 
 macro_rules! metrics {
@@ -82,6 +84,16 @@ pub static METRICS: &[MetricRow] = metrics![
     "dtlb_misses"          "dTLB misses"          "data-TLB misses"      Count       LowerIsBetter Counter    false "data-TLB read misses in user mode";
     "task_clock"           "task clock"           "task clock"           Nanoseconds LowerIsBetter Counter    false "the kernel's software clock of the tasks: time on a core";
     "cpu_migrations"       "migrations"           "migrations"           Count       LowerIsBetter Counter    false "moves from one CPU to another";
+    "tree_peak"            "tree peak"            "memory at its peak"   Bytes       LowerIsBetter Series     false "the highest resident memory of the whole process tree that was read; pages that its processes share count once";
+    "tree_mean"            "tree mean"            "memory over time"     Bytes       LowerIsBetter Series     false "the mean over time of the whole tree's resident memory; pages that its processes share count once";
+    "tree_pss"             "tree PSS"             "proportional memory"  Bytes       LowerIsBetter Series     false "the highest sum of PSS over the tree: each page divided by the number of all its users, those outside the tree too";
+    "tree_anonymous"       "tree anonymous"       "anonymous memory"     Bytes       LowerIsBetter Series     false "the highest resident memory of the tree that no file stands behind";
+    "tree_allocated"       "tree allocated"       "heap and mmapped memory" Bytes    LowerIsBetter Series     false "the highest resident memory of heap and mmapped blocks together: what an allocator has from the system";
+    "tree_heap"            "tree heap"            "heap memory"          Bytes       LowerIsBetter Series     false "the highest resident memory of the tree's heaps, as brk grows them";
+    "tree_mmapped"         "tree mmapped"         "mmapped memory"       Bytes       LowerIsBetter Series     false "the highest resident memory of the tree's anonymous mappings, stacks left out";
+    "tree_stacks"          "tree stacks"          "stack memory"         Bytes       LowerIsBetter Series     false "the highest resident memory of the tree's stacks, of all threads";
+    "tree_libraries"       "tree libraries"       "memory of libraries"  Bytes       LowerIsBetter Series     false "the highest resident memory of the tree's shared libraries, text and data";
+    "tree_page_tables"     "tree page tables"     "page tables"          Bytes       LowerIsBetter Series     false "the highest sum of page tables (VmPTE) over the tree; the kernel's memory, and in no other figure";
 ];
 
 /// The counters that valgrind's cachegrind can simulate where the machine has none.
@@ -98,6 +110,11 @@ impl MetricRow {
 /// The metric of that name, if there is one.
 pub fn find(name: &str) -> Option<Metric> {
     METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// What the memory series yields.
+pub fn series() -> Vec<Metric> {
+    METRICS.iter().filter(|metric| metric.family == Family::Series).collect()
 }
 
 /// What is measured when the user names no metric.

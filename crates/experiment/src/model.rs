@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::abi::Abi;
-use crate::metric::Metric;
+use crate::metric::{Family, Metric};
 
 /// What the user wants measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -208,6 +208,8 @@ pub struct Experiment {
     pub stopping: Stopping,
     /// Rounds before the timed ones.
     pub warmup: u32,
+    /// Rounds after the timed ones in which memory is read over time; 0 for none.
+    pub memory: u32,
     /// How samples become verdicts.
     pub judging: Judging,
     /// Seed of the random order, of the paddings and of the bootstrap.
@@ -221,13 +223,14 @@ impl Experiment {
     }
 
     /// The metrics whose intervals decide when `--until` is reached: CPU time and peak memory where they are
-    /// measured, all of them otherwise. (User time follows a tick and switches follow the neighbours: waiting for
+    /// measured, all that are of timed rounds otherwise. (User time follows a tick and switches follow the neighbours: waiting for
     /// those to settle would be waiting for ever.)
     pub fn deciding(&self) -> Vec<Metric> {
+        let timed = |metric: &Metric| metric.family != Family::Series;
         let chosen: Vec<Metric> =
             self.metrics.iter().copied().filter(|m| matches!(m.name, "cpu" | "peak_resident")).collect();
         if chosen.is_empty() {
-            self.metrics.clone()
+            self.metrics.iter().copied().filter(timed).collect()
         } else {
             chosen
         }

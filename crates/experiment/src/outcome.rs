@@ -24,6 +24,8 @@ pub enum Source {
     Software,
     /// valgrind's simulated processor.
     Simulated,
+    /// `/proc/PID/smaps` and its like, read while the program ran.
+    Smaps,
 }
 
 impl Source {
@@ -38,13 +40,14 @@ impl Source {
             Source::Hardware => "hardware",
             Source::Software => "software",
             Source::Simulated => "simulated",
+            Source::Smaps => "smaps",
         }
     }
 
     /// The source of that name, if there is one.
     pub fn find(name: &str) -> Option<Source> {
         use Source::*;
-        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Simulated]
+        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Simulated, Smaps]
             .into_iter()
             .find(|source| source.name() == name)
     }
@@ -136,6 +139,8 @@ pub enum RoundKind {
     Timed,
     /// Not timed: every run of it was counted by valgrind's simulation, and has the simulated counts alone.
     Simulated,
+    /// Not timed: memory was read while its runs were going on, and they have these figures alone.
+    Memory,
     /// Cut off by an interruption: its runs are kept, and used by nothing.
     Interrupted,
 }
@@ -143,7 +148,7 @@ pub enum RoundKind {
 impl RoundKind {
     /// Whether verdicts are made of its readings.
     pub fn counts(self) -> bool {
-        matches!(self, RoundKind::Timed | RoundKind::Simulated)
+        matches!(self, RoundKind::Timed | RoundKind::Simulated | RoundKind::Memory)
     }
 }
 

@@ -138,6 +138,8 @@ pub struct MeasureRequest {
     pub budget: Option<Stated<Duration>>,
     /// Rounds before the timed ones.
     pub warmup: Option<Stated<u32>>,
+    /// Rounds in which memory is read over time.
+    pub memory: Option<Stated<u32>>,
     /// Confidence, a fraction.
     pub confidence: Option<Stated<f64>>,
     /// What is averaged.
@@ -320,6 +322,7 @@ impl Request {
         replace(&mut self.measure.until, measure.until);
         replace(&mut self.measure.budget, measure.budget);
         replace(&mut self.measure.warmup, measure.warmup);
+        replace(&mut self.measure.memory, measure.memory);
         replace(&mut self.measure.confidence, measure.confidence);
         replace(&mut self.measure.estimator, measure.estimator);
         replace(&mut self.measure.seed, measure.seed);

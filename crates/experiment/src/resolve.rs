@@ -33,6 +33,8 @@ const STOPPING: Stopping =
 const TEN_RUNS: u32 = 10;
 
 const WARMUP: u32 = 1;
+/// The rounds of the memory series: with fewer there is no interval (`widthwise_verdict::FEWEST_PAIRS`).
+pub const MEMORY_ROUNDS: u32 = 6;
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const CONFIDENCE: f64 = 0.95;
 
@@ -58,6 +60,7 @@ impl Request {
             check: self.output_check()?,
             stopping: self.stopping(estimator)?,
             warmup: value(&self.measure.warmup).unwrap_or(WARMUP),
+            memory: self.memory(),
             judging: Judging { confidence: self.confidence()?, estimator },
             seed: value(&self.measure.seed).unwrap_or(facts.default_seed),
             variants,
@@ -207,8 +210,14 @@ impl Request {
 
     /// The metrics in the order of the columns.
     fn metrics(&self) -> Vec<Metric> {
+        // Where memory is to be read over time, all that this yields is wanted, and costs nothing more.
+        let series = if value(&self.measure.memory).is_some_and(|rounds| rounds > 0) {
+            metric::series()
+        } else {
+            Vec::new()
+        };
         if self.measure.metrics.is_empty() {
-            return metric::defaults();
+            return metric::defaults().into_iter().chain(series).collect();
         }
         let wanted = |metric: &Metric| {
             self.measure.metrics.iter().any(|word| match word.value {
@@ -217,7 +226,14 @@ impl Request {
                 MetricWord::One(one) => one.name == metric.name,
             })
         };
-        METRICS.iter().filter(wanted).collect()
+        METRICS.iter().filter(|metric| wanted(metric) || series.contains(metric)).collect()
+    }
+
+    /// The rounds of the memory series: as many as were asked for, or as an interval needs where only a metric of it
+    /// was named.
+    fn memory(&self) -> u32 {
+        let is_named = self.metrics().iter().any(|metric| metric.family == metric::Family::Series);
+        value(&self.measure.memory).unwrap_or(if is_named { MEMORY_ROUNDS } else { 0 })
     }
 
     fn launch(&self, facts: &Facts) -> Result<Launch, RequestError> {

@@ -45,7 +45,18 @@ const SECTIONS: [(&str, &[&str]); 6] = [
     ),
     (
         "[measure]",
-        &["metrics", "rounds", "until", "budget", "warmup", "confidence", "estimator", "seed", "baseline"],
+        &[
+            "metrics",
+            "rounds",
+            "until",
+            "budget",
+            "warmup",
+            "memory",
+            "confidence",
+            "estimator",
+            "seed",
+            "baseline",
+        ],
     ),
     ("[output]", &["check", "files", "filter", "allow_different"]),
     ("[flags.NAME]", &["cflags", "cxxflags", "ldflags", "profile_guided", "train"]),
@@ -263,6 +274,7 @@ fn measure(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "until" => measure.until = Some(entry.fraction()?),
             "budget" => measure.budget = Some(entry.duration()?),
             "warmup" => measure.warmup = Some(entry.whole(0, u32::MAX)?),
+            "memory" => measure.memory = Some(entry.whole(0, u32::MAX)?),
             "confidence" => measure.confidence = Some(entry.fraction()?),
             "estimator" => {
                 measure.estimator = Some(entry.one_of("estimator", &Estimator::ALL, Estimator::name)?)

@@ -109,6 +109,7 @@ fn measure(page: &mut Page, request: &Request) {
     page.optional("until", &measure.until, fraction);
     page.optional("budget", &measure.budget, |time| quoted(&duration::text(*time)));
     page.optional("warmup", &measure.warmup, u32::to_string);
+    page.optional("memory", &measure.memory, u32::to_string);
     page.optional("confidence", &measure.confidence, fraction);
     page.optional("estimator", &measure.estimator, |estimator: &Estimator| quoted(estimator.name()));
     page.optional("seed", &measure.seed, u64::to_string);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use thiserror::Error;
+use widthwise_experiment::memory::Series;
 use widthwise_experiment::model::Thp;
 use widthwise_experiment::outcome::{Ending, Reading, Source};
 use widthwise_experiment::Metric;
@@ -87,7 +88,8 @@ pub enum Accounting {
 pub struct Ran {
     /// When it began.
     pub began: SystemTime,
-
+    /// The same on CLOCK_MONOTONIC; zero if it never did.
+    pub began_at: Duration,
     /// How it ended.
     pub ending: Ending,
     /// Every metric that was read.
@@ -100,6 +102,8 @@ pub struct Ran {
     pub wall: Duration,
     /// CPU time of the whole tree.
     pub busy: Duration,
+    /// Its memory over time, where that was read.
+    pub series: Option<Series>,
 }
 
 /// A run could not be made, and no other will fare better.
@@ -207,6 +211,11 @@ impl Runner {
     /// Counters that were asked for and cannot be had here.
     pub fn missing_counters(&self) -> &[(Metric, String)] {
         &self.counters.missing
+    }
+
+    /// The launcher's process number: what runs is its child.
+    pub fn launcher(&self) -> u32 {
+        self.launcher.pid()
     }
 
     /// Where the standard output of the run that ended last lies.
@@ -524,12 +533,14 @@ impl Runner {
         }
         Ok(Ran {
             began: moment(reply.began),
+            began_at: reply.began,
             ending,
             sample,
             processes: tree.unwrap_or_default(),
             remarks,
             wall: reply.wall,
             busy: reply.user + reply.system,
+            series: None,
         })
     }
 }
@@ -538,12 +549,14 @@ impl Ran {
     fn failed(ending: Ending) -> Ran {
         Ran {
             began: SystemTime::now(),
+            began_at: Duration::ZERO,
             ending,
             sample: BTreeMap::new(),
             processes: Vec::new(),
             remarks: Vec::new(),
             wall: Duration::ZERO,
             busy: Duration::ZERO,
+            series: None,
         }
     }
 }

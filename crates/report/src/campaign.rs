@@ -7,6 +7,8 @@ use widthwise_experiment::outcome::{Round, RoundKind, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
 use widthwise_verdict::{Judgement, Standing, Typical, Verdict};
 
+use crate::memory::MemoryRun;
+
 /// Everything a report tells. The caller fills it from the archive.
 #[derive(Debug, Clone)]
 pub struct Campaign<'a> {
@@ -32,6 +34,8 @@ pub struct Campaign<'a> {
     pub rounds: &'a [Round],
     /// Every run, in order.
     pub runs: &'a [Run],
+    /// The memory of runs over time, where it was read.
+    pub memory: &'a [MemoryRun],
     /// Whether each variant took part, by name.
     pub standings: &'a BTreeMap<String, Standing>,
     /// The verdicts.

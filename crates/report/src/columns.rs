@@ -1,5 +1,6 @@
 //! Which metrics a reader sees first.
 
+use widthwise_experiment::metric::Family;
 use widthwise_experiment::{Experiment, Metric};
 
 /// What decides, in the order in which it is read. Columns beyond these wait for `--all-metrics` or the HTML.
@@ -17,14 +18,17 @@ pub struct Columns {
 impl Columns {
     /// The columns of that experiment.
     pub fn of(experiment: &Experiment) -> Columns {
-        let find = |name: &str| experiment.metrics.iter().copied().find(|metric| metric.name == name);
+        // The memory series has a table of its own.
+        let metrics: Vec<Metric> =
+            experiment.metrics.iter().copied().filter(|metric| metric.family != Family::Series).collect();
+        let find = |name: &str| metrics.iter().copied().find(|metric| metric.name == name);
         let mut leading: Vec<Metric> = FIRST.into_iter().filter_map(find).collect();
         let is_first = |metric: &Metric| FIRST.contains(&metric.name);
-        leading.extend(experiment.metrics.iter().copied().filter(|m| !is_first(m) && !m.default));
+        leading.extend(metrics.iter().copied().filter(|m| !is_first(m) && !m.default));
         let (leading, others) = if leading.is_empty() {
-            (experiment.metrics.clone(), Vec::new())
+            (metrics, Vec::new())
         } else {
-            let others = experiment.metrics.iter().copied().filter(|m| m.default && !is_first(m)).collect();
+            let others = metrics.iter().copied().filter(|m| m.default && !is_first(m)).collect();
             (leading, others)
         };
         Columns { leading, others }

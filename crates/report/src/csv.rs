@@ -81,6 +81,7 @@ pub(crate) fn kind(kind: RoundKind) -> &'static str {
         RoundKind::Warmup => "warmup",
         RoundKind::Timed => "timed",
         RoundKind::Simulated => "simulated",
+        RoundKind::Memory => "memory",
         RoundKind::Interrupted => "interrupted",
     }
 }

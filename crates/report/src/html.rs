@@ -7,6 +7,7 @@ mod answer;
 mod axis;
 pub mod flame;
 mod forest;
+mod memory;
 mod page;
 mod plot;
 mod raw;

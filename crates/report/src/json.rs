@@ -11,6 +11,7 @@ use widthwise_experiment::Metric;
 
 use crate::campaign::Campaign;
 use crate::csv;
+use crate::json_memory::{self, MemoryNote};
 
 /// The version of what is written here.
 pub const SCHEMA: u32 = 1;
@@ -52,6 +53,7 @@ pub fn report(campaign: &Campaign) -> Report {
         verdicts: verdicts(campaign),
         rounds: rounds(campaign),
         runs: runs(campaign),
+        memory: json_memory::notes(campaign),
         warnings: campaign.warnings.clone(),
     }
 }
@@ -77,6 +79,7 @@ pub struct Report {
     pub verdicts: Vec<VerdictNote>,
     pub rounds: Vec<RoundNote>,
     pub runs: Vec<RunNote>,
+    pub memory: Vec<MemoryNote>,
     pub warnings: Vec<String>,
 }
 
@@ -299,6 +302,7 @@ fn metric_note(campaign: &Campaign, metric: Metric) -> MetricNote {
         family: match metric.family {
             Family::Accounting => "accounting",
             Family::Counter => "counter",
+            Family::Series => "series",
         },
         about: metric.about,
         floor: campaign.floor(metric),

@@ -11,13 +11,17 @@ pub mod amounts;
 pub mod campaign;
 pub mod columns;
 pub mod csv;
+pub mod csv_memory;
 pub mod heap;
 pub mod html;
 pub mod json;
+pub mod json_memory;
 pub mod markdown;
+pub mod memory;
 pub mod series;
 pub mod statements;
 pub mod terminal;
 pub mod visible;
 
 pub use campaign::{BuildNote, Campaign, ProcessNote};
+pub use memory::MemoryRun;

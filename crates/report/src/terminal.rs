@@ -4,14 +4,14 @@
 
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-use widthwise_experiment::units::Quantity;
+use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 use widthwise_verdict::{words, Word};
 
 use crate::amounts::counted;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{statements, visible};
+use crate::{memory, statements, visible};
 
 /// Diff lines shown on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
@@ -90,6 +90,7 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     for line in statements::processes(campaign) {
         page.paragraph(&line, Style::new());
     }
+    page.memory(campaign);
     for line in statements::warnings(campaign) {
         page.paragraph(&format!("warning: {line}"), warning);
     }
@@ -289,6 +290,75 @@ impl Page {
         }
     }
 
+    /// Memory over time: the verdicts on it, and what the memory is for at the peak.
+    fn memory(&mut self, campaign: &Campaign) {
+        let Some(how) = memory::how(campaign) else { return };
+        let metrics = memory::metrics(campaign);
+        self.gap();
+        self.paragraph(&how, self.palette.strong);
+        self.gap();
+        self.table(campaign, &metrics[..self.fitting(campaign, &metrics)]);
+        for gap in statements::gaps(campaign, &metrics) {
+            self.paragraph(&gap.line(campaign), self.palette.faint);
+        }
+        let compared = memory::compared(campaign);
+        if compared.is_empty() {
+            return self.gap();
+        }
+        self.gap();
+        let lines = memory::lines(&compared);
+        let titles = lines.iter().map(|line| line.title.width());
+        let label = titles.chain(["at the peak".width()]).max().unwrap_or(0);
+        // A column is an amount and, of all but the baseline, its reduction.
+        let columns: Vec<Vec<String>> = compared
+            .iter()
+            .enumerate()
+            .map(|(place, portrait)| {
+                let name = clipped(&visible::line(portrait.variant), 24);
+                let head = if place > 0 { format!("{name}  reduction") } else { name };
+                let cells = lines.iter().map(|line| {
+                    let amount = amount(line.amounts[place]);
+                    match line.reductions()[place].filter(|_| place > 0) {
+                        Some(reduction) => format!("{amount}  {}", memory::percent(reduction)),
+                        None => amount,
+                    }
+                });
+                std::iter::once(head).chain(cells).collect()
+            })
+            .collect();
+        let widths: Vec<usize> =
+            columns.iter().map(|cells| cells.iter().map(|cell| cell.width()).max().unwrap_or(0)).collect();
+        let titles: Vec<String> = std::iter::once("at the peak".to_owned())
+            .chain(lines.iter().map(|line| line.title.clone()))
+            .collect();
+        for (row, title) in titles.iter().enumerate() {
+            let style = match row.checked_sub(1).map(|row| lines[row].is_sum) {
+                None => self.palette.faint,
+                Some(true) => self.palette.strong,
+                Some(false) => Style::new(),
+            };
+            let cells = columns.iter().map(|cells| Cell { text: cells[row].clone(), style }).collect();
+            self.row(&padded(&paint(style, title), title.width(), label), cells, &widths);
+        }
+        let note = "In per cent: the reduction, (baseline − variant) / baseline. Of each variant, the run whose peak is the \
+                    middle one; pages that processes of the tree share count once.";
+        self.paragraph(note, self.palette.faint);
+        for portrait in &compared {
+            let peaks: Vec<String> = memory::phase_peaks(&portrait.run.series)
+                .into_iter()
+                .map(|(name, peak)| match peak {
+                    Some(peak) => format!("{name} {}", Quantity { value: peak as f64, unit: Unit::Bytes }),
+                    None => format!("{name}, too short to be read"),
+                })
+                .collect();
+            if !peaks.is_empty() {
+                let line = format!("phases of {}: {}", visible::line(portrait.variant), peaks.join(" · "));
+                self.paragraph(&line, Style::new());
+            }
+        }
+        self.gap();
+    }
+
     fn differences(&mut self, campaign: &Campaign) {
         for (variant, diff) in &campaign.differences {
             self.gap();
@@ -326,6 +396,15 @@ impl Page {
         if !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
+    }
+}
+
+/// Bytes as a table shows them; nothing is a dash.
+fn amount(bytes: f64) -> String {
+    if bytes > 0.0 {
+        Quantity { value: bytes, unit: Unit::Bytes }.to_string()
+    } else {
+        "–".to_owned()
     }
 }
 

@@ -133,10 +133,11 @@ fn compare(
     let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
     if n == 0 {
         let read = |name: &str| campaign.readings(name, metric).next().is_some();
-        if let Some(reason) = campaign.not_simulated(variant, metric) {
+        let why = |name| campaign.not_simulated(name, metric).or_else(|| campaign.not_sampled(name, metric));
+        if let Some(reason) = Some(variant).filter(|_| !read(variant)).and_then(why) {
             return Err(Obstacle::Missing(reason));
         }
-        if let Some(reason) = campaign.not_simulated(&experiment.baseline, metric) {
+        if let Some(reason) = why(&experiment.baseline) {
             return Err(Obstacle::Missing(format!("of the baseline, {reason}")));
         }
         return Err(Obstacle::Missing(

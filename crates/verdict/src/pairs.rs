@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use widthwise_experiment::metric::Family;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Run, Source};
 use widthwise_experiment::Metric;
 
 use crate::Evidence;
 
-/// The timed runs of a campaign, by variant and round.
+/// The runs of a campaign that count, by variant and round.
 pub(crate) struct Campaign<'a> {
     runs: Runs<'a>,
     simulated: Runs<'a>,
+    memory: Runs<'a>,
 }
 
 /// By variant and round.
@@ -65,11 +67,15 @@ impl Pairs {
 }
 
 impl<'a> Campaign<'a> {
-    /// The runs of the timed and of the simulated rounds of this evidence. A run of any other round, or of one that is
+    /// The runs of the timed rounds of this evidence, and of those in which counts were simulated or memory was read. A run of any other round, or of one that is
     /// not known, is used by nothing.
     pub fn of(evidence: &Evidence<'a>) -> Campaign<'a> {
         let of_kind = |kind| Campaign::runs_of(evidence, kind);
-        Campaign { runs: of_kind(RoundKind::Timed), simulated: of_kind(RoundKind::Simulated) }
+        Campaign {
+            runs: of_kind(RoundKind::Timed),
+            simulated: of_kind(RoundKind::Simulated),
+            memory: of_kind(RoundKind::Memory),
+        }
     }
 
     fn runs_of(evidence: &Evidence<'a>, kind: RoundKind) -> Runs<'a> {
@@ -87,14 +93,14 @@ impl<'a> Campaign<'a> {
         runs
     }
 
-    /// The readings of a metric from a variant's runs that ended well, by round; a simulated run has no other readings
-    /// than its counts, and a timed one has none of these. A reading that is no amount
+    /// The readings of a metric from a variant's runs that ended well, by round; a run of a simulated round has no other readings
+    /// than its counts, one of a memory round only those of its series, and a timed one has none of either. A reading that is no amount
     /// (negative, infinite, not a number) is no reading.
     pub fn readings(&self, variant: &str, metric: Metric) -> impl Iterator<Item = (u32, Reading)> + '_ {
-        let (timed, simulated) = (self.runs.get(variant), self.simulated.get(variant));
-        timed
+        [&self.runs, &self.simulated, &self.memory]
+            .map(|runs| runs.get(variant))
             .into_iter()
-            .chain(simulated)
+            .flatten()
             .flatten()
             .filter(|(_, run)| run.ending == Ending::Done)
             .filter_map(move |(&round, run)| Some((round, *run.sample.get(metric.name)?)))
@@ -148,6 +154,15 @@ impl<'a> Campaign<'a> {
             Ending::NotStarted { reason } => Some(reason.clone()),
             ending => failure(ending),
         })
+    }
+
+    /// Why a variant has no figure of the memory series, where there is one of others.
+    pub fn not_sampled(&self, variant: &str, metric: Metric) -> Option<String> {
+        let own = self.memory.get(variant).filter(|_| metric.family == Family::Series)?;
+        let failed = own.values().find_map(|run| failure(&run.ending));
+        Some(failed.unwrap_or_else(|| {
+            "its runs are too short to be read without slowing them by more than 0.5 %".to_owned()
+        }))
     }
 
     /// Whether a variant has any timed run.

@@ -121,7 +121,7 @@ fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, &'static str, &'st
         (Unit::Bytes, _) => ("uses", "less", "more"),
         (Unit::Nanoseconds, _) => ("needs", "less", "more"),
         (Unit::Count, Family::Counter) => ("needs", "fewer", "more"),
-        (Unit::Count, Family::Accounting) => ("has", "fewer", "more"),
+        (Unit::Count, Family::Accounting | Family::Series) => ("has", "fewer", "more"),
     }
 }
 
@@ -312,6 +312,7 @@ mod tests {
             check: OutputCheck::default(),
             stopping: Stopping::default(),
             warmup: 0,
+            memory: 0,
             judging: Judging { confidence: 0.95, estimator: Estimator::Paired },
             seed: 1,
         }

@@ -3,6 +3,7 @@
 mod arguments;
 mod budget;
 mod heap;
+mod memory;
 mod preparation;
 mod recorder;
 mod simulator;
@@ -12,8 +13,9 @@ use std::time::Duration;
 
 use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
+use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
-use widthwise_experiment::{spec, spec_text, Facts, Request};
+use widthwise_experiment::{spec, spec_text, Facts, Metric, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::record::{self, MachineRecord};
@@ -265,7 +267,9 @@ impl Compare {
             archive.warn(&text).map_err(Failure::machine)?;
         }
         let simulated_alone;
-        let experiment = if simulator.metrics.len() == experiment.metrics.len() {
+        let is_timed =
+            |metric: &Metric| metric.family != Family::Series && !simulator.metrics.contains(metric);
+        let experiment = if !experiment.metrics.iter().any(is_timed) {
             simulated_alone = simulator::without_timing(experiment);
             &simulated_alone
         } else {
@@ -295,6 +299,11 @@ impl Compare {
         } else {
             rounds::measure(&plan, &mut runner, &mut recorder)
         };
+        // What is not timed comes after what is, and is made of those alone that can be compared.
+        if matches!(ended, Ok(End::Enough)) {
+            plan.participants.retain(|participant| recorder.is_compared(&participant.name));
+            ended = memory::sample(experiment, &plan, &mut runner, &mut recorder);
+        }
         if matches!(ended, Ok(End::Enough)) {
             plan.participants.retain(|participant| recorder.is_compared(&participant.name));
             ended = simulator.simulate(&plan, &mut runner, &mut recorder);

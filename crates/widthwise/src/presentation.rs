@@ -8,6 +8,7 @@ use widthwise_experiment::model::Experiment;
 use widthwise_experiment::{spec, Facts};
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
+use widthwise_report::MemoryRun;
 use widthwise_verdict::{judge, Evidence, Judgement, Standing};
 
 use crate::failure::Failure;
@@ -18,6 +19,7 @@ pub struct Presentation {
     stored: Stored,
     standings: BTreeMap<String, Standing>,
     judgement: Judgement,
+    memory: Vec<MemoryRun>,
     folder: String,
     head: widthwise_archive::Head,
     machine_lines: Vec<(String, String)>,
@@ -28,7 +30,11 @@ impl Presentation {
     pub fn new(archive: &Archive) -> Result<Presentation, Failure> {
         let head = archive.head().clone();
         let experiment = experiment(&head.spec, head.seed)?;
-        let stored = archive.load().map_err(Failure::request)?;
+        let mut stored = archive.load().map_err(Failure::request)?;
+        let memory = std::mem::take(&mut stored.series)
+            .into_iter()
+            .map(|(round, variant, series)| MemoryRun { round, variant, series })
+            .collect();
         let standings: BTreeMap<String, Standing> = stored
             .standings
             .iter()
@@ -48,6 +54,7 @@ impl Presentation {
             stored,
             standings,
             judgement,
+            memory,
             folder: short(archive.folder()),
             head,
             machine_lines,
@@ -68,6 +75,7 @@ impl Presentation {
             machine_lines: self.machine_lines.clone(),
             rounds: &self.stored.rounds,
             runs: &self.stored.runs,
+            memory: &self.memory,
             standings: &self.standings,
             judgement: &self.judgement,
             builds: self.builds(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use widthwise_archive::Archive;
-use widthwise_report::{csv, html, json, markdown, terminal};
+use widthwise_report::{csv, csv_memory, html, json, markdown, terminal};
 
 use crate::failure::Failure;
 use crate::output;
@@ -32,6 +32,9 @@ pub struct Report {
     /// CSV: one line for each reading
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     csv: Option<PathBuf>,
+    /// The memory series as CSV: one line for each moment and part
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    series: Option<PathBuf>,
     /// Show every metric on the terminal
     #[arg(long)]
     all_metrics: bool,
@@ -64,6 +67,17 @@ impl Report {
             output::put(path, &text)?;
             written = true;
         }
+        if let Some(path) = &self.series {
+            if campaign.memory.is_empty() {
+                return Err(Failure::request(
+                    "--series: no memory series was made in this campaign; `widthwise compare --memory` makes one",
+                ));
+            }
+            let mut text = Vec::new();
+            csv_memory::write(&campaign, &mut text).map_err(Failure::machine)?;
+            output::put(path, &text)?;
+            written = true;
+        }
         if !written {
             let options = terminal::Options {
                 width: presentation::width(),
@@ -86,6 +100,7 @@ impl Report {
             ("--markdown", "out.md", &self.markdown),
             ("--json", "out.json", &self.json),
             ("--csv", "out.csv", &self.csv),
+            ("--series", "series.csv", &self.series),
         ];
         for (flag, file, path) in outputs {
             if let Some(path) = path.as_deref().filter(|path| path.is_dir()) {

@@ -67,6 +67,11 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
     }
 }
 
+/// The verdicts on those metrics, a few to a table.
+pub fn tables(campaign: &Campaign, metrics: &[Metric]) -> Markup {
+    html! { @for metrics in metrics.chunks(COLUMNS) { (table(campaign, metrics)) } }
+}
+
 fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
     let experiment = campaign.experiment;
     html! {

@@ -28,6 +28,11 @@ impl Scale {
         Scale { low: centre - half, high: centre + half }
     }
 
+    /// An axis from zero to that value.
+    pub fn from_zero(high: f64) -> Scale {
+        Scale { low: 0.0, high: if high.is_finite() && high > 0.0 { high } else { 1.0 } }
+    }
+
     /// The place of a value in units of [`WIDTH`], held to the axis.
     pub fn place(&self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);

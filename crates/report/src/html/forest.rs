@@ -38,7 +38,7 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
     }
 }
 
-fn figure(campaign: &Campaign, metric: Metric) -> Markup {
+pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
     let others: Vec<String> =
         campaign.participants().into_iter().filter(|name| *name != campaign.experiment.baseline).collect();
     let floor = campaign.floor(metric);

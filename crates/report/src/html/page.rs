@@ -5,7 +5,7 @@ use widthwise_experiment::units::Quantity;
 use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
-use super::{answer, forest, raw, record, samples, shape, timeline};
+use super::{answer, forest, memory, raw, record, samples, shape, timeline};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{series, statements, visible};
@@ -34,11 +34,12 @@ pub fn page(campaign: &Campaign) -> Markup {
             body {
                 (answer::header(campaign))
                 nav aria-label="Contents" { ol {
-                    @for (id, name) in CONTENTS { li { a href={ "#" (id) } { (name) } } }
+                    @for (id, name) in CONTENTS.into_iter().filter(|(id, _)| *id != "memory" || crate::memory::how(campaign).is_some()) { li { a href={ "#" (id) } { (name) } } }
                 } }
                 main {
                     (answer::section(campaign, &columns))
                     (forest::section(campaign, &columns))
+                    (memory::section(campaign))
                     (runs(campaign, &columns))
                     (record::sections(campaign))
                     (raw::section(campaign, &columns))
@@ -52,9 +53,10 @@ pub fn page(campaign: &Campaign) -> Markup {
     }
 }
 
-const CONTENTS: [(&str, &str); 9] = [
+const CONTENTS: [(&str, &str); 10] = [
     ("answer", "Verdicts"),
     ("differences", "Differences"),
+    ("memory", "Memory"),
     ("runs", "Every run"),
     ("answers", "Answers"),
     ("builds", "Builds"),
@@ -88,7 +90,7 @@ fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
     }
 }
 
-fn charts(campaign: &Campaign, metric: Metric) -> Markup {
+pub fn charts(campaign: &Campaign, metric: Metric) -> Markup {
     let series = series::of(campaign, metric);
     if series.iter().all(|series| series.points.is_empty()) {
         return html! { p class="none" { "No run has a reading of it." } };
@@ -103,7 +105,7 @@ fn charts(campaign: &Campaign, metric: Metric) -> Markup {
 }
 
 /// The verdicts of a metric in one line, for the fold that is closed.
-fn brief(campaign: &Campaign, metric: Metric) -> String {
+pub fn brief(campaign: &Campaign, metric: Metric) -> String {
     let baseline = campaign.typical(&campaign.experiment.baseline, metric);
     let typical = baseline.map(|typical| Quantity { value: typical.value, unit: metric.unit }.to_string());
     let verdicts = campaign

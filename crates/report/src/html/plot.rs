@@ -36,6 +36,13 @@ impl Path {
         let _ = write!(self.0, "{letter}{} {}", number(x), number(y));
     }
 
+    /// Closes the line through many, to be filled.
+    pub fn close(&mut self) {
+        if !self.0.is_empty() {
+            self.0.push('z');
+        }
+    }
+
     /// A filled bar.
     pub fn bar(&mut self, x: f64, y: f64, width: f64, height: f64) {
         let (width, height) = (number(width), number(height));
@@ -114,7 +121,7 @@ pub fn axis(ticks: &[(f64, String)]) -> Markup {
 }
 
 /// Without those that would run into their right neighbour on a phone (the last one has the unit, and stays).
-fn apart(ticks: &[(f64, String)]) -> Vec<(f64, &str)> {
+pub fn apart(ticks: &[(f64, String)]) -> Vec<(f64, &str)> {
     let mut kept: Vec<(f64, &str)> = Vec::new();
     for (place, text) in ticks.iter().rev() {
         let clear = kept.last().is_none_or(|(next, after)| {

@@ -12,7 +12,7 @@ use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Ru
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::{spec, Experiment, Facts, Metric};
 use widthwise_report::series::quantile;
-use widthwise_report::{BuildNote, Campaign, ProcessNote};
+use widthwise_report::{BuildNote, Campaign, MemoryRun, ProcessNote};
 use widthwise_verdict::{Evidence, Judgement, Standing, Typical, Verdict, Word};
 
 pub const BASELINE: &str = "x86-64/-O2";
@@ -28,6 +28,7 @@ pub struct Laid {
     pub experiment: Experiment,
     pub rounds: Vec<Round>,
     pub runs: Vec<Run>,
+    pub memory: Vec<MemoryRun>,
     pub standings: BTreeMap<String, Standing>,
     pub judgement: Judgement,
     pub machine: serde_json::Value,
@@ -62,6 +63,7 @@ impl Laid {
             machine_lines: machine_lines(),
             rounds: &self.rounds,
             runs: &self.runs,
+            memory: &self.memory,
             standings: &self.standings,
             judgement: &self.judgement,
             builds: built.collect(),
@@ -233,6 +235,7 @@ pub fn laid(timed: u32) -> Laid {
         experiment,
         rounds,
         runs,
+        memory: Vec::new(),
         standings,
         judgement,
         machine: serde_json::json!({

@@ -59,6 +59,7 @@ pub fn experiment(variants: &[&str], metrics: &[&str]) -> Experiment {
         check: OutputCheck::default(),
         stopping: Stopping::default(),
         warmup: 0,
+        memory: 0,
         judging: Judging { confidence: 0.95, estimator: Estimator::Paired },
         seed: 7,
     }

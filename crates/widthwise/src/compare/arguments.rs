@@ -115,6 +115,9 @@ pub struct Arguments {
     /// Rounds before the timed ones (default: 1)
     #[arg(long, value_name = "N", help_heading = "Measure")]
     warmup: Option<u32>,
+    /// Read memory over time, in rounds of their own after the timed ones (6, or so many)
+    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "6", help_heading = "Measure")]
+    memory: Option<u32>,
     /// Confidence of the intervals (default: 95%)
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     confidence: Option<String>,
@@ -233,6 +236,7 @@ impl Arguments {
         self.say_stopping(request)?;
         let measure = &mut request.measure;
         set(&mut measure.warmup, self.warmup.map(|n| Stated::new(n, Said::Flag("--warmup"))));
+        set(&mut measure.memory, self.memory.map(|n| Stated::new(n, Said::Flag("--memory"))));
         set(&mut measure.confidence, read(&self.confidence, "--confidence", percentage::parse)?);
         set(&mut measure.seed, self.seed.map(|n| Stated::new(n, Said::Flag("--seed"))));
         set(

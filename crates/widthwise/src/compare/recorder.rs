@@ -109,6 +109,11 @@ impl<'a> Recorder<'a> {
         rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
     }
 
+    /// How many rounds of the memory series there are.
+    pub fn sampled(&self) -> u32 {
+        self.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count() as u32
+    }
+
     /// Whether a participant has not dropped out.
     pub fn is_compared(&self, name: &str) -> bool {
         !matches!(self.standings.get(name), Some(Standing::Unable(_) | Standing::Different(_)))
@@ -223,6 +228,11 @@ impl<'a> Recorder<'a> {
 
     /// How much is done, by whichever end is nearest.
     fn share(&self) -> f64 {
+        if self.kind == RoundKind::Memory {
+            let done =
+                f64::from(self.sampled()) + f64::from(self.in_round) / f64::from(self.participants.max(1));
+            return (done / f64::from(self.experiment.memory.max(1))).min(1.0);
+        }
         let stopping = &self.experiment.stopping;
         let rounds = f64::from(self.timed) + f64::from(self.in_round) / f64::from(self.participants.max(1));
         let by_rounds = stopping.rounds.map(|most| rounds / f64::from(most.max(1)));
@@ -239,9 +249,11 @@ impl<'a> Recorder<'a> {
     fn show(&mut self) {
         let share = self.share();
         let elapsed = self.elapsed().as_secs_f64();
-        let left =
-            (share > 0.02).then(|| Duration::from_secs_f64((elapsed * (1.0 / share - 1.0)).clamp(0.0, 1e6)));
+        let is_timed = self.kind != RoundKind::Memory;
+        let left = (is_timed && share > 0.02)
+            .then(|| Duration::from_secs_f64((elapsed * (1.0 / share - 1.0)).clamp(0.0, 1e6)));
         let state = match (self.timed, self.widest) {
+            _ if self.kind == RoundKind::Memory => "memory series".to_owned(),
             (0, _) => "warming up".to_owned(),
             (n, Some(widest)) => format!("round {n}, every interval within ±{:.1} %", widest * 100.0),
             (n, None) => format!("round {n}"),
@@ -282,7 +294,7 @@ impl Witness for Recorder<'_> {
     }
 
     fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), ArchiveError> {
-        self.archive.add_run(run, &notes(&run.variant, ran))?;
+        self.archive.add_sampled_run(run, &notes(&run.variant, ran), ran.series.as_ref())?;
         for remark in &ran.remarks {
             self.archive.warn(&format!("{} {remark}", run.variant))?;
         }

@@ -90,7 +90,7 @@ impl Simulator {
     }
 }
 
-/// An experiment that asks for nothing but simulated counts: one timed round shows that every variant runs.
+/// An experiment that asks for nothing that is timed: one timed round shows that every variant runs.
 pub fn without_timing(experiment: &Experiment) -> Experiment {
     let stopping = Stopping { rounds: Some(1), until: None, budget: None };
     Experiment { stopping, ..experiment.clone() }

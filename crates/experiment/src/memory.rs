@@ -1,0 +1,426 @@
+//! The memory of a run over time: what was read of it, and the figures that are made of that.
+//!
+//! Times are nanoseconds since the program's `execve`, amounts are bytes. There are three kinds of readings. A *glance*
+//! (`/proc/PID/statm`) tells the size of one process; it is cheap and made often. A *survey* (`/proc/PID/pagemap`) tells what
+//! the memory of a tree of one process is for, and costs some ten times as much. A *full reading* (`/proc/PID/smaps` of every
+//! process of the tree, one after the other) tells besides what is shared and swapped out, and costs ten times that.
+
+use crate::metric::{self, Metric};
+use crate::outcome::{Reading as Figure, Source};
+
+/// What a mapping is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// What `brk(2)` grows: `[heap]`.
+    Heap,
+    /// Anonymous memory that is none of the others: large blocks and further arenas of an allocator, mmap of the
+    /// program's own.
+    Mmapped,
+    /// Stacks, of the first thread and of the others.
+    Stack,
+    /// The program file, what is not writable and unchanged of it.
+    ProgramText,
+    /// The program file's variables, with those that begin as zeros.
+    ProgramData,
+    /// A shared library or the dynamic linker, text and data; each has a part of its own.
+    Library,
+    /// A mapped file that is neither.
+    File,
+    /// Shared memory: System V, POSIX, memfd, shared anonymous mappings.
+    Shared,
+    /// The x32 runtime itself.
+    Runtime,
+    /// What Widthwise preloaded to record the heap.
+    Recorder,
+    /// The kernel's own: vDSO and the like.
+    Other,
+}
+
+impl Class {
+    /// All, in the order in which they are stacked and listed.
+    pub const ALL: [Class; 11] = [
+        Class::Heap,
+        Class::Mmapped,
+        Class::Stack,
+        Class::ProgramData,
+        Class::ProgramText,
+        Class::Library,
+        Class::File,
+        Class::Shared,
+        Class::Runtime,
+        Class::Recorder,
+        Class::Other,
+    ];
+
+    /// The name in the archive, JSON and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Heap => "heap",
+            Class::Mmapped => "mmapped",
+            Class::Stack => "stack",
+            Class::ProgramText => "program-text",
+            Class::ProgramData => "program-data",
+            Class::Library => "library",
+            Class::File => "file",
+            Class::Shared => "shared",
+            Class::Runtime => "runtime",
+            Class::Recorder => "recorder",
+            Class::Other => "other",
+        }
+    }
+
+    /// The name for people, of all mappings of the class together.
+    pub fn title(self) -> &'static str {
+        match self {
+            Class::Heap => "heap (brk)",
+            Class::Mmapped => "mmapped blocks",
+            Class::Stack => "stacks",
+            Class::ProgramText => "program text",
+            Class::ProgramData => "program data",
+            Class::Library => "libraries",
+            Class::File => "mapped files",
+            Class::Shared => "shared memory",
+            Class::Runtime => "x32run itself",
+            Class::Recorder => "heap recorder",
+            Class::Other => "other",
+        }
+    }
+
+    /// The class of that name, if there is one.
+    pub fn find(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+/// A class, or one library of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Part {
+    /// What it is for.
+    pub class: Class,
+    /// The library's file name (`libc.so.6`); empty for classes that are not parted.
+    pub name: String,
+}
+
+/// Bytes of some mappings at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amounts {
+    /// Address space.
+    pub virtual_bytes: u64,
+    /// Resident. Of a tree: pages that its processes share count once.
+    pub resident: u64,
+    /// Proportional set size: each page divided by the number of all its users, those outside the tree among them.
+    pub pss: u64,
+    /// Of the resident: pages without a file.
+    pub anonymous: u64,
+    /// Swapped out.
+    pub swap: u64,
+}
+
+impl Amounts {
+    /// The sum of both.
+    pub fn plus(self, other: Amounts) -> Amounts {
+        Amounts {
+            virtual_bytes: self.virtual_bytes.saturating_add(other.virtual_bytes),
+            resident: self.resident.saturating_add(other.resident),
+            pss: self.pss.saturating_add(other.pss),
+            anonymous: self.anonymous.saturating_add(other.anonymous),
+            swap: self.swap.saturating_add(other.swap),
+        }
+    }
+}
+
+/// The figures of one process, or of the tree, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// As in its parts.
+    pub amounts: Amounts,
+    /// Resident pages of files, shared memory left out.
+    pub file: u64,
+    /// Resident pages of shared memory.
+    pub shared: u64,
+    /// Page tables; they are the kernel's, and in no other figure.
+    pub page_tables: u64,
+    /// Huge pages: transparent ones are resident memory; those of hugetlbfs are in no other figure.
+    pub huge: u64,
+}
+
+/// A process of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its parent's number, when it was first seen.
+    pub parent: u32,
+    /// Its command name, as it was last seen.
+    pub name: String,
+    /// When it was first seen.
+    pub began_ns: u64,
+    /// When it was found to be gone.
+    pub ended_ns: u64,
+}
+
+/// What a cheap reading of one process told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// When.
+    pub at_ns: u64,
+    /// Index of the process.
+    pub process: usize,
+    /// Resident bytes.
+    pub resident: u64,
+    /// Of these: pages without a file.
+    pub anonymous: u64,
+    /// Address space.
+    pub virtual_bytes: u64,
+}
+
+/// What a full reading or a survey of the tree told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// When it began.
+    pub at_ns: u64,
+    /// Whether it is a full one. A survey knows of the tree its resident and anonymous memory and the address space, and
+    /// of the parts their resident memory and address space; the other figures are 0 and mean nothing.
+    pub full: bool,
+    /// The whole tree.
+    pub tree: Totals,
+    /// Each process, by index.
+    pub processes: Vec<(usize, Totals)>,
+    /// The whole tree by what the memory is for: index of the part, amounts. They add up to `tree.amounts`.
+    pub parts: Vec<(usize, Amounts)>,
+}
+
+/// A line that the program wrote: from here on it is in that phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// When it was received.
+    pub at_ns: u64,
+    /// The line.
+    pub text: String,
+}
+
+/// The memory of one run over time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Series {
+    /// From the program's `execve` to its end.
+    pub wall_ns: u64,
+    /// For how much of that somebody was reading: a program that stood still meanwhile would have been slowed by so
+    /// much.
+    pub spent_ns: u64,
+    /// How many glances were made; not all are kept.
+    pub glances_made: u64,
+    /// How many surveys were made; not all are kept.
+    pub surveys_made: u64,
+    /// How many full readings were made; not all are kept.
+    pub readings_made: u64,
+    /// Every process that was seen.
+    pub processes: Vec<Process>,
+    /// Every part that was seen.
+    pub parts: Vec<Part>,
+    /// In the order of time.
+    pub glances: Vec<Glance>,
+    /// In the order of time.
+    pub readings: Vec<Reading>,
+    /// In the order of time.
+    pub marks: Vec<Mark>,
+}
+
+/// The resident memory of the tree at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// When.
+    pub at_ns: u64,
+    /// Bytes; pages that processes share count once.
+    pub resident: u64,
+    /// Of these: pages without a file.
+    pub anonymous: u64,
+}
+
+impl Series {
+    /// The share of the run for which somebody was reading.
+    pub fn cost(&self) -> f64 {
+        if self.wall_ns == 0 {
+            0.0
+        } else {
+            self.spent_ns as f64 / self.wall_ns as f64
+        }
+    }
+
+    /// The tree's resident memory over time: every reading, and the glances at moments when the tree was one process.
+    /// (What several processes share, a glance does not tell.)
+    pub fn levels(&self) -> Vec<Level> {
+        let of_readings = self.readings.iter().map(|reading| Level {
+            at_ns: reading.at_ns,
+            resident: reading.tree.amounts.resident,
+            anonymous: reading.tree.amounts.anonymous,
+        });
+        let of_glances = self.glances.iter().filter(|glance| self.is_alone(glance)).map(|glance| Level {
+            at_ns: glance.at_ns,
+            resident: glance.resident,
+            anonymous: glance.anonymous,
+        });
+        let mut levels: Vec<Level> = of_readings.chain(of_glances).collect();
+        levels.sort_by_key(|level| level.at_ns);
+        levels
+    }
+
+    /// Whether the tree was one process when that was seen.
+    fn is_alone(&self, glance: &Glance) -> bool {
+        let others = self.processes.iter().enumerate().filter(|(index, _)| *index != glance.process);
+        others.clone().all(|(_, other)| glance.at_ns < other.began_ns || glance.at_ns >= other.ended_ns)
+    }
+
+    /// The bytes of a class in a reading.
+    pub fn of_class(&self, reading: &Reading, class: Class) -> Amounts {
+        let own =
+            reading.parts.iter().filter(|(part, _)| self.parts.get(*part).is_some_and(|p| p.class == class));
+        own.fold(Amounts::default(), |sum, (_, amounts)| sum.plus(*amounts))
+    }
+
+    /// The reading in which the tree was largest; the first of several.
+    pub fn peak(&self) -> Option<&Reading> {
+        self.readings.iter().rev().max_by_key(|reading| reading.tree.amounts.resident)
+    }
+
+    /// Likewise, of the full ones.
+    pub fn full_peak(&self) -> Option<&Reading> {
+        let full = self.readings.iter().rev().filter(|reading| reading.full);
+        full.max_by_key(|reading| reading.tree.amounts.resident)
+    }
+
+    /// The largest resident size of a single process that was read.
+    pub fn largest_process(&self) -> u64 {
+        let read = self.readings.iter().flat_map(|reading| &reading.processes);
+        let read = read.map(|(_, totals)| totals.amounts.resident);
+        read.chain(self.glances.iter().map(|glance| glance.resident)).max().unwrap_or(0)
+    }
+
+    /// The mean over time, each value held until the next; nothing before the first.
+    fn mean(&self, values: &[(u64, u64)]) -> Option<f64> {
+        let (first, _) = *values.first()?;
+        let end = self.wall_ns.max(values.last()?.0);
+        let ends = values.iter().skip(1).map(|value| value.0).chain([end]);
+        let area: f64 =
+            values.iter().zip(ends).map(|((at, v), to)| *v as f64 * to.saturating_sub(*at) as f64).sum();
+        Some(if end > first { area / (end - first) as f64 } else { values.last()?.1 as f64 })
+    }
+
+    fn most_in_full(&self, of: fn(&Reading) -> u64) -> Option<f64> {
+        let full = self.readings.iter().filter(|reading| reading.full);
+        full.map(of).max().map(|most| most as f64)
+    }
+
+    /// The figure of a metric of [`Family::Series`](metric::Family::Series), if enough was read for it.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        let most = |of: &dyn Fn(&Reading) -> u64| self.readings.iter().map(of).max().map(|most| most as f64);
+        let class = |class| most(&|reading| self.of_class(reading, class).resident);
+        match metric.name {
+            "tree_peak" => self.levels().iter().map(|level| level.resident).max().map(|most| most as f64),
+            "tree_mean" => {
+                let levels: Vec<(u64, u64)> = self.levels().iter().map(|l| (l.at_ns, l.resident)).collect();
+                self.mean(&levels)
+            }
+            "tree_pss" => self.most_in_full(|reading| reading.tree.amounts.pss),
+            "tree_anonymous" => {
+                self.levels().iter().map(|level| level.anonymous).max().map(|most| most as f64)
+            }
+            "tree_heap" => class(Class::Heap),
+            "tree_mmapped" => class(Class::Mmapped),
+            "tree_allocated" => most(&|reading| {
+                self.of_class(reading, Class::Heap).resident + self.of_class(reading, Class::Mmapped).resident
+            }),
+            "tree_stacks" => class(Class::Stack),
+            "tree_libraries" => class(Class::Library),
+            "tree_page_tables" => self.most_in_full(|reading| reading.tree.page_tables),
+            _ => None,
+        }
+    }
+
+    /// The sample that a run of it yields: the metrics that were asked for and could be made.
+    pub fn sample(&self, metrics: &[Metric]) -> std::collections::BTreeMap<&'static str, Figure> {
+        let own = metrics.iter().filter(|metric| metric.family == metric::Family::Series);
+        own.filter_map(|metric| Some((metric.name, Figure::whole(self.figure(metric)?, Source::Smaps))))
+            .collect()
+    }
+}
+
+/// The reduction as rauschmayr-2013 defines it: `(memory of the baseline - memory of the variant) / memory of the
+/// baseline`, a fraction, negative where the variant needs more. Absent where the baseline has none.
+pub fn reduction(baseline: f64, variant: f64) -> Option<f64> {
+    (baseline > 0.0).then(|| (baseline - variant) / baseline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at_ns: u64, heap: u64, library: u64) -> Reading {
+        let amounts = |resident| Amounts { resident, pss: resident / 2, ..Amounts::default() };
+        let (heap, library) = (amounts(heap), amounts(library));
+        let tree = Totals { amounts: heap.plus(library), ..Totals::default() };
+        Reading { at_ns, full: true, tree, processes: vec![(0, tree)], parts: vec![(0, heap), (1, library)] }
+    }
+
+    fn series() -> Series {
+        let process =
+            |pid, began_ns, ended_ns| Process { pid, parent: 1, name: "x".into(), began_ns, ended_ns };
+        let glance =
+            |at_ns, process, resident| Glance { at_ns, process, resident, anonymous: 0, virtual_bytes: 0 };
+        Series {
+            wall_ns: 100,
+            spent_ns: 1,
+            processes: vec![process(7, 0, 100), process(8, 50, 60)],
+            parts: vec![
+                Part { class: Class::Heap, name: String::new() },
+                Part { class: Class::Library, name: "libc.so.6".into() },
+            ],
+            glances: vec![glance(20, 0, 40), glance(55, 0, 900), glance(55, 1, 900)],
+            readings: vec![reading(10, 10, 20), reading(40, 80, 20), reading(80, 30, 30)],
+            ..Series::default()
+        }
+    }
+
+    fn figure(name: &str) -> Option<f64> {
+        series().figure(metric::find(name).unwrap())
+    }
+
+    #[test]
+    fn a_glance_counts_for_the_tree_only_while_the_tree_is_one_process() {
+        assert_eq!(series().levels().iter().map(|l| l.resident).collect::<Vec<_>>(), [30, 40, 100, 60]);
+        assert_eq!(figure("tree_peak"), Some(100.0));
+        assert_eq!(series().largest_process(), 900);
+    }
+
+    #[test]
+    fn the_mean_holds_each_level_until_the_next_and_the_last_until_the_end() {
+        let area = 30.0 * 10.0 + 40.0 * 20.0 + 100.0 * 40.0 + 60.0 * 20.0;
+        assert_eq!(figure("tree_mean"), Some(area / 90.0));
+    }
+
+    #[test]
+    fn classes_have_peaks_of_their_own() {
+        assert_eq!((figure("tree_heap"), figure("tree_libraries")), (Some(80.0), Some(30.0)));
+        assert_eq!(figure("tree_pss"), Some(50.0));
+        assert_eq!(Series::default().figure(metric::find("tree_peak").unwrap()), None);
+    }
+
+    #[test]
+    fn every_metric_of_the_family_has_a_figure() {
+        let own = metric::METRICS.iter().filter(|metric| metric.family == metric::Family::Series);
+        for metric in own {
+            assert!(series().figure(metric).is_some(), "{metric}");
+        }
+    }
+
+    #[test]
+    fn the_reduction_is_the_papers() {
+        assert_eq!(reduction(74.5, 44.7).map(|r| (r * 1000.0).round()), Some(400.0));
+        assert_eq!(reduction(10.0, 15.0), Some(-0.5));
+        assert_eq!(reduction(0.0, 1.0), None);
+    }
+
+    #[test]
+    fn class_names_are_found_again() {
+        assert!(Class::ALL.iter().all(|class| Class::find(class.name()) == Some(*class)));
+    }
+}

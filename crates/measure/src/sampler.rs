@@ -1,0 +1,726 @@
+//! The sampler: reads the memory of a process tree while it runs, and is careful to take little time for it.
+//!
+//! A thread of our own, on other CPUs than the program's where there are any, follows whatever the launcher starts. It
+//! has three things to do, each with an allowance of its own ([`purse::Purse`]): to look who belongs to the tree, to
+//! glance at the size of each process (`/proc/PID/statm`), and to read all mappings of the whole tree
+//! (`/proc/PID/smaps`), for which the kernel walks the page tables and holds a lock that mmap and brk wait for. The last
+//! is done when a glance saw a change, when the program wrote a mark, and now and then.
+//!
+//! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
+
+mod marks;
+mod pagemap;
+mod purse;
+mod smaps;
+mod tree;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use widthwise_experiment::memory::{Amounts, Class, Glance, Part, Process, Reading, Series, Totals};
+
+use marks::Marks;
+use pagemap::Pagemap;
+use purse::Purse;
+use tree::{Once, Portrait, Texts, Watched};
+
+/// What the sampler may take of the program's time, all readings together. A program that stood still during each of them
+/// would be slowed by so much.
+pub const SHARE: f64 = 0.005;
+
+/// How the allowance is parted: for the tree, glances, surveys, and full readings.
+const OF_TREE: f64 = 0.10;
+const OF_GLANCES: f64 = 0.15;
+const OF_SURVEYS: f64 = 0.35;
+const OF_READINGS: f64 = 0.40;
+
+/// What the first of each kind is thought to cost, in nanoseconds (measured on a small program).
+const TREE_COST: f64 = 40e3;
+const GLANCE_COST: f64 = 4e3;
+const READING_COST: f64 = 200e3;
+/// And each resident byte of it (40 MB took 1.1 ms where nothing of it was in the reader's caches).
+const READING_COST_OF_BYTE: f64 = 0.025;
+const SURVEY_COST: f64 = 120e3;
+const SURVEY_COST_OF_BYTE: f64 = 0.0025;
+
+/// Nothing is done more often than this.
+const LEAST_GAP: u64 = 500_000;
+/// What did not change is read again after so long: others may have come to share it, or it was swapped out.
+const QUIET: u64 = 1_000_000_000;
+/// How often it is looked whether the program has begun; nobody runs yet whom it could disturb.
+const AWAITING: Duration = Duration::from_micros(200);
+/// The longest sleep: somebody may want to stop.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// More readings than twice this are thinned to it, and glances likewise.
+const MOST_READINGS: usize = 400;
+const MOST_GLANCES: usize = 4000;
+/// Processes beyond these are not told apart from each other's successors any more: the series goes on without them.
+const MOST_PROCESSES: usize = 4096;
+
+/// Whom to watch, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// The launcher's process number ([`crate::run::Runner::launcher`]): whatever it starts is watched.
+    pub launcher: u32,
+    /// The CPUs that the program may use; empty for all. The sampler keeps off them where it can.
+    pub cpus: Vec<u32>,
+    /// What starts x32 programs, where it is used: its own memory is told apart ([`Class::Runtime`]).
+    pub runtime: Option<PathBuf>,
+    /// Mappings of files whose paths begin so are in a class of their own ([`Class::Recorder`]).
+    pub recorder: Option<PathBuf>,
+    /// A named pipe to make for the program's marks; the program is told of it by [`MARKS`].
+    pub marks: Option<PathBuf>,
+    /// The share of time that may be spent with reading; [`SHARE`] unless somebody knows better.
+    pub share: f64,
+}
+
+/// The environment variable that names the pipe for marks.
+pub const MARKS: &str = "WIDTHWISE_MARKS";
+
+/// What was seen. Times are those of CLOCK_MONOTONIC, until [`Seen::since`] makes a series of them.
+#[derive(Debug, Default)]
+pub struct Seen {
+    series: Series,
+    /// A process may not be read: its number and the system's reason.
+    pub refused: Option<(u32, String)>,
+    /// Lines beyond those that are kept were written to the pipe for marks.
+    pub marks_lost: bool,
+}
+
+impl Seen {
+    /// The series of a program that began and ended then (CLOCK_MONOTONIC): times count from its beginning.
+    pub fn since(self, began: Duration, wall: Duration) -> Series {
+        let (began, wall) = (began.as_nanos() as u64, wall.as_nanos() as u64);
+        let mut series = self.series;
+        series.wall_ns = wall;
+        let from = |at: &mut u64| *at = at.saturating_sub(began);
+        series.glances.iter_mut().for_each(|glance| from(&mut glance.at_ns));
+        series.readings.iter_mut().for_each(|reading| from(&mut reading.at_ns));
+        series.marks.iter_mut().for_each(|mark| from(&mut mark.at_ns));
+        series.readings.dedup_by_key(|reading| reading.at_ns);
+        for process in &mut series.processes {
+            from(&mut process.began_ns);
+            // Who was there to the end is found to be gone a moment after it.
+            process.ended_ns = process.ended_ns.saturating_sub(began);
+        }
+        series
+    }
+}
+
+/// A sampler at work.
+#[derive(Debug)]
+pub struct Sampler {
+    thread: JoinHandle<Seen>,
+    stop: Arc<AtomicBool>,
+    bell: OwnedFd,
+}
+
+impl Sampler {
+    /// Begins to watch. When this returns, the pipe for marks is there.
+    ///
+    /// # Errors
+    /// The pipe cannot be made, or no thread.
+    pub fn start(watch: Watch) -> io::Result<Sampler> {
+        let marks = watch.marks.as_deref().map(Marks::open).transpose()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let bell = bell()?;
+        let hears = bell.try_clone()?;
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new().name("ww-sampler".into()).spawn(move || {
+            keep_off(&watch.cpus);
+            let mut eye = Eye::new(watch, marks);
+            eye.watch(&stopped, hears.as_raw_fd());
+            eye.close()
+        })?;
+        Ok(Sampler { thread, stop, bell })
+    }
+
+    /// Ends the watch, and gives back what was seen.
+    pub fn stop(self) -> Seen {
+        self.stop.store(true, Ordering::Release);
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: an open descriptor and eight valid bytes.
+        unsafe { libc::write(self.bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Wakes the sampler.
+fn bell() -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: eventfd(2) takes numbers only; the descriptor is owned from here on.
+    unsafe {
+        let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Keeps this thread off the program's CPUs, where others are left.
+fn keep_off(cpus: &[u32]) {
+    for &cpu in cpus {
+        crate::core_lock::step_aside(cpu);
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock of the launcher.
+pub fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec. The call cannot fail with this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The CPU time of this thread in nanoseconds. While it does not run, it does not read either.
+fn used() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec. The call cannot fail with this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whether the process has ended: its folder is gone, or it has no memory any more.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// The purses of the three things that cost.
+#[derive(Debug)]
+struct Purses {
+    tree: Purse,
+    glances: Purse,
+    surveys: Purse,
+    readings: Purse,
+}
+
+/// What watches.
+#[derive(Debug)]
+struct Eye {
+    watch: Watch,
+    marks: Option<Marks>,
+    seen: Seen,
+    /// Who is there, by process number.
+    tree: BTreeMap<u32, Watched>,
+    parts: HashMap<Part, usize>,
+    purses: Option<Purses>,
+    /// The tree's size by glances now, and when it was last read in full.
+    size: u64,
+    /// It did not change from the last glance but one to the last.
+    settled: bool,
+    size_read: u64,
+    /// The highest size by glances of which there is a reading.
+    highest_read: u64,
+    last_reading: u64,
+    /// Likewise when it was last read or surveyed; nothing where the kernel makes no surveys.
+    size_surveyed: Option<u64>,
+    pagemap: Pagemap,
+    /// Something has changed of which there is no reading yet.
+    changed: bool,
+    /// The file that the launcher itself executes.
+    launcher_file: Option<PathBuf>,
+    texts: Vec<Texts>,
+}
+
+impl Eye {
+    fn new(watch: Watch, marks: Option<Marks>) -> Eye {
+        let launcher_file = tree::program(watch.launcher);
+        let mut texts = Texts::default();
+        Watched::rehearse(&mut texts);
+        let mut pagemap = Pagemap::default();
+        let _ = pagemap.resident(std::process::id(), tree::END_OF_ADDRESSES);
+        Eye {
+            watch,
+            marks,
+            seen: Seen::default(),
+            tree: BTreeMap::new(),
+            parts: HashMap::new(),
+            purses: None,
+            size: 0,
+            settled: false,
+            size_read: 0,
+            highest_read: 0,
+            size_surveyed: Some(0),
+            pagemap,
+            last_reading: 0,
+            changed: true,
+            launcher_file,
+            texts: vec![texts],
+        }
+    }
+
+    fn watch(&mut self, stop: &AtomicBool, bell: RawFd) {
+        while !stop.load(Ordering::Acquire) {
+            let pause = match self.purses {
+                None => self.await_program(),
+                Some(_) => self.look(),
+            };
+            self.sleep(bell, pause);
+        }
+    }
+
+    fn close(mut self) -> Seen {
+        self.listen();
+        let end = now();
+        for watched in self.tree.values() {
+            self.seen.series.processes[watched.index].ended_ns = end;
+        }
+        if let Some(marks) = self.marks.take() {
+            let (marks, lost) = marks.close(end);
+            self.seen.series.marks = marks;
+            self.seen.marks_lost = lost;
+        }
+        let series = &mut self.seen.series;
+        series.readings = thinned_readings(&series.readings);
+        let mut glances = Vec::new();
+        for process in 0..series.processes.len() {
+            let own: Vec<Glance> = series.glances.iter().copied().filter(|g| g.process == process).collect();
+            // Each process has its share of the room.
+            let most = MOST_GLANCES * own.len() / series.glances.len().max(1);
+            glances.extend(thinned(&own, most.max(16), |glance| glance.resident));
+        }
+        glances.sort_by_key(|glance| (glance.at_ns, glance.process));
+        series.glances = glances;
+        self.seen
+    }
+
+    /// Looks whether the launcher has started something.
+    fn await_program(&mut self) -> Duration {
+        self.find_tree();
+        if !self.tree.is_empty() {
+            let since = now();
+            let share = self.watch.share;
+            let purse = |part: f64, cost| Purse::new(share * part, since, cost, LEAST_GAP);
+            self.purses = Some(Purses {
+                tree: purse(OF_TREE, TREE_COST),
+                glances: purse(OF_GLANCES, GLANCE_COST),
+                surveys: purse(OF_SURVEYS, SURVEY_COST),
+                readings: purse(OF_READINGS, READING_COST),
+            });
+        }
+        AWAITING
+    }
+
+    /// Does what is due; gives back how long nothing will be.
+    fn look(&mut self) -> Duration {
+        self.listen();
+        let Some(mut purses) = self.purses.take() else { return AWAITING };
+        if now() >= purses.tree.ready(purses.tree.cost()) {
+            let began = used();
+            self.find_tree();
+            self.pay(&mut purses.tree, began);
+        }
+        if now() >= purses.glances.ready(purses.glances.cost()) {
+            let (began, at) = (used(), now());
+            self.tree.values_mut().for_each(Watched::glance);
+            self.pay(&mut purses.glances, began);
+            self.understand_glances(at);
+        }
+        let began = now();
+        if began >= self.reading_due(&purses.readings) {
+            let took = self.read(began);
+            purses.readings.spend(now(), took);
+            self.seen.series.spent_ns += took;
+        }
+        if now() >= self.survey_due(&purses.surveys) {
+            let took = self.survey(now());
+            purses.surveys.spend(now(), took);
+            self.seen.series.spent_ns += took;
+        }
+        let dues = [
+            purses.tree.ready(purses.tree.cost()),
+            purses.glances.ready(purses.glances.cost()),
+            self.survey_due(&purses.surveys),
+            self.reading_due(&purses.readings),
+        ];
+        let next = dues.into_iter().min().unwrap_or(u64::MAX);
+        self.purses = Some(purses);
+        Duration::from_nanos(next.saturating_sub(now()).max(50_000))
+    }
+
+    /// When the tree should be read in full: a size never read before at once, as soon as it can be paid; another change
+    /// when there is something left in the purse for the next; what did not change now and then.
+    fn reading_due(&self, purse: &Purse) -> u64 {
+        if self.tree.is_empty() {
+            return u64::MAX;
+        }
+        // Larger memories take longer to walk.
+        let grown = self.size.saturating_sub(self.size_read) as f64 * READING_COST_OF_BYTE;
+        let cost = purse.cost() + grown;
+        let is_new_height = self.size > self.highest_read.saturating_add(self.highest_read / 200);
+        if is_new_height {
+            purse.ready(self.worth(cost))
+        } else if self.changed {
+            purse.ready(1.5 * self.worth(cost))
+        } else {
+            purse.ready(2.0 * cost).max(self.last_reading.saturating_add(QUIET))
+        }
+    }
+
+    /// While memory is growing or shrinking a reading tells little, and may be wanted more a moment later: then there must be
+    /// enough for two.
+    fn worth(&self, cost: f64) -> f64 {
+        if self.settled {
+            cost
+        } else {
+            2.0 * cost
+        }
+    }
+
+    /// When the memory of a tree of one process should be looked through: whenever its size has changed, and it is known
+    /// what its mappings are.
+    fn survey_due(&self, purse: &Purse) -> u64 {
+        let mut all = self.tree.values();
+        let (Some(last), Some(only), None) = (self.size_surveyed, all.next(), all.next()) else {
+            return u64::MAX;
+        };
+        if !only.is_known() || self.size.abs_diff(last) < least_change(last) {
+            return u64::MAX;
+        }
+        let cost = purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE;
+        purse.ready(self.worth(cost))
+    }
+
+    /// Looks through the memory of the only process; gives back how long that took.
+    fn survey(&mut self, at_ns: u64) -> u64 {
+        let began = used();
+        let Some(only) = self.tree.values_mut().next() else { return 0 };
+        let Some(texts) = self.texts.first_mut() else { return 0 };
+        let found = only.scan(texts, &mut self.pagemap);
+        let took = used() - began;
+        let stretches = match found {
+            Ok(Some(stretches)) => stretches,
+            // Too fragmented to be worth it, or a kernel before 6.7.
+            Ok(None) => return self.without_surveys(took),
+            Err(error) if is_gone(&error) => return took,
+            Err(_) => return self.without_surveys(took),
+        };
+        self.size_surveyed = Some(self.size);
+        let Some((size, found)) = only.survey(texts, &stretches, self.watch.recorder.as_ref()) else {
+            return took;
+        };
+        let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
+        for (part, amounts) in found {
+            let sum = parts.entry(self.index_of(part)).or_default();
+            *sum = sum.plus(amounts);
+        }
+        let sum = parts.values().fold(Amounts::default(), |sum, amounts| sum.plus(*amounts));
+        let anonymous = size.resident.saturating_sub(size.shared);
+        let tree = Totals { amounts: Amounts { anonymous, ..sum }, ..Totals::default() };
+        self.seen.series.surveys_made += 1;
+        let parts = parts.into_iter().collect();
+        self.keep(Reading { at_ns, full: false, tree, processes: Vec::new(), parts });
+        took
+    }
+
+    fn without_surveys(&mut self, took: u64) -> u64 {
+        self.size_surveyed = None;
+        took
+    }
+
+    fn pay(&mut self, purse: &mut Purse, began: u64) {
+        let took = used() - began;
+        purse.spend(now(), took);
+        self.seen.series.spent_ns += took;
+    }
+
+    /// Takes what the program has written to the pipe.
+    fn listen(&mut self) {
+        if let Some(marks) = &mut self.marks {
+            self.changed |= marks.hear(now());
+        }
+    }
+
+    /// Sleeps until something is due, a mark comes, or the watch ends.
+    fn sleep(&mut self, bell: RawFd, pause: Duration) {
+        let pause = pause.min(LONGEST);
+        // A program that writes marks without end is not listened to without end.
+        let pipe =
+            self.marks.as_ref().filter(|marks| marks.may_be_heard(now())).map_or(-1, |marks| marks.pipe());
+        let mut polls = [
+            libc::pollfd { fd: bell, events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 },
+        ];
+        let time = libc::timespec {
+            tv_sec: pause.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(pause.subsec_nanos() as i32),
+        };
+        // SAFETY: two valid pollfds and a valid timespec. Whatever ends the sleep, everything is looked at again.
+        unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &time, std::ptr::null()) };
+    }
+
+    /// Looks who belongs to the tree.
+    fn find_tree(&mut self) {
+        let found = tree::descendants(self.watch.launcher);
+        let at = now();
+        for (&pid, &parent) in &found {
+            if self.tree.contains_key(&pid) || self.seen.series.processes.len() >= MOST_PROCESSES {
+                continue;
+            }
+            // The launcher's child has the launcher's memory until it executes the program.
+            let program = tree::program(pid);
+            if program.is_none() || program == self.launcher_file {
+                continue;
+            }
+            let index = self.seen.series.processes.len();
+            if let Ok(watched) = Watched::open(pid, index) {
+                let process = Process { pid, parent, name: String::new(), began_ns: at, ended_ns: at };
+                self.seen.series.processes.push(process);
+                self.tree.insert(pid, watched);
+                self.changed = true;
+            }
+        }
+    }
+
+    /// How large every process was at the last glance.
+    fn understand_glances(&mut self, at_ns: u64) {
+        let mut size = 0;
+        let mut gone = Vec::new();
+        for (&pid, watched) in &mut self.tree {
+            match watched.size() {
+                Some(found) => {
+                    size += found.resident;
+                    let glance = Glance {
+                        at_ns,
+                        process: watched.index,
+                        resident: found.resident,
+                        anonymous: found.resident.saturating_sub(found.shared),
+                        virtual_bytes: found.virtual_bytes,
+                    };
+                    push_glance(&mut self.seen.series.glances, glance);
+                    self.seen.series.glances_made += 1;
+                }
+                None => gone.push(pid),
+            }
+        }
+        self.forget(&gone, at_ns);
+        self.settled = size.abs_diff(self.size) < least_change(self.size);
+        self.size = size;
+        self.changed |= size.abs_diff(self.size_read) >= least_change(self.size_read);
+        if self.seen.series.glances.len() > 8 * MOST_GLANCES {
+            let glances = std::mem::take(&mut self.seen.series.glances);
+            self.seen.series.glances = thinned(&glances, 4 * MOST_GLANCES, |glance| glance.resident);
+        }
+    }
+
+    fn forget(&mut self, gone: &[u32], at_ns: u64) {
+        for pid in gone {
+            if let Some(watched) = self.tree.remove(pid) {
+                self.seen.series.processes[watched.index].ended_ns = at_ns;
+                self.changed = true;
+            }
+        }
+    }
+
+    /// Reads everything, one process after the other; gives back how long the reading itself took. What is made of it
+    /// afterwards disturbs nobody.
+    fn read(&mut self, at_ns: u64) -> u64 {
+        let began = used();
+        let mut read = Vec::new();
+        let mut gone = Vec::new();
+        self.texts.resize_with(self.texts.len().max(self.tree.len()), Texts::default);
+        for (texts, (&pid, watched)) in self.texts.iter_mut().zip(&mut self.tree) {
+            match watched.read(texts) {
+                Ok(()) => read.push((&*texts, pid)),
+                Err(error) if is_gone(&error) => gone.push(pid),
+                Err(error) => self.seen.refused = Some((pid, error.to_string())),
+            }
+        }
+        let took = used() - began;
+        let mut portraits: Vec<(u32, usize, Portrait)> = Vec::new();
+        for (texts, pid) in read {
+            let Some(watched) = self.tree.get_mut(&pid) else { continue };
+            let portrait = watched.portrait(texts, self.watch.runtime.as_ref());
+            portraits.extend(portrait.map(|portrait| (pid, watched.index, portrait)));
+        }
+        without_borrowed_memory(&mut portraits);
+        self.forget(&gone, at_ns);
+        self.last_reading = at_ns;
+        self.changed = false;
+        self.size_read = self.tree.values().map(|watched| watched.resident).sum();
+        self.size_surveyed = self.size_surveyed.map(|_| self.size_read);
+        self.highest_read = self.highest_read.max(self.size_read).max(self.size);
+        if portraits.is_empty() {
+            return took;
+        }
+        for (_, index, portrait) in &portraits {
+            self.seen.series.processes[*index].name.clone_from(&portrait.name);
+        }
+        let reading = self.added_up(at_ns, &portraits);
+        self.seen.series.readings_made += 1;
+        self.keep(reading);
+        took
+    }
+
+    fn keep(&mut self, reading: Reading) {
+        let readings = &mut self.seen.series.readings;
+        push_reading(readings, reading);
+        if readings.len() > 2 * MOST_READINGS {
+            *readings = thinned_readings(readings);
+        }
+    }
+
+    /// The tree's figures, of those of its processes.
+    fn added_up(&mut self, at_ns: u64, portraits: &[(u32, usize, Portrait)]) -> Reading {
+        let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
+        let mut once = Once::default();
+        let mut tree = Totals::default();
+        for (pid, _, portrait) in portraits {
+            let mut around = portrait.around.clone();
+            around.recorder.clone_from(&self.watch.recorder);
+            let classified = smaps::classify(&portrait.mappings, &around);
+            if let Some(watched) = self.tree.get_mut(pid) {
+                watched.remember(portrait, &classified);
+            }
+            for (mapping, part) in portrait.mappings.iter().zip(classified) {
+                let index = self.index_of(part);
+                let amounts = parts.entry(index).or_default();
+                *amounts = amounts.plus(once.add(index, mapping));
+            }
+            tree.page_tables += portrait.totals.page_tables;
+            tree.huge += portrait.totals.huge;
+        }
+        for (part, shared) in once.rest() {
+            if let Some(amounts) = parts.get_mut(&part) {
+                amounts.resident += shared;
+            }
+        }
+        let of_class = |class| {
+            let own = parts.iter().filter(|(part, _)| self.seen.series.parts[**part].class == class);
+            own.fold(Amounts::default(), |sum, (_, amounts)| sum.plus(*amounts))
+        };
+        let shared = of_class(Class::Shared);
+        tree.amounts = parts.values().fold(Amounts::default(), |sum, amounts| sum.plus(*amounts));
+        tree.shared = shared.resident.saturating_sub(shared.anonymous);
+        tree.file = tree.amounts.resident.saturating_sub(tree.amounts.anonymous).saturating_sub(tree.shared);
+        Reading {
+            at_ns,
+            full: true,
+            tree,
+            processes: portraits.iter().map(|(_, index, portrait)| (*index, portrait.totals)).collect(),
+            parts: parts.into_iter().collect(),
+        }
+    }
+
+    fn index_of(&mut self, part: Part) -> usize {
+        let parts = &mut self.seen.series.parts;
+        *self.parts.entry(part).or_insert_with_key(|part| {
+            parts.push(part.clone());
+            parts.len() - 1
+        })
+    }
+}
+
+/// A page or two come and go all the time.
+fn least_change(size: u64) -> u64 {
+    (size / 256).max(16 << 10)
+}
+
+/// Leaves out whoever has another's memory: a child of vfork that has not executed anything yet.
+fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, Portrait)>) {
+    let mut kept: Vec<(u32, usize, Portrait)> = Vec::with_capacity(portraits.len());
+    for (pid, index, portrait) in portraits.drain(..) {
+        let borrowed = kept.iter().any(|(other, _, theirs)| {
+            theirs.mappings.len() == portrait.mappings.len()
+                && theirs.totals.amounts == portrait.totals.amounts
+                && tree::share_memory(*other, pid)
+        });
+        if !borrowed {
+            kept.push((pid, index, portrait));
+        }
+    }
+    *portraits = kept;
+}
+
+/// Adds a glance; of a process that does not change the first and the last of the same are kept.
+fn push_glance(glances: &mut Vec<Glance>, new: Glance) {
+    // The last ones of this process: a tree of a few processes has them near the end.
+    let mut own = glances.iter_mut().rev().take(16).filter(|glance| glance.process == new.process);
+    let same = |glance: &Glance| (glance.resident, glance.anonymous, glance.virtual_bytes);
+    if let (Some(last), Some(before)) = (own.next(), own.next()) {
+        if same(last) == same(&new) && same(before) == same(&new) {
+            last.at_ns = new.at_ns;
+            // The order of time is restored when all are thinned.
+            return;
+        }
+    }
+    glances.push(new);
+}
+
+/// Adds a reading; of those that are all the same the first and the last are kept.
+fn push_reading(readings: &mut Vec<Reading>, new: Reading) {
+    let same = |a: &Reading, b: &Reading| {
+        a.full == b.full && a.tree == b.tree && a.processes == b.processes && a.parts == b.parts
+    };
+    let count = readings.len();
+    if count >= 2 && same(&readings[count - 1], &new) && same(&readings[count - 2], &new) {
+        readings[count - 1].at_ns = new.at_ns;
+    } else {
+        readings.push(new);
+    }
+}
+
+/// Full readings and surveys, each thinned by themselves: what only a full one knows must not be lost.
+fn thinned_readings(readings: &[Reading]) -> Vec<Reading> {
+    let (full, surveys): (Vec<Reading>, Vec<Reading>) =
+        readings.iter().cloned().partition(|reading| reading.full);
+    let height = |reading: &Reading| reading.tree.amounts.resident;
+    let mut all = thinned(&full, MOST_READINGS / 2, height);
+    all.extend(thinned(&surveys, MOST_READINGS / 2, height));
+    all.sort_by_key(|reading| reading.at_ns);
+    all
+}
+
+/// About so many of the items, in their order: of each stretch the lowest and the highest.
+fn thinned<T: Clone>(items: &[T], most: usize, height: impl Fn(&T) -> u64) -> Vec<T> {
+    if items.len() <= most.max(2) {
+        return items.to_vec();
+    }
+    let stretch = (2 * items.len()).div_ceil(most.max(2));
+    let mut kept = Vec::with_capacity(most + 2);
+    for part in items.chunks(stretch) {
+        let heights = || part.iter().enumerate().map(|(at, item)| (height(item), at));
+        let (Some((_, low)), Some((_, high))) = (heights().min(), heights().max()) else { continue };
+        kept.push(part[low.min(high)].clone());
+        if low != high {
+            kept.push(part[low.max(high)].clone());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_highest_and_the_lowest() {
+        let heights: Vec<u64> = (0..10_000).map(|i| if i == 5_555 { 99 } else { 10 + i % 3 }).collect();
+        let kept = thinned(&heights, 400, |height| *height);
+        assert!(kept.len() <= 402 && kept.contains(&99) && kept.contains(&10), "{}", kept.len());
+        assert_eq!(thinned(&heights[..100], 400, |height| *height), heights[..100]);
+    }
+
+    #[test]
+    fn a_process_that_stands_still_fills_no_memory() {
+        let mut glances = Vec::new();
+        for at_ns in 0..1000 {
+            for process in 0..2 {
+                push_glance(
+                    &mut glances,
+                    Glance { at_ns, process, resident: 1, anonymous: 1, virtual_bytes: 1 },
+                );
+            }
+        }
+        assert_eq!(glances.len(), 4);
+        assert_eq!(glances.iter().map(|glance| glance.at_ns).max(), Some(999));
+    }
+}

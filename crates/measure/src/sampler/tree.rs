@@ -1,0 +1,440 @@
+//! The processes of a run, found in `/proc`, and what is read of each.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+
+use widthwise_experiment::memory::{Amounts, Part, Totals};
+
+use super::pagemap::Pagemap;
+use super::smaps::{self, Mapping, Surroundings};
+
+/// Of more threads than this the stack pointers are not asked for.
+const MOST_THREADS: usize = 256;
+
+/// Where addresses of programs end: four levels of page tables, less a page (Documentation/arch/x86/x86_64/mm.rst). What the
+/// kernel shows above is its own.
+pub const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
+
+/// A process of the tree that has a memory of its own.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its number.
+    pub pid: u32,
+    /// Its index in the series.
+    pub index: usize,
+    statm: File,
+    glance: [u8; 128],
+    glanced: usize,
+    /// Its last glance: resident bytes.
+    pub resident: u64,
+    /// Stack pointers of its threads, each as it was when it was first found waiting.
+    stacks: BTreeMap<u32, u64>,
+    threads: bool,
+    last: Last,
+}
+
+/// What the last full reading of a process told of its mappings, by their addresses.
+#[derive(Debug, Default)]
+struct Last {
+    around: Surroundings,
+    parts: BTreeMap<(u64, u64), Part>,
+}
+
+/// What `/proc/PID/statm` says, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Address space.
+    pub virtual_bytes: u64,
+    /// Resident.
+    pub resident: u64,
+    /// Of the resident: pages of files and shared memory.
+    pub shared: u64,
+}
+
+/// What `/proc` says of one process, as it stands there. Kept from reading to reading, so that no room has to be made
+/// for it each time.
+#[derive(Debug, Default)]
+pub struct Texts {
+    program: PathBuf,
+    status: Text,
+    smaps: Text,
+    maps: Text,
+}
+
+/// What was read of one process in full.
+#[derive(Debug)]
+pub struct Portrait {
+    /// Its mappings and what they hold.
+    pub mappings: Vec<Mapping>,
+    /// What each is for is told with this.
+    pub around: Surroundings,
+    /// Its figures.
+    pub totals: Totals,
+    /// Its command name.
+    pub name: String,
+}
+
+impl Watched {
+    /// Opens a process; absent if it is gone.
+    pub fn open(pid: u32, index: usize) -> io::Result<Watched> {
+        let statm = File::open(format!("/proc/{pid}/statm"))?;
+        Ok(Watched {
+            pid,
+            index,
+            statm,
+            glance: [0; 128],
+            glanced: 0,
+            resident: 0,
+            stacks: BTreeMap::new(),
+            threads: false,
+            last: Last::default(),
+        })
+    }
+
+    /// Takes a glance, to be understood by [`Watched::size`].
+    pub fn glance(&mut self) {
+        self.glanced = self.statm.read_at(&mut self.glance, 0).unwrap_or(0);
+    }
+
+    /// What the last glance told; nothing if the process is gone or has no memory any more.
+    pub fn size(&mut self) -> Option<Size> {
+        let size = size(self.glance.get(..self.glanced)?)?;
+        self.resident = size.resident;
+        Some(size)
+    }
+
+    /// The texts of a full reading, to be understood afterwards; what is read in pieces may be from several moments.
+    ///
+    /// # Errors
+    /// The system's: the process is gone, or may not be read.
+    pub fn read(&mut self, texts: &mut Texts) -> io::Result<()> {
+        let folder = format!("/proc/{}", self.pid);
+        texts.program = std::fs::read_link(format!("{folder}/exe"))?;
+        if self.threads {
+            self.find_stacks(&folder);
+        }
+        texts.status.take(&format!("{folder}/status"))?;
+        texts.smaps.take(&format!("{folder}/smaps"))
+    }
+
+    /// The texts and stretches of a survey, to be understood afterwards.
+    ///
+    /// # Errors
+    /// The system's: the process is gone, or may not be read, or the kernel cannot do it.
+    pub fn scan(&mut self, texts: &mut Texts, pagemap: &mut Pagemap) -> io::Result<Option<Vec<Range<u64>>>> {
+        let folder = format!("/proc/{}", self.pid);
+        // A thread that began since the last full reading has a stack that is told by its guard. (proc_task_getattr,
+        // fs/proc/base.c: a folder for each thread.)
+        self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
+        texts.maps.take(&format!("{folder}/maps"))?;
+        let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
+        self.glance();
+        found
+    }
+
+    /// What the survey says: the mappings with what is resident of them, and their parts. Nothing where this does not
+    /// agree with the kernel's own sum.
+    pub fn survey(
+        &mut self,
+        texts: &Texts,
+        stretches: &[Range<u64>],
+        recorder: Option<&PathBuf>,
+    ) -> Option<(Size, Vec<(Part, Amounts)>)> {
+        let size = self.size()?;
+        let mappings = smaps::read(texts.maps.bytes());
+        let mut around = self.last.around.clone();
+        around.stack_pointers = self.stacks.values().copied().collect();
+        around.recorder = recorder.cloned();
+        around.threads = self.threads;
+        let parts = smaps::classify(&mappings, &around);
+        let resident = smaps::within(&mappings, stretches);
+        let mut found = Vec::with_capacity(mappings.len());
+        let mut sum = 0;
+        for ((mapping, part), resident) in mappings.iter().zip(parts).zip(resident) {
+            let resident = if smaps::is_uncounted(mapping) { 0 } else { resident };
+            // What a full reading has seen of it counts: only that knows which pages of a file were changed.
+            let known = self.last.parts.get(&(mapping.range.start, mapping.range.end));
+            let virtual_bytes = mapping.range.end - mapping.range.start;
+            sum += resident;
+            let amounts = Amounts { resident, virtual_bytes, ..Amounts::default() };
+            found.push((known.cloned().unwrap_or(part), amounts));
+        }
+        let agrees = sum.abs_diff(size.resident) <= size.resident / 100 + (256 << 10);
+        agrees.then_some((size, found))
+    }
+
+    /// What a full reading has found each mapping to be for: surveys will know it.
+    pub fn remember(&mut self, portrait: &Portrait, parts: &[Part]) {
+        self.last.around = portrait.around.clone();
+        let ranges = portrait.mappings.iter().map(|mapping| (mapping.range.start, mapping.range.end));
+        self.last.parts = ranges.zip(parts.iter().cloned()).collect();
+    }
+
+    /// Whether a full reading was made, without which a survey does not know the program from its libraries.
+    pub fn is_known(&self) -> bool {
+        !self.last.parts.is_empty()
+    }
+
+    /// Reads our own, so that the room is there and the way is known when it counts.
+    pub fn rehearse(texts: &mut Texts) {
+        for text in [&mut texts.status, &mut texts.smaps] {
+            let _ = text.take("/proc/self/smaps");
+        }
+    }
+
+    /// What the texts say; nothing of a process that has no memory any more.
+    pub fn portrait(&mut self, texts: &Texts, runtime: Option<&PathBuf>) -> Option<Portrait> {
+        let status = Status::of(texts.status.bytes());
+        // Its stacks are looked for from the next time on.
+        self.threads |= status.threads > 1;
+        let mappings = smaps::read(texts.smaps.bytes());
+        if mappings.is_empty() {
+            return None;
+        }
+        let program = texts.program.clone();
+        let is_runtime = runtime.is_some_and(|file| *file == program);
+        let around = Surroundings {
+            program: if is_runtime { smaps::x32_program(&mappings) } else { Some(program.clone()) },
+            runtime: is_runtime.then_some(program),
+            stack_pointers: self.stacks.values().copied().collect(),
+            threads: self.threads,
+            recorder: None,
+        };
+        let amounts = mappings.iter().fold(Amounts::default(), |sum, mapping| sum.plus(mapping.amounts));
+        let totals = Totals {
+            amounts,
+            file: amounts.resident.saturating_sub(amounts.anonymous).saturating_sub(status.shared),
+            shared: status.shared,
+            page_tables: status.page_tables,
+            huge: mappings.iter().map(|mapping| mapping.huge).sum(),
+        };
+        self.resident = amounts.resident;
+        Some(Portrait { mappings, around, totals, name: status.name })
+    }
+
+    /// Asks where the stacks of its threads are. The kernel tells it of a thread that waits, and not of one that runs
+    /// (`/proc/PID/task/TID/syscall`; the pointer in `stat` is 0 but for a process that is dumping core).
+    fn find_stacks(&mut self, folder: &str) {
+        let threads = threads(self.pid);
+        self.stacks.retain(|thread, _| threads.contains(thread));
+        for thread in threads.into_iter().take(MOST_THREADS) {
+            if self.stacks.contains_key(&thread) || thread == self.pid {
+                continue;
+            }
+            let path = format!("{folder}/task/{thread}/syscall");
+            let Ok(text) = std::fs::read_to_string(path) else { continue };
+            if let Some(pointer) = stack_pointer(&text) {
+                self.stacks.insert(thread, pointer);
+            }
+        }
+    }
+}
+
+fn size(text: &[u8]) -> Option<Size> {
+    let mut words = std::str::from_utf8(text).ok()?.split_whitespace();
+    // Pages: x86 has one size of them.
+    let mut next = || words.next()?.parse::<u64>().ok()?.checked_mul(4096);
+    let size = Size { virtual_bytes: next()?, resident: next()?, shared: next()? };
+    // A process that has ended and is not waited for yet has no memory.
+    (size.virtual_bytes > 0).then_some(size)
+}
+
+/// `0 0x3 0x7ffd… 0x1 0 0 0 0x7ffd9c 0x7f21…`: number, six arguments, stack pointer, program counter; or `running`.
+fn stack_pointer(text: &str) -> Option<u64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let pointer = words.len().checked_sub(2).filter(|_| words.len() >= 3)?;
+    u64::from_str_radix(words[pointer].strip_prefix("0x")?, 16).ok().filter(|pointer| *pointer != 0)
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Status {
+    name: String,
+    shared: u64,
+    page_tables: u64,
+    threads: u64,
+}
+
+impl Status {
+    fn of(text: &[u8]) -> Status {
+        let mut status = Status::default();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+            let (key, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+            match key {
+                b"Name" => status.name = String::from_utf8_lossy(value).into_owned(),
+                b"RssShmem" => status.shared = smaps::kibibytes(value).unwrap_or(0),
+                b"VmPTE" => status.page_tables = smaps::kibibytes(value).unwrap_or(0),
+                b"Threads" => {
+                    status.threads =
+                        std::str::from_utf8(value).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        status
+    }
+}
+
+/// A text that is read again and again: its room stays, and what lies behind its end is of before.
+#[derive(Debug, Default)]
+struct Text {
+    room: Vec<u8>,
+    length: usize,
+}
+
+impl Text {
+    fn bytes(&self) -> &[u8] {
+        &self.room[..self.length]
+    }
+
+    /// Takes the whole of a file of `/proc`, which says of itself that it is empty.
+    fn take(&mut self, path: &str) -> io::Result<()> {
+        const PIECE: usize = 64 << 10;
+        let mut file = File::open(path)?;
+        self.length = 0;
+        loop {
+            if self.room.len() < self.length + PIECE {
+                let mut room = vec![0; 2 * self.room.len() + PIECE];
+                room[..self.length].copy_from_slice(self.bytes());
+                self.room = room;
+            }
+            match file.read(&mut self.room[self.length..]) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.length += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The threads of a process.
+fn threads(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The children of one thread (CONFIG_PROC_CHILDREN, which CRIU needs, and every distribution has).
+fn children(pid: u32, thread: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Every descendant of the launcher, with its parent: what it started, and orphans that came to it.
+pub fn descendants(launcher: u32) -> BTreeMap<u32, u32> {
+    let mut found = BTreeMap::new();
+    let mut next: Vec<(u32, u32)> =
+        children(launcher, launcher).into_iter().map(|pid| (pid, launcher)).collect();
+    while let Some((pid, parent)) = next.pop() {
+        if found.insert(pid, parent).is_none() {
+            for thread in threads(pid) {
+                next.extend(children(pid, thread).into_iter().map(|child| (child, pid)));
+            }
+        }
+    }
+    found
+}
+
+/// The file that a process executes.
+pub fn program(pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// Whether two processes have one memory: a child of `vfork(2)` has its parent's, until it executes something.
+pub fn share_memory(a: u32, b: u32) -> bool {
+    /// `enum kcmp_type`, include/uapi/linux/kcmp.h.
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: kcmp(2) takes numbers only.
+    unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
+}
+
+/// The tree's figures for each mapping: what its processes share counts once. Private memory is told apart from what
+/// outsiders share by PSS where no file stands behind it; pages of a file count fully, however many others map it.
+#[derive(Debug, Default)]
+pub struct Once {
+    /// By device, inode and place in the file: the most that any process shares of it, among the part's index.
+    shared: BTreeMap<((u64, u64), u64, usize), u64>,
+}
+
+impl Once {
+    /// Adds a mapping of the part of that index; gives back what is to be added to its amounts at once. The rest comes
+    /// with [`Once::rest`].
+    pub fn add(&mut self, part: usize, mapping: &Mapping) -> Amounts {
+        let own = mapping.amounts;
+        let resident = if mapping.file.1 == 0 {
+            // Shared within the tree alone: its members' shares add up to the whole.
+            own.pss
+        } else {
+            let shared = own.resident.saturating_sub(mapping.private);
+            let most = self.shared.entry((mapping.file, mapping.offset, part)).or_default();
+            *most = (*most).max(shared);
+            mapping.private
+        };
+        // Pages without a file behind them that are shared after a fork: as their resident part is.
+        let anonymous = if own.resident == own.anonymous { resident } else { own.anonymous.min(resident) };
+        Amounts {
+            virtual_bytes: own.virtual_bytes,
+            resident,
+            pss: own.pss,
+            anonymous,
+            swap: mapping.swap_share,
+        }
+    }
+
+    /// What was shared, by index of the part.
+    pub fn rest(self) -> impl Iterator<Item = (usize, u64)> {
+        self.shared.into_iter().map(|((_, _, part), shared)| (part, shared))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statm_is_pages_and_a_dead_process_has_none() {
+        let found = size(b"765 440 412 5 0 123 0\n").unwrap();
+        assert_eq!((found.virtual_bytes, found.resident, found.shared), (765 << 12, 440 << 12, 412 << 12));
+        assert_eq!(size(b"0 0 0 0 0 0 0\n"), None);
+        assert_eq!(size(b""), None);
+    }
+
+    #[test]
+    fn a_thread_that_runs_has_no_stack_pointer() {
+        assert_eq!(stack_pointer("202 0x1 0x2 0x3 0x4 0x5 0x6 0x7f00aa 0x401000\n"), Some(0x7f_00aa));
+        assert_eq!(stack_pointer("-1 0x7f00aa 0x401000\n"), Some(0x7f_00aa));
+        assert_eq!(stack_pointer("running\n"), None);
+        assert_eq!(stack_pointer(""), None);
+    }
+
+    #[test]
+    fn status_tells_what_smaps_does_not() {
+        let text = b"Name:\ta b\nVmPTE:\t      44 kB\nRssShmem:\t 8 kB\nThreads:\t3\n";
+        let status = Status { name: "a b".into(), shared: 8192, page_tables: 45056, threads: 3 };
+        assert_eq!(Status::of(text), status);
+    }
+
+    #[test]
+    fn what_two_processes_share_counts_once_and_what_outsiders_share_counts_fully() {
+        let mapping = |inode, resident, pss, private| Mapping {
+            file: (1, inode),
+            amounts: Amounts { resident, pss, ..Amounts::default() },
+            private,
+            ..Mapping::default()
+        };
+        let mut once = Once::default();
+        // A heap that a child has of its parent, of which it has changed 10.
+        let heap =
+            once.add(0, &mapping(0, 100, 55, 10)).resident + once.add(0, &mapping(0, 100, 55, 10)).resident;
+        assert_eq!(heap, 110);
+        // A library of which each has changed 8, and which half the system uses.
+        let changed =
+            once.add(1, &mapping(9, 60, 9, 8)).resident + once.add(1, &mapping(9, 40, 9, 8)).resident;
+        let shared: u64 = once.rest().map(|(_, shared)| shared).sum();
+        assert_eq!((changed, shared), (16, 52));
+    }
+}

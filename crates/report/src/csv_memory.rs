@@ -1,0 +1,111 @@
+//! Memory over time as CSV: one row for each full reading or survey and part of it, and one for each glance.
+
+use std::io::Write;
+
+use widthwise_experiment::memory::{Amounts, Glance, Reading};
+
+use crate::campaign::Campaign;
+use crate::memory::MemoryRun;
+
+/// The head of the file. `docs/csv.md` says what each column holds.
+pub const HEAD: [&str; 13] = [
+    "campaign",
+    "variant",
+    "round",
+    "at_ns",
+    "phase",
+    "reading",
+    "process",
+    "class",
+    "name",
+    "resident",
+    "pss",
+    "anonymous",
+    "virtual",
+];
+
+/// Writes every reading and glance of every run whose memory was read.
+pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
+    let mut table = ::csv::Writer::from_writer(out);
+    table.write_record(HEAD)?;
+    for run in campaign.memory {
+        for reading in &run.series.readings {
+            write_reading(campaign, run, reading, &mut table)?;
+        }
+        for glance in &run.series.glances {
+            table.write_record(of_glance(campaign, run, glance))?;
+        }
+    }
+    table.flush()?;
+    Ok(())
+}
+
+fn write_reading(
+    campaign: &Campaign,
+    run: &MemoryRun,
+    reading: &Reading,
+    table: &mut ::csv::Writer<impl Write>,
+) -> Result<(), ::csv::Error> {
+    let kind = if reading.full { "full" } else { "survey" };
+    let row = |process: &str, class: &str, name: &str, amounts: &Amounts| {
+        let known = |bytes: u64, is_known: bool| if is_known { bytes.to_string() } else { String::new() };
+        // Of the whole, a survey knows what is anonymous as well.
+        let figures = [
+            known(amounts.resident, true),
+            known(amounts.pss, reading.full),
+            known(amounts.anonymous, reading.full || class == "all"),
+            known(amounts.virtual_bytes, true),
+        ];
+        record(campaign, run, reading.at_ns, kind, [process, class, name], figures)
+    };
+    table.write_record(row("", "all", "", &reading.tree.amounts))?;
+    for (part, amounts) in &reading.parts {
+        let Some(part) = run.series.parts.get(*part) else { continue };
+        table.write_record(row("", part.class.name(), &part.name, amounts))?;
+    }
+    for (process, totals) in &reading.processes {
+        let Some(process) = run.series.processes.get(*process) else { continue };
+        table.write_record(row(&process.pid.to_string(), "all", &process.name, &totals.amounts))?;
+    }
+    Ok(())
+}
+
+fn of_glance(campaign: &Campaign, run: &MemoryRun, glance: &Glance) -> [String; 13] {
+    let process = run.series.processes.get(glance.process);
+    let (pid, name) = process.map_or((String::new(), ""), |process| (process.pid.to_string(), &process.name));
+    let figures = [
+        glance.resident.to_string(),
+        // PSS takes more than a glance.
+        String::new(),
+        glance.anonymous.to_string(),
+        glance.virtual_bytes.to_string(),
+    ];
+    record(campaign, run, glance.at_ns, "glance", [&pid, "all", name], figures)
+}
+
+fn record(
+    campaign: &Campaign,
+    run: &MemoryRun,
+    at_ns: u64,
+    kind: &str,
+    [process, class, name]: [&str; 3],
+    [resident, pss, anonymous, virtual_bytes]: [String; 4],
+) -> [String; 13] {
+    let phase =
+        run.series.marks.iter().rfind(|mark| mark.at_ns <= at_ns).map_or("", |mark| mark.text.as_str());
+    [
+        campaign.folder.clone(),
+        run.variant.clone(),
+        run.round.to_string(),
+        at_ns.to_string(),
+        phase.to_owned(),
+        kind.to_owned(),
+        process.to_owned(),
+        class.to_owned(),
+        name.to_owned(),
+        resident,
+        pss,
+        anonymous,
+        virtual_bytes,
+    ]
+}

@@ -1,0 +1,288 @@
+//! Memory over time: what each variant's memory is for, stacked, all variants on one scale, with the program's phases.
+
+use maud::{html, Markup};
+use widthwise_experiment::memory::{Class, Series};
+use widthwise_experiment::units::Unit;
+
+use super::axis::{Scale, WIDTH};
+use super::plot::{apart, axis, drawing, grid, row, thinned, Path};
+use super::wording::{amount, name, unbroken};
+use super::{answer, forest, page};
+use crate::campaign::Campaign;
+use crate::memory::{self, Line, Portrait};
+use crate::{statements, visible};
+
+const HEIGHT: u32 = 170;
+/// Points of one line; beyond, they would only hide each other.
+const MOST_POINTS: usize = 1000;
+/// Phases that are marked in a panel; more would be a fence.
+const MOST_PHASES: usize = 60;
+/// Characters of a phase's name above a panel.
+const LONGEST_PHASE: usize = 18;
+
+/// The section, where memory was read.
+pub fn section(campaign: &Campaign) -> Markup {
+    let Some(how) = memory::how(campaign) else { return html! {} };
+    let metrics = memory::metrics(campaign);
+    let gaps = statements::gaps(campaign, &metrics);
+    html! {
+        section id="memory" {
+            h2 { "Memory over time" }
+            p class="lead" { (unbroken(&how)) }
+            (answer::tables(campaign, &metrics))
+            div class="notes" {
+                @for gap in gaps { p { (unbroken(&gap.line(campaign))) } }
+                p { "The memory of the whole process tree; pages that its processes share count once. Peaks of classes need not be at one moment." }
+            }
+            (panels(campaign))
+            (table(campaign))
+            (phases(campaign))
+            details class="others" {
+                summary { "Intervals of these metrics, and every run" }
+                div class="forests" {
+                    @for metric in &metrics { (forest::figure(campaign, metric)) }
+                }
+                @for metric in &metrics {
+                    details class="metric" {
+                        summary { h3 { (campaign.title(metric)) } span class="brief" { (page::brief(campaign, metric)) } }
+                        (page::charts(campaign, metric))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The classes that hold anything in any of these.
+fn classes(portraits: &[Portrait]) -> Vec<Class> {
+    let holds = |series: &Series, class| {
+        series.readings.iter().any(|reading| series.of_class(reading, class).resident > 0)
+    };
+    Class::ALL.into_iter().filter(|class| portraits.iter().any(|p| holds(&p.run.series, *class))).collect()
+}
+
+fn panels(campaign: &Campaign) -> Markup {
+    let portraits = memory::portraits(campaign);
+    let tallest = portraits.iter().flat_map(|p| p.run.series.levels()).map(|level| level.resident).max();
+    let (Some(tallest), longest) =
+        (tallest, portraits.iter().map(|p| p.run.series.wall_ns).max().unwrap_or(0))
+    else {
+        return html! { p class="none" { "No run was long enough for a full reading." } };
+    };
+    let up = Scale::from_zero(tallest as f64 * 1.04);
+    let along = Scale::from_zero(longest.max(1) as f64);
+    let classes = classes(&portraits);
+    let heights = up.ticks(4).amounts(Unit::Bytes);
+    let times: Vec<(f64, String)> = along
+        .ticks(6)
+        .amounts(Unit::Nanoseconds)
+        .into_iter()
+        .map(|(at, text)| (along.place(at), text))
+        .collect();
+    html! {
+        figure class="memory" {
+            figcaption {
+                strong { "What memory is for" }
+                span {
+                    "Resident memory of one run of each variant, the one whose peak is the middle one, all on one scale. "
+                    "Areas are surveys and full readings, held as long as the size stayed what they saw, and joined; the line is "
+                    "every glance as well. "
+                    @if portraits.iter().any(|p| !p.run.series.marks.is_empty()) {
+                        "Dashed: the program wrote that a phase begins. "
+                    }
+                }
+                ol class="legend" {
+                    // As they are stacked, the topmost first.
+                    @for class in classes.iter().rev() { li { (swatch(*class)) (class.title()) } }
+                }
+            }
+            @for portrait in &portraits {
+                (row(name(campaign, portrait.variant), panel(portrait, &classes, &up, &along, &heights), value(portrait)))
+            }
+            (axis(&times))
+        }
+    }
+}
+
+fn swatch(class: Class) -> Markup {
+    html! { span class={ "swatch " (class.name()) } aria-hidden="true" {} }
+}
+
+fn value(portrait: &Portrait) -> Markup {
+    let peak = portrait.run.series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
+    html! { "peak " (amount(peak as f64, Unit::Bytes)) }
+}
+
+fn panel(
+    portrait: &Portrait,
+    classes: &[Class],
+    up: &Scale,
+    along: &Scale,
+    heights: &[(f64, String)],
+) -> Markup {
+    let series = &portrait.run.series;
+    let height = f64::from(HEIGHT);
+    let y = |bytes: f64| height - up.place(bytes) / WIDTH * height;
+    let x = |at: u64| along.place(at as f64);
+    let readings = thinned(&memory::held(series), MOST_POINTS);
+    // The heights at which each class begins and ends, moment by moment; the last is held to the end.
+    let mut floors = vec![0.0; readings.len()];
+    let mut areas = Vec::new();
+    for class in classes {
+        let tops: Vec<f64> = readings
+            .iter()
+            .zip(&floors)
+            .map(|((_, reading), floor)| floor + series.of_class(reading, *class).resident as f64)
+            .collect();
+        let mut path = Path::default();
+        let ends = || readings.iter().map(|(at, _)| x(*at)).zip(&tops);
+        let last = x(series.wall_ns);
+        for (x, top) in ends() {
+            path.through(x, y(*top));
+        }
+        if let (Some(top), Some(floor)) = (tops.last(), floors.last()) {
+            path.through(last, y(*top));
+            path.through(last, y(*floor));
+        }
+        for ((at, _), floor) in readings.iter().zip(&floors).rev() {
+            path.through(x(*at), y(*floor));
+        }
+        path.close();
+        if tops.iter().zip(&floors).any(|(top, floor)| top > floor) {
+            areas.push(path.drawn(&format!("area {}", class.name())));
+        }
+        floors = tops;
+    }
+    let mut line = Path::default();
+    for level in thinned(&series.levels(), MOST_POINTS) {
+        line.through(x(level.at_ns), y(level.resident as f64));
+    }
+    let phases = memory::phases(series);
+    let mut marks = Path::default();
+    for (_, from, _) in phases.iter().take(MOST_PHASES) {
+        marks.down(x(*from), 0.0, height);
+    }
+    let mut levels = Path::default();
+    for (at, _) in heights {
+        levels.across(0.0, WIDTH, y(*at));
+    }
+    let largest: Vec<String> = classes
+        .iter()
+        .map(|class| (class, series.of_class(portrait.peak, *class).resident))
+        .filter(|(_, bytes)| *bytes > 0)
+        .map(|(class, bytes)| format!("{} {}", class.title(), amount(bytes as f64, Unit::Bytes)))
+        .collect();
+    let says =
+        format!("{}: memory over time; at the peak: {}", visible::line(portrait.variant), largest.join(", "));
+    let labels: Vec<(f64, String)> =
+        phases.iter().take(MOST_PHASES).map(|(name, from, _)| (x(*from), clipped(name))).collect();
+    html! {
+        (phase_names(&labels))
+        div class="field" {
+            @for (at, text) in heights {
+                span class="edge-label" style={ "top:calc(" (format!("{:.1}", y(*at) / height * 100.0)) "% - .35rem)" } { (text) }
+            }
+            (drawing("stack", HEIGHT, &says, html! {
+                (grid(&[], HEIGHT)) (levels.drawn("grid"))
+                @for area in &areas { (area) }
+                (line.drawn("line")) (marks.drawn("pause"))
+            }))
+        }
+    }
+}
+
+/// The names of phases above a panel, each at its beginning, without those that would run into the next.
+fn phase_names(labels: &[(f64, String)]) -> Markup {
+    html! {
+        @if !labels.is_empty() {
+            svg class="phases" height="16" aria-hidden="true" {
+                @for (place, text) in apart(labels) {
+                    text x={ (format!("{:.1}", place / WIDTH * 100.0)) "%" } y="12" { (text) }
+                }
+            }
+        }
+    }
+}
+
+fn clipped(name: &str) -> String {
+    if name.chars().count() <= LONGEST_PHASE {
+        return name.to_owned();
+    }
+    name.chars().take(LONGEST_PHASE - 1).chain(['…']).collect()
+}
+
+/// What memory is for at the peak, and what each variant saves of the baseline's.
+fn table(campaign: &Campaign) -> Markup {
+    let compared = memory::compared(campaign);
+    if compared.is_empty() {
+        return html! {};
+    }
+    let class_of =
+        |line: &Line| Class::ALL.into_iter().find(|class| !line.is_sum && class.title() == line.title);
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="What memory is for at the peak" {
+            table class="verdicts" {
+                thead { tr {
+                    th scope="col" { "at the peak" }
+                    @for portrait in &compared { th scope="col" { (visible::line(portrait.variant)) } }
+                } }
+                tbody {
+                    @for line in memory::lines(&compared) {
+                        tr class=[line.is_sum.then_some("baseline")] {
+                            th scope="row" {
+                                @if let Some(class) = class_of(&line) { (swatch(class)) }
+                                (line.title)
+                            }
+                            @for (place, (bytes, reduction)) in line.amounts.iter().zip(line.reductions()).enumerate() {
+                                td {
+                                    @if *bytes > 0.0 { (amount(*bytes, Unit::Bytes)) } @else { "–" }
+                                    @if let Some(reduction) = reduction.filter(|_| place > 0) {
+                                        small { "reduction " (memory::percent(reduction)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        div class="notes" { p {
+            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more."
+        } }
+    }
+}
+
+/// The peak of each phase.
+fn phases(campaign: &Campaign) -> Markup {
+    let portraits = memory::compared(campaign);
+    let peaks: Vec<Vec<(String, Option<u64>)>> =
+        portraits.iter().map(|portrait| memory::phase_peaks(&portrait.run.series)).collect();
+    let Some(first) = peaks.first().filter(|first| !first.is_empty()) else { return html! {} };
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="The peak of each phase" {
+            table class="verdicts" {
+                thead { tr {
+                    th scope="col" { "peak of each phase" }
+                    @for portrait in &portraits { th scope="col" { (visible::line(portrait.variant)) } }
+                } }
+                tbody {
+                    @for (place, (phase, _)) in first.iter().enumerate().take(MOST_PHASES) {
+                        tr {
+                            th scope="row" { (phase) }
+                            @for own in &peaks {
+                                td {
+                                    // A variant may go through other phases.
+                                    @match own.get(place).filter(|(name, _)| name == phase) {
+                                        Some((_, Some(bytes))) => (amount(*bytes as f64, Unit::Bytes)),
+                                        Some((_, None)) => span class="quiet" { "too short to be read" },
+                                        None => span class="missing" { "not there" },
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

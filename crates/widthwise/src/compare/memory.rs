@@ -1,0 +1,39 @@
+//! The memory series: how many rounds of it are still to be made.
+
+use widthwise_archive::ArchiveError;
+use widthwise_experiment::metric::Family;
+use widthwise_experiment::Experiment;
+use widthwise_measure::memory::{self, Memory};
+use widthwise_measure::rounds::{End, Plan, RoundsError};
+use widthwise_measure::run::Runner;
+use widthwise_report::amounts::{counted, duration};
+
+use crate::compare::recorder::Recorder;
+
+/// Makes the rounds that an earlier session has not made.
+pub fn sample(
+    experiment: &Experiment,
+    plan: &Plan,
+    runner: &mut Runner,
+    recorder: &mut Recorder,
+) -> Result<End, RoundsError<ArchiveError>> {
+    let rounds = experiment.memory.saturating_sub(recorder.sampled());
+    if rounds == 0 || plan.participants.is_empty() {
+        return Ok(End::Enough);
+    }
+    let long = recorder.round_alone().map(|round| round * rounds);
+    let long = long.map_or(String::new(), |long| format!(", for some {}", duration(long)));
+    recorder.says(&format!("reading memory over time in {}{long}", counted(rounds as usize, "more round")));
+    let memory = Memory {
+        plan,
+        first_round: recorder.archive.next_round(),
+        rounds,
+        metrics: experiment
+            .metrics
+            .iter()
+            .copied()
+            .filter(|metric| metric.family == Family::Series)
+            .collect(),
+    };
+    memory::sample(&memory, runner, recorder)
+}

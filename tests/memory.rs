@@ -1,0 +1,335 @@
+//! The memory series, on programs whose memory is known: as a user asks for it.
+
+mod laboratory;
+
+use laboratory::{count, open, repository, said, signal, unfolded, until, verdict, Laboratory, Said};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+const MIB: u64 = 1 << 20;
+
+/// What a program has besides what it asks for: the C library's own, and a hundredth.
+fn about(truth: u64, own: u64) -> std::ops::RangeInclusive<u64> {
+    truth..=truth + truth / 100 + own
+}
+
+/// `hold.c`, which needs the header for marks.
+fn lab() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("hold.c");
+    lab.copy(&repository().join("runtime/marks/widthwise-marks.h"), "widthwise-marks.h");
+    lab
+}
+
+/// One round of the series of `hold.c` with these steps.
+fn held(lab: &Laboratory, abis: &str, steps: &str) -> Value {
+    let words = format!("hold.c --abi {abis} --rounds 1 --warmup 0 --metric cpu --memory=1 -- {steps}");
+    lab.compare_json(&words)
+}
+
+/// The series of that variant.
+fn series<'a>(report: &'a Value, variant: &str) -> &'a Value {
+    let all = report["memory"].as_array().unwrap();
+    all.iter()
+        .find(|run| run["variant"] == variant)
+        .unwrap_or_else(|| panic!("no series of {variant}: {all:?}"))
+}
+
+fn numbers(column: &Value) -> Vec<u64> {
+    column.as_array().unwrap().iter().map(|value| value.as_u64().unwrap_or(0)).collect()
+}
+
+/// The resident bytes of a class at each moment.
+fn class(series: &Value, name: &str) -> Vec<u64> {
+    let mut sums = vec![0; numbers(&series["at_ns"]).len()];
+    for part in series["parts"].as_array().unwrap().iter().filter(|part| part["class"] == name) {
+        sums.iter_mut().zip(numbers(&part["resident"])).for_each(|(sum, bytes)| *sum += bytes);
+    }
+    sums
+}
+
+/// What a class held at the last moment of a phase at which anything was read.
+fn at_the_end_of(series: &Value, phase: &str, name: &str) -> u64 {
+    let marks = series["marks"].as_array().unwrap();
+    let at =
+        marks.iter().position(|mark| mark["text"] == phase).unwrap_or_else(|| panic!("no phase {phase}"));
+    let from = marks[at]["at_ns"].as_u64().unwrap();
+    let to = marks.get(at + 1).map_or(u64::MAX, |next| next["at_ns"].as_u64().unwrap());
+    let moments = numbers(&series["at_ns"]);
+    let last = moments.iter().rposition(|moment| (from..to).contains(moment));
+    class(series, name)[last.unwrap_or_else(|| panic!("nothing was read in {phase}: {series}"))]
+}
+
+fn no_more_than_the_share(report: &Value) {
+    for run in report["memory"].as_array().unwrap() {
+        let (spent, wall) = (run["spent_ns"].as_f64().unwrap(), run["wall_ns"].as_f64().unwrap());
+        // The last reading may have been dearer than anybody could know.
+        assert!(spent <= 0.006 * wall, "{spent} of {wall} ns: {run}");
+    }
+}
+
+#[test]
+fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_phase() {
+    let lab = lab();
+    let report = held(
+        &lab,
+        "x86-64,x32,i386",
+        "600 agrown +16 ahalved -8 amapped m24 aunmapped u athreaded s12 aended",
+    );
+    for abi in ["x86-64", "x32", "i386"] {
+        let series = series(&report, abi);
+        let end = |phase: &str, class: &str| at_the_end_of(series, phase, class);
+        let own = 300 << 10;
+        for (phase, name, truth) in [
+            ("grown", "heap", 16),
+            ("halved", "heap", 8),
+            ("mapped", "heap", 8),
+            ("mapped", "mmapped", 24),
+            ("unmapped", "mmapped", 0),
+            ("threaded", "stack", 12),
+        ] {
+            let found = end(phase, name);
+            assert!(
+                about(truth * MIB, own).contains(&found),
+                "{abi}: {name} in {phase} is {found}: {series}"
+            );
+        }
+        // The parts are the whole, at every moment.
+        let tree = numbers(&series["tree"]["resident"]);
+        let classes = [
+            "heap",
+            "mmapped",
+            "stack",
+            "program-text",
+            "program-data",
+            "library",
+            "file",
+            "shared",
+            "runtime",
+            "recorder",
+            "other",
+        ];
+        for (moment, whole) in tree.iter().enumerate() {
+            let sum: u64 = classes.iter().map(|name| class(series, name)[moment]).sum();
+            assert_eq!(sum, *whole, "{abi}");
+        }
+        // A program of one process is as large as the kernel says at its peak.
+        let glances = numbers(&series["glances"]["resident"]);
+        let peak = tree.iter().chain(&glances).max().unwrap();
+        assert!(about((8 + 24) * MIB, 4 * MIB).contains(peak), "{abi}: {peak}");
+        let libraries: Vec<&str> = series["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|part| part["class"] == "library")
+            .map(|part| part["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(libraries.len(), 2, "{libraries:?}");
+        assert!(libraries.contains(&"libc.so.6") && libraries.contains(&"ld.so"), "{libraries:?}");
+    }
+    let runtime = |abi: &str| class(series(&report, abi), "runtime").into_iter().max().unwrap();
+    assert_eq!(runtime("x86-64"), 0);
+    let through_runtime = lab.read(".widthwise/latest/report.html").contains("x32run runs it in user space");
+    assert_eq!(runtime("x32") > 0, through_runtime);
+    no_more_than_the_share(&report);
+
+    let table = unfolded(&lab.widthwise("report").stdout);
+    for words in
+        ["Memory over time, in 1 round of its own", "heap (brk)", "reduction", "phases of x32: grown "]
+    {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let csv = lab.widthwise("report --series").stdout;
+    assert!(csv
+        .lines()
+        .any(|line| line.contains(",i386,") && line.contains(",mapped,") && line.contains(",mmapped,")));
+    let page = lab.widthwise("report --html page.html");
+    assert_eq!(page.status, Some(0), "{page:?}");
+    assert_eq!(lab.read("page.html").matches("class=\"plot stack\"").count(), 3);
+}
+
+#[test]
+fn what_a_child_has_of_its_parent_counts_once() {
+    let lab = lab();
+    let report = held(&lab, "x86-64", "1200 +12 f4");
+    let series = series(&report, "x86-64");
+    let moments = numbers(&series["at_ns"]);
+    let processes = series["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 2, "{series}");
+    assert_eq!(processes[1]["parent"], processes[0]["pid"]);
+    let both: Vec<u64> = numbers(&processes[1]["at_ns"]);
+    let last = both.last().expect("the child was never read");
+    let place = moments.iter().position(|moment| moment == last).unwrap();
+    let heap = class(series, "heap")[place];
+    assert!(about(16 * MIB, 300 << 10).contains(&heap), "{heap}: {series}");
+    let of_process = |process: &Value| {
+        let at = numbers(&process["at_ns"]).iter().position(|moment| moment == last).unwrap();
+        numbers(&process["totals"]["resident"])[at]
+    };
+    assert!(of_process(&processes[0]) + of_process(&processes[1]) > 24 * MIB);
+    let pss = numbers(&series["tree"]["pss"])[place];
+    assert!((16 * MIB..20 * MIB).contains(&pss), "{pss}");
+}
+
+#[test]
+fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
+    let lab = Laboratory::new();
+    lab.write(
+        "list.c",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\nstruct node { struct node *next; void *data[3]; };\n\
+         int main(void) {\n    struct node *list = 0;\n    for (int i = 0; i < 200000; i++) {\n        \
+         struct node *node = malloc(sizeof *node);\n        node->next = list, list = node, node->data[0] = 0;\n    }\n    \
+         struct timespec time = {0, 300000000};\n    nanosleep(&time, 0);\n    return puts(\"x\") < 0;\n}\n",
+    );
+    let report = lab.compare_json("list.c --abi x86-64,i386 --rounds 1 --warmup 0 --metric cpu --memory");
+    let found = verdict(&report, "i386", "tree_allocated");
+    assert_eq!(
+        (found["verdict"].as_str(), found["source"].as_str()),
+        (Some("lower"), Some("smaps")),
+        "{found}"
+    );
+    assert_eq!(found["pairs"], 6);
+    // Chunks of 48 bytes against such of 32: malloc's header and rounding are in it (facts of glibc).
+    let ratio = found["ratio"].as_f64().unwrap();
+    assert!((0.65..0.69).contains(&ratio), "{found}");
+    assert!(found["floor"].as_f64().unwrap() < 0.05, "{found}");
+    assert_eq!(verdict(&report, "x86-64 again", "tree_allocated")["verdict"], "same");
+    assert_eq!(verdict(&report, "i386", "cpu")["verdict"], "withheld", "one round is too few");
+    let archive = lab.archive();
+    let mixed = "SELECT count(*) FROM samples WHERE (kind = 'memory') <> (source = 'smaps')";
+    assert_eq!(count(&archive, mixed), 0);
+    assert_eq!(count(&archive, "SELECT count(*) FROM series"), 18);
+    // It is not done again.
+    assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 18);
+}
+
+#[test]
+fn a_program_that_ends_at_once_says_that_it_is_too_short() {
+    let lab = Laboratory::new();
+    let said = lab.compare("--binary a=/bin/true --rounds 6 --metric cpu --memory=2");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(unfolded(&said.stdout).contains("too short for a memory series"), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    let found = verdict(&report, "a again", "tree_heap");
+    assert_eq!(found["verdict"], "missing");
+    assert!(found["reason"].as_str().unwrap().contains("too short"), "{found}");
+    assert_eq!(verdict(&report, "a again", "cpu")["verdict"], "same");
+}
+
+#[test]
+fn a_program_that_never_ends_there_is_killed_and_the_rest_is_reported() {
+    let lab = Laboratory::new();
+    // It ends as long as nobody listens.
+    lab.write(
+        "stubborn.c",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
+         if (getenv(\"WIDTHWISE_MARKS\")) for (;;) pause();\n    return puts(\"x\") < 0;\n}\n",
+    );
+    let said = lab.compare("stubborn.c --abi x86-64,i386 --rounds 6 --metric cpu --memory=3 --timeout 1s");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    let found = verdict(&report, "i386", "tree_peak");
+    assert_eq!(found["verdict"], "missing");
+    assert!(found["reason"].as_str().unwrap().contains("still running after 1 s"), "{found}");
+    assert_ne!(verdict(&report, "i386", "cpu")["verdict"], "missing");
+    // Once is enough; and what was seen until then is kept.
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'timeout'"), 3);
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 3);
+    assert_eq!(lab.processes(), "");
+}
+
+#[test]
+fn marks_without_end_do_not_stop_the_program_and_one_that_knows_nothing_of_them_is_as_ever() {
+    let lab = Laboratory::new();
+    lab.write(
+        "chatty.c",
+        "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
+         const char *path = getenv(\"WIDTHWISE_MARKS\");\n    if (path) {\n        int pipe = open(path, O_WRONLY);\n        \
+         for (int i = 0; i < 100000; i++) if (write(pipe, \"phase\\n\", 6) != 6) return 1;\n    }\n    \
+         return puts(\"x\") < 0;\n}\n",
+    );
+    let said =
+        lab.compare("chatty.c --abi x86-64 --rounds 1 --warmup 0 --metric cpu --memory=1 --timeout 60s");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(unfolded(&said.stdout).contains("wrote more marks than are kept"), "{said:?}");
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'done'"), 4);
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series_mark"), 20_000);
+    assert!(!lab.campaign().join("scratch").exists());
+}
+
+/// A campaign that is reading memory, for half a minute if nobody stops it.
+fn reading(lab: &Laboratory) -> std::process::Child {
+    let words = "hold.c --abi x86-64 --rounds 1 --warmup 0 --metric cpu --memory=4 -- 400 +2 +2 +2";
+    let child = lab.comparing(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a run of the memory series", || {
+        let folder = std::fs::canonicalize(lab.path(".widthwise/latest")).ok();
+        let archive =
+            folder.filter(|folder| folder.join("campaign.sqlite").exists()).map(|folder| open(&folder));
+        archive.is_some_and(|archive| count(&archive, "SELECT count(*) FROM series") > 0)
+    });
+    child
+}
+
+fn goes_on_to_the_end(lab: &Laboratory) {
+    let archive = lab.archive();
+    let halves = "SELECT count(*) FROM run JOIN round ON round.number = run.round
+                   WHERE round.kind IN ('memory', 'interrupted') AND run.id NOT IN (SELECT run FROM series)";
+    assert_eq!(count(&archive, halves), 0);
+    drop(archive);
+    let said = lab.widthwise("compare --resume .widthwise/latest");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'memory'"), 4);
+    assert_eq!(lab.processes(), "");
+}
+
+#[test]
+fn ctrl_c_ends_the_series_after_the_run_and_resume_makes_the_rest() {
+    let lab = lab();
+    let child = reading(&lab);
+    signal(&child, libc::SIGINT);
+    let said = Said::of(child.wait_with_output().unwrap());
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(said.stderr.contains("reading memory over time in 4 more rounds"), "{said:?}");
+    assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
+    assert_eq!(lab.processes(), "");
+    goes_on_to_the_end(&lab);
+}
+
+#[test]
+fn killed_outright_a_run_of_the_series_is_there_whole_or_not_at_all() {
+    let lab = lab();
+    let mut child = reading(&lab);
+    signal(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    until("the program's end", || lab.processes().is_empty());
+    goes_on_to_the_end(&lab);
+}
+
+#[test]
+fn a_program_may_be_linked_with_the_header_and_run_by_itself() {
+    let lab = lab();
+    for options in ["-m64", "-m32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"] {
+        lab.gcc(&format!("-Wall -Wextra -Werror -O2 {options} -pthread hold.c -o hold"));
+    }
+    lab.gcc("-O2 -pthread hold.c -o hold");
+    let run = |marks: Option<&str>| {
+        let mut command = Command::new(lab.path("hold"));
+        command.args(["1", "aphase", "+1"]).env_remove("WIDTHWISE_MARKS");
+        said(command.envs(marks.map(|path| ("WIDTHWISE_MARKS", path))))
+    };
+    // Nobody listens; nothing is there; a pipe of which nobody reads.
+    assert_eq!(Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap().code(), Some(0));
+    for marks in [None, Some("/nowhere/at/all"), Some(lab.path("pipe").to_str().unwrap())] {
+        let said = run(marks);
+        assert_eq!((said.status, said.stdout.as_str()), (Some(0), "held\n"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_series_that_was_not_made_is_not_exported() {
+    let lab = Laboratory::new();
+    assert_eq!(lab.compare("--binary a=/bin/true --rounds 1 --metric cpu").status, Some(0));
+    lab.widthwise("report --series").refuses(2, &["--series", "widthwise compare --memory"]);
+    assert!(!lab.widthwise("report").stdout.contains("Memory over time"));
+}
