@@ -1,16 +1,42 @@
 //! The campaign as Markdown: for issues, pull requests and commit messages.
 
-use widthwise_experiment::units::Quantity;
+use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
 use crate::amounts::counted;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{statements, visible};
+use crate::{memory, statements, visible};
 
 /// Diff lines shown: a comment in a pull request is no place for a whole file.
 const DIFF_LINES: usize = 40;
+
+/// Memory over time: how it was read, and what it is for at the peak, with what each variant saves.
+fn memory_notes(campaign: &Campaign) -> Vec<String> {
+    let Some(how) = memory::how(campaign) else { return Vec::new() };
+    let compared = memory::compared(campaign);
+    let mut notes = vec![escaped(&how), table(campaign, &memory::metrics(campaign)).trim_end().to_owned()];
+    if compared.is_empty() {
+        return notes;
+    }
+    let names: Vec<String> = compared.iter().map(|one| escaped(&visible::line(one.variant))).collect();
+    let mut text =
+        format!("| at the peak (reduction) | {} |\n|---|{}", names.join(" | "), "---|".repeat(names.len()));
+    for own in memory::lines(&compared) {
+        let cells =
+            own.amounts.iter().zip(own.reductions()).enumerate().map(|(place, (bytes, reduction))| {
+                let amount = Quantity { value: *bytes, unit: Unit::Bytes };
+                match reduction.filter(|_| place > 0) {
+                    Some(reduction) => format!("{amount} ({})", memory::percent(reduction)),
+                    None => amount.to_string(),
+                }
+            });
+        text += &format!("\n| {} | {} |", own.title, cells.collect::<Vec<_>>().join(" | "));
+    }
+    notes.push(text);
+    notes
+}
 
 /// The campaign as Markdown, ending in a line end.
 pub fn render(campaign: &Campaign) -> String {
@@ -47,6 +73,10 @@ pub fn render(campaign: &Campaign) -> String {
         .chain(statements::processes(campaign))
     {
         line(&escaped(&sentence));
+    }
+    for part in memory_notes(campaign) {
+        line("");
+        line(&part);
     }
     for warning in statements::warnings(campaign) {
         line("");

@@ -163,15 +163,13 @@ pub fn how(campaign: &Campaign) -> Option<String> {
         (all > 0).then(|| duration(Duration::from_nanos(time / all)))
     };
     let cost = runs.iter().map(|series| series.cost()).fold(0.0, f64::max);
-    let counts: [(&str, fn(&Series) -> u64); 3] = [
-        ("glance", |series| series.glances_made),
-        ("survey", |series| series.surveys_made),
-        ("full reading", |series| series.readings_made),
+    let counts = [
+        ("glance", per(|series| series.glances_made)),
+        ("survey", per(|series| series.surveys_made)),
+        ("full reading", per(|series| series.readings_made)),
     ];
-    let every: Vec<String> = counts
-        .into_iter()
-        .filter_map(|(noun, count)| Some(format!("a {noun} every {}", per(count)?)))
-        .collect();
+    let every: Vec<String> =
+        counts.into_iter().filter_map(|(noun, often)| Some(format!("a {noun} every {}", often?))).collect();
     let every = if every.is_empty() { String::new() } else { format!("{}; ", listed(&every)) };
     Some(format!(
         "Memory over time, in {}: {every}reading took at most {} of a run.",

@@ -35,7 +35,9 @@ fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
     }
     let mut judged = laid(12);
     judged.judge_in_earnest();
-    for laid in [laid(12), laid(0), laid(1), hostile(), ended, judged] {
+    let mut read = laid(4);
+    read.read_memory("libc.so.6", "fit");
+    for laid in [laid(12), laid(0), laid(1), hostile(), ended, judged, read] {
         let instance: Value = serde_json::from_str(&render(&laid.campaign())?)?;
         assert_eq!(complaints(&schema, &instance)?, Vec::<String>::new());
     }

@@ -267,7 +267,10 @@ fn is_stack(mapping: &Mapping, below: Option<&Mapping>, around: &Surroundings) -
     }
     let is_guard = |below: &Mapping| {
         let size = below.range.end - below.range.start;
-        below.rights == *b"---p" && below.is_anonymous() && size <= MOST_GUARD && below.range.end % ARENA != 0
+        below.rights == *b"---p"
+            && below.is_anonymous()
+            && size <= MOST_GUARD
+            && !below.range.end.is_multiple_of(ARENA)
     };
     around.threads && mapping.rights == *b"rw-p" && below.is_some_and(is_guard)
 }

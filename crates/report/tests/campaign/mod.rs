@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use widthwise_experiment::memory::{
+    Amounts, Class, Glance, Mark, Part, Process, Reading as MemoryReading, Series, Totals,
+};
+use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::{spec, Experiment, Facts, Metric};
@@ -180,6 +184,80 @@ impl Mix {
     /// About normal: twelve uniforms summed.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+/// The memory of a run: grows, and goes back to a half; the program's names are as hostile as they like.
+pub fn series(scale: u64, library: &str, phase: &str) -> Series {
+    let amounts = |resident| Amounts {
+        resident,
+        pss: resident / 2,
+        anonymous: resident,
+        virtual_bytes: 2 * resident,
+        swap: 0,
+    };
+    let reading = |at_ns: u64, full: bool, heap: u64| {
+        let (heap, library) = (amounts(heap * scale), amounts(1_300_000));
+        let tree = Totals { amounts: heap.plus(library), page_tables: 40960, ..Totals::default() };
+        let processes = if full { vec![(0, tree)] } else { Vec::new() };
+        MemoryReading { at_ns, full, tree, processes, parts: vec![(0, heap), (1, library)] }
+    };
+    let glance = |at_ns: u64, heap: u64| {
+        let resident = heap * scale + 1_300_000;
+        Glance { at_ns, process: 0, resident, anonymous: heap * scale, virtual_bytes: 2 * resident }
+    };
+    Series {
+        wall_ns: 300_000_000,
+        spent_ns: 900_000,
+        glances_made: 60,
+        surveys_made: 2,
+        readings_made: 2,
+        processes: vec![Process {
+            pid: 9,
+            parent: 8,
+            name: library.to_owned(),
+            began_ns: 0,
+            ended_ns: 300_000_000,
+        }],
+        parts: vec![
+            Part { class: Class::Heap, name: String::new() },
+            Part { class: Class::Library, name: library.to_owned() },
+        ],
+        glances: vec![glance(5_000_000, 1000), glance(90_000_000, 4000), glance(250_000_000, 2000)],
+        readings: vec![
+            reading(20_000_000, true, 1000),
+            reading(100_000_000, false, 4000),
+            reading(200_000_000, true, 2000),
+        ],
+        marks: vec![
+            Mark { at_ns: 1_000_000, text: "load".to_owned() },
+            Mark { at_ns: 80_000_000, text: phase.to_owned() },
+        ],
+    }
+}
+
+impl Laid {
+    /// Adds a round of the memory series; the slow variant needs six tenths of the baseline's heap.
+    pub fn read_memory(&mut self, library: &str, phase: &str) {
+        let number = self.rounds.last().map_or(0, |round| round.number + 1);
+        self.experiment.memory = 1;
+        self.experiment.metrics.extend(metric::series());
+        self.rounds.push(Round { number, kind: RoundKind::Memory, cpu: None, noise: Noise::default() });
+        let names = [self.experiment.baseline.clone(), SLOW.to_owned(), self.experiment.twin()];
+        for (position, (variant, scale)) in (0..).zip(names.into_iter().zip([10_000, 6_000, 10_000])) {
+            let series = series(scale, library, phase);
+            self.runs.push(Run {
+                variant: variant.clone(),
+                round: number,
+                position,
+                began_ns: 0,
+                ending: Ending::Done,
+                sample: series.sample(&self.experiment.metrics),
+                answer: None,
+            });
+            self.memory.push(MemoryRun { round: number, variant, series });
+        }
+        self.judge();
     }
 }
 
