@@ -33,6 +33,7 @@ extern const char __libc_single_threaded __attribute__((weak));
 
 static const char several_threads = 0;
 static char base_path[3072]; /* of all logs of this process and its children */
+static char folder[3072];    /* that they are in */
 static char path[4096];      /* of the log */
 static int started;          /* 1: a log is kept; -1: none is */
 static uint32_t stream_count;
@@ -56,8 +57,6 @@ static void *map(uint64_t size, int flags, int fd, uint64_t offset) {
     return where == -1 ? NULL : (void *)(uintptr_t)(unsigned long)where;
 }
 
-static void *map_own(uint64_t size) { return map(size, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
-
 static void unmap(void *address, uint64_t size) { syscall(SYS_munmap, address, (size_t)size); }
 
 static int open_file(const char *name, int flags) {
@@ -65,6 +64,20 @@ static int open_file(const char *name, int flags) {
 }
 
 static void close_file(int fd) { syscall(SYS_close, fd); }
+
+/* Memory of the recorder's own. It is a private mapping of a file without a name, in the folder of the logs:
+ * whoever looks at the mappings of the process can tell it from what the program asked for. */
+static void *map_own(uint64_t size) {
+    int fd = open_file(folder, O_TMPFILE | O_RDWR);
+    void *memory = NULL;
+    if (fd >= 0) {
+        if (syscall(SYS_ftruncate, fd, (long)size) == 0) {
+            memory = map(size, MAP_PRIVATE, fd, 0);
+        }
+        close_file(fd);
+    }
+    return memory != NULL ? memory : map(size, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
 
 /* Room on the disk is taken before the memory is written to: without, the program would die of SIGBUS. */
 static int extend(int fd, uint64_t from, uint64_t size) {
@@ -175,6 +188,11 @@ static void start(void) {
         return;
     }
     strcpy(base_path, wanted);
+    strcpy(folder, wanted);
+    *strrchr(folder, '/') = 0;
+    if (folder[0] == 0) {
+        strcpy(folder, "/");
+    }
     const char *stacks = getenv("WIDTHWISE_HEAP_STACKS");
     recorder.stacks = stacks == NULL || strcmp(stacks, "0") != 0;
     untold.state |= recorder.stacks ? LOG_HAS_STACKS : 0;
@@ -182,7 +200,8 @@ static void start(void) {
     untold.state |= LOG_LINKED;
 #endif
     recorder.single_threaded = &__libc_single_threaded != NULL ? &__libc_single_threaded : &several_threads;
-    struct epoch *epoch = map_own(PAGE);
+    /* MADV_WIPEONFORK takes memory without a file only. */
+    struct epoch *epoch = map(PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (epoch == NULL || !open_log(0, 0)) {
         return;
     }

@@ -8,16 +8,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use widthwise_experiment::memory::{Class, Reading, Series};
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::elf;
 
 use crate::answer;
 use crate::heap::recorder::Recorder;
+use crate::memory;
 use crate::rounds::{failure, Participant, Plan};
 use crate::run::{Limits, RunError, Runner, Start};
+use crate::sampler::{Sampler, Watch};
 
 /// With stacks a run takes several times as long where it does nothing but allocate.
 const SLOWER: u32 = 20;
+/// What reading the memory may take of such a run, which is not timed.
+const SHARE: f64 = 0.05;
 /// zstd's own default: the logs of a campaign are read as often as they are written.
 const COMPRESSION: i32 = 3;
 /// What a log's name ends with in a campaign.
@@ -32,8 +37,25 @@ pub struct Recording {
     pub refused: Option<String>,
     /// What a reader must know of them.
     pub remarks: Vec<String>,
-    /// The folder that the program's own files were built in, if it was built here.
+    /// The program's file.
     pub program: String,
+    /// When it began, by CLOCK_MONOTONIC, in nanoseconds.
+    pub began_ns: u64,
+    /// What the system gave it for its heap, over time.
+    pub system: Vec<SystemMoment>,
+}
+
+/// The memory of a process tree as the system sees it, the recorder's own left out. Bytes, resident.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemMoment {
+    /// Nanoseconds since the program began.
+    pub at_ns: u64,
+    /// What `brk` grows.
+    pub heap: u64,
+    /// Anonymous mappings that are no stacks.
+    pub mmapped: u64,
+    /// All but the recorder's.
+    pub resident: u64,
 }
 
 /// Where a variant's logs are in a campaign.
@@ -71,13 +93,29 @@ pub fn record(
     }
     let logs = std::fs::canonicalize(&logs).map_err(scratch(&logs))?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
-    let start = preloaded(&participant.start, recorder, &logs);
-    let ran = runner.run(&start, 0, &plan.cpus, limits, cut_off)?;
+    let preload = recorder.copy_to(&logs).map_err(|error| scratch(&logs)(std::io::Error::other(error)))?;
+    let start = preloaded(&participant.start, &preload, &logs);
+    let watch = Watch {
+        launcher: runner.launcher(),
+        cpus: plan.cpus.clone(),
+        runtime: memory::runtime_of(&start),
+        recorder: Some(logs.clone()),
+        marks: None,
+        share: SHARE,
+    };
+    let sampler = Sampler::start(watch).map_err(scratch(&logs))?;
+    let ran = runner.run(&start, 0, &plan.cpus, limits, cut_off);
+    let seen = sampler.stop();
+    let ran = ran?;
     if cut_off() {
         return Ok(None);
     }
-    let mut recording =
-        Recording { program: participant.start.file.display().to_string(), ..Recording::default() };
+    let mut recording = Recording {
+        program: participant.start.file.display().to_string(),
+        began_ns: ran.began_at.as_nanos() as u64,
+        system: system(&seen.since(ran.began_at, ran.wall)),
+        ..Recording::default()
+    };
     let found = found(&logs).map_err(scratch(&logs))?;
     if ran.ending != Ending::Done {
         recording.remarks.push(format!("with the recorder it {}", failure(&ran.ending, &runner.stderr())));
@@ -110,10 +148,24 @@ pub fn record(
     Ok(Some(recording))
 }
 
+/// What the readings of a series say of the heap.
+fn system(series: &Series) -> Vec<SystemMoment> {
+    let moment = |reading: &Reading| {
+        let of = |class| series.of_class(reading, class).resident;
+        SystemMoment {
+            at_ns: reading.at_ns,
+            heap: of(Class::Heap),
+            mmapped: of(Class::Mmapped),
+            resident: reading.tree.amounts.resident.saturating_sub(of(Class::Recorder)),
+        }
+    };
+    series.readings.iter().map(moment).collect()
+}
+
 /// The same start with the recorder before everything else that is preloaded.
-fn preloaded(start: &Start, recorder: &Recorder, logs: &Path) -> Start {
+fn preloaded(start: &Start, preload: &str, logs: &Path) -> Start {
     let mut environment = start.environment.clone();
-    let own = recorder.preload();
+    let own = preload.to_owned();
     environment.entry("LD_PRELOAD".into()).and_modify(|list| *list = format!("{own} {list}")).or_insert(own);
     environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join("log").display().to_string());
     Start { environment, ..start.clone() }

@@ -135,7 +135,7 @@ fn run<E>(
 }
 
 /// What starts an x32 program where the kernel does not.
-fn runtime_of(start: &Start) -> Option<std::path::PathBuf> {
+pub(crate) fn runtime_of(start: &Start) -> Option<std::path::PathBuf> {
     start.runtime.as_ref().map(|path| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
 }
 

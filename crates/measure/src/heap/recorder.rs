@@ -108,7 +108,31 @@ impl Recorder {
     /// What stands in LD_PRELOAD. The dynamic linker of each ABI puts its own library folder for `$LIB` (ld.so(8)), so that
     /// every process of a tree finds the recorder of its ABI.
     pub fn preload(&self) -> String {
-        format!("{}/$LIB/{NAME}", self.folder.display())
+        preload(&self.folder)
+    }
+
+    /// Puts copies into that folder, so that all of the recorder's mappings have paths that begin with it; what then stands
+    /// in LD_PRELOAD.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn copy_to(&self, folder: &Path) -> Result<String, RecorderError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| RecorderError::Folder { path, error }
+        };
+        if folder.to_string_lossy().contains([' ', ':']) {
+            return Ok(self.preload());
+        }
+        for library_folder in ABIS.iter().flat_map(|abi| abi.library_folders) {
+            let name = library_folder.trim_start_matches("usr/");
+            let (from, to) = (self.folder.join(name).join(NAME), folder.join(name));
+            if from.exists() {
+                std::fs::create_dir_all(&to).map_err(failed(&to))?;
+                std::fs::copy(&from, to.join(NAME)).map_err(failed(&to))?;
+            }
+        }
+        Ok(preload(folder))
     }
 
     /// The words that link the recorder into a static program of that ABI.
@@ -119,6 +143,10 @@ impl Recorder {
         let words = wraps.join(" ");
         object.exists().then(|| format!("{} -Wl,--eh-frame-hdr {words}", object.display()))
     }
+}
+
+fn preload(folder: &Path) -> String {
+    format!("{}/$LIB/{NAME}", folder.display())
 }
 
 /// Builds for one ABI. `Ok(Err(…))`: the compiler cannot.
