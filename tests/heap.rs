@@ -3,7 +3,7 @@
 
 mod laboratory;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laboratory::{said, Laboratory};
@@ -306,4 +306,33 @@ fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_mend() {
         said.stdout.contains("it is static") && said.stdout.contains("--link-options x86-64"),
         "{said:?}"
     );
+}
+
+/// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
+#[test]
+fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
+    let lab = Laboratory::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/stress/events.cpp");
+    std::fs::copy(source, lab.path("events.cpp")).unwrap();
+    let said = lab.compare("events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let said = lab.widthwise("explain --heap --json");
+    let told: Value = serde_json::from_str(&said.stdout).unwrap();
+    let mean = |side: &str, what: &str| number(&told, &format!("/{side}/system/{what}_bytes")) as f64;
+    let saving = |what: &str| 1.0 - mean("b", what) / mean("a", what);
+    assert!((0.4..0.6).contains(&saving("resident")), "{told:#}");
+    assert!((0.0..0.1).contains(&saving("asked")), "{told:#}");
+    // The baskets, and nothing else to speak of.
+    assert!((20e6..30e6).contains(&mean("a", "kept_in_heap")), "{told:#}");
+    assert!(mean("b", "kept") < 1e6, "{told:#}");
+    let said = lab.widthwise("explain --heap");
+    assert!(said.stdout.contains("The system sees something else"), "{said:?}");
+    assert!(said.stdout.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{said:?}");
+    // With the threshold pinned both views agree.
+    let said = lab.compare(
+        "events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap --variable MALLOC_MMAP_THRESHOLD_=131072",
+    );
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let said = lab.widthwise("explain --heap");
+    assert!(said.stdout.contains("The system sees the same"), "{said:?}");
 }

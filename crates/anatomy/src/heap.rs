@@ -1,6 +1,7 @@
 //! What a program asked of its allocator, where, and for how long: out of the logs of `runtime/heap`.
 
 pub mod decoder;
+pub mod discrepancy;
 pub mod folded;
 pub mod history;
 pub mod log;

@@ -41,6 +41,8 @@ pub struct Recording {
     pub program: String,
     /// When it began, by CLOCK_MONOTONIC, in nanoseconds.
     pub began_ns: u64,
+    /// How long it ran, with the recorder.
+    pub wall_ns: u64,
     /// What the system gave it for its heap, over time.
     pub system: Vec<SystemMoment>,
 }
@@ -113,6 +115,7 @@ pub fn record(
     let mut recording = Recording {
         program: participant.start.file.display().to_string(),
         began_ns: ran.began_at.as_nanos() as u64,
+        wall_ns: ran.wall.as_nanos() as u64,
         system: system(&seen.since(ran.began_at, ran.wall)),
         ..Recording::default()
     };

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
+use widthwise_anatomy::heap::discrepancy::Views;
 use widthwise_anatomy::heap::site::{Pair, Site};
 use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -12,6 +13,8 @@ use crate::visible;
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
+/// Savings that differ by more than this are told to be different.
+const PARTED: f64 = 0.05;
 /// A name longer than this loses its template arguments.
 const LONG_NAME: usize = 60;
 
@@ -38,8 +41,44 @@ pub struct Side {
     pub left_bytes: u64,
     /// Memory, not files, that the program mapped by itself and kept: it is in no other number.
     pub own_mapped_bytes: u64,
+    /// The heap as the system sees it beside what the program asks for, where that was read: means over time.
+    pub system: Option<SystemView>,
+    /// Blocks of at least 128 KiB: how many had a mapping of their own, and how many did not.
+    pub large_blocks: (u64, u64),
     /// What a reader must know.
     pub remarks: Vec<String>,
+}
+
+/// Both views of a heap. Bytes, means over time but for the peak.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SystemView {
+    /// Resident: the heap, and anonymous mappings.
+    pub resident_bytes: u64,
+    /// The most of it.
+    pub peak_resident_bytes: u64,
+    /// What the program asked for and had not given back.
+    pub asked_bytes: u64,
+    /// What the allocator used for that.
+    pub live_bytes: u64,
+    /// Resident although nobody asked for it.
+    pub kept_bytes: u64,
+    /// Of these: in the heap that brk grows.
+    pub kept_in_heap_bytes: u64,
+}
+
+impl SystemView {
+    /// Of the two views over a run.
+    pub fn of(views: &Views) -> SystemView {
+        let mean = &views.mean;
+        SystemView {
+            resident_bytes: mean.resident,
+            peak_resident_bytes: views.peak().resident,
+            asked_bytes: mean.asked,
+            live_bytes: mean.live,
+            kept_bytes: mean.kept(),
+            kept_in_heap_bytes: mean.kept_in_heap(),
+        }
+    }
 }
 
 /// What is shown.
@@ -251,10 +290,91 @@ impl Explanation<'_> {
                 }
             }
         }
+        sentences.extend(self.discrepancy());
         for side in std::iter::once(a).chain(self.b).filter(|side| side.processes > 1) {
             sentences.push(format!(
                 "{}: summed over {} processes, each at its own peak.",
                 side.name, side.processes
+            ));
+        }
+        sentences
+    }
+
+    /// Where the two views of the heap part, and why.
+    fn discrepancy(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let (a, b) = (self.a, self.b);
+        let Some(view) = &a.system else { return sentences };
+        let kept = |side: &Side, view: &SystemView| {
+            format!(
+                "{}: the system has given {} for the heap on average, and the program asks for {}; {} are kept by the \
+                 allocator",
+                side.name,
+                bytes(view.resident_bytes),
+                bytes(view.asked_bytes),
+                bytes(view.kept_bytes)
+            )
+        };
+        let Some((b, other)) = b.and_then(|b| Some((b, b.system.as_ref()?))) else {
+            sentences.push(format!("{}.", kept(a, view)));
+            return sentences;
+        };
+        if view.resident_bytes == 0 || view.asked_bytes == 0 {
+            return sentences;
+        }
+        let saving = |a: u64, b: u64| (a as f64 - b as f64) / a as f64;
+        let system = saving(view.resident_bytes, other.resident_bytes);
+        let program = saving(view.asked_bytes, other.asked_bytes);
+        let said = |saving: f64| {
+            let word = if saving < 0.0 { "more" } else { "less" };
+            format!("{} {word}", percent(saving.abs(), 1.0))
+        };
+        if (system - program).abs() < PARTED {
+            sentences.push(format!(
+                "The system sees the same: on average over the run it gives {} for the heap ({} → {}), and the program asks \
+                 for {}.",
+                said(system),
+                bytes(view.resident_bytes),
+                bytes(other.resident_bytes),
+                said(program)
+            ));
+            return sentences;
+        }
+        sentences.push(format!(
+            "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the program \
+             asks for {} ({} → {}). The rest is the allocator's doing, not the ABI's.",
+            said(system),
+            bytes(view.resident_bytes),
+            bytes(other.resident_bytes),
+            said(program),
+            bytes(view.asked_bytes),
+            bytes(other.asked_bytes),
+        ));
+        let why = |side: &Side, view: &SystemView| {
+            if view.kept_bytes * 100 < view.resident_bytes {
+                return format!("{} keeps next to nothing that was given back", side.name);
+            }
+            format!(
+                "{} keeps {} that were given back, {} of them within the heap, of which only the top returns to the system",
+                side.name,
+                bytes(view.kept_bytes),
+                bytes(view.kept_in_heap_bytes)
+            )
+        };
+        sentences.push(format!("{}; {}.", why(a, view), why(b, other)));
+        if a.large_blocks.0 * (b.large_blocks.0 + b.large_blocks.1)
+            != b.large_blocks.0 * (a.large_blocks.0 + a.large_blocks.1)
+        {
+            let had = |side: &Side| {
+                let (own, others) = side.large_blocks;
+                format!("{} of {}'s {}", number(own), side.name, number(own + others))
+            };
+            sentences.push(format!(
+                "Of the blocks of at least 128 KiB, {} and {} had a mapping of their own, which returns to the system at once. \
+                 glibc moves that threshold up to the size of what was freed, to 32 MiB at most in LP64 and to 512 KiB in \
+                 ILP32 (mallopt(3), M_MMAP_THRESHOLD); --variable MALLOC_MMAP_THRESHOLD_=131072 pins it for all variants.",
+                had(a),
+                had(b)
             ));
         }
         sentences

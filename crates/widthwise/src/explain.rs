@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{folded, pprof, symbols, History, Log, Profile, Symbols};
@@ -11,7 +12,7 @@ use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
 use widthwise_measure::heap::{self, Recording};
-use widthwise_report::heap::{Explanation, Side};
+use widthwise_report::heap::{Explanation, Side, SystemView};
 use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::terminal::Palette;
 
@@ -281,8 +282,11 @@ fn read_side(
         left_blocks: 0,
         left_bytes: 0,
         own_mapped_bytes: 0,
+        system: None,
+        large_blocks: (0, 0),
         remarks: recording.remarks.clone(),
     };
+    let mut courses = Vec::new();
     let mut profile = Profile::default();
     let mut program = String::new();
     let mut most = 0;
@@ -297,13 +301,20 @@ fn read_side(
         side.left_blocks += history.end.count;
         side.left_bytes += history.end.bytes;
         side.own_mapped_bytes += history.own_maps.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        side.large_blocks.0 += history.large.0;
+        side.large_blocks.1 += history.large.1;
         side.remarks.extend(remarks(log, &history));
         if program.is_empty() || history.total.0 > most {
             most = history.total.0;
             program = log.header.program.rsplit('/').next().unwrap_or_default().to_owned();
         }
         profile.append(symbols::profile(&history, symbols));
+        courses.push((log.header.began_ns, history.course));
     }
+    let courses: Vec<Course> =
+        courses.iter().map(|(began_ns, moments)| Course { began_ns: *began_ns, moments }).collect();
+    side.system = Views::of(&courses, &system(recording), recording.began_ns + recording.wall_ns)
+        .map(|views| SystemView::of(&views));
     for (path, reason) in symbols.unread.drain(..) {
         side.remarks.push(format!("{path} could not be read, so its functions have no names: {reason}"));
     }
@@ -314,6 +325,16 @@ fn read_side(
         side.remarks.push("it was built without -g: functions are known, lines are not".to_owned());
     }
     Ok(Read { side, profile, program })
+}
+
+/// By the clock of the logs.
+fn system(recording: &Recording) -> Vec<SystemMoment> {
+    let moment = |moment: &heap::SystemMoment| SystemMoment {
+        at_ns: recording.began_ns + moment.at_ns,
+        heap: moment.heap,
+        mmapped: moment.mmapped,
+    };
+    recording.system.iter().map(moment).collect()
 }
 
 /// The processes that a process was forked from, the oldest first.

@@ -200,6 +200,11 @@ impl<'a> Events<'a> {
         events
     }
 
+    /// The latest moment that was told, of an event or not.
+    pub fn latest_ns(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.time_ns).max().unwrap_or(0).max(self.time_ns)
+    }
+
     /// The kernel's number of the thread that a stream was written by last.
     pub fn thread(&self, stream: u32) -> u64 {
         self.streams.get(stream as usize).map_or(0, |stream| stream.thread)

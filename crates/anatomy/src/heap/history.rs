@@ -80,7 +80,7 @@ pub struct History {
     pub peak: Moment,
     /// At its end.
     pub end: Moment,
-    /// The course of it: at most some two thousand moments, of each stretch the one with most bytes.
+    /// The course of it: at most some two thousand moments, of each stretch the one with most bytes and the last.
     pub course: Vec<Moment>,
     /// Blocks that came, and their bytes.
     pub total: (u64, u64),
@@ -162,6 +162,7 @@ impl History {
         for event in events.by_ref() {
             account.take(&event);
         }
+        account.now.time_ns = events.latest_ns();
         faults.append(&mut events.faults);
         faults.truncate(20);
         let places = std::mem::take(&mut events.places);
@@ -351,35 +352,54 @@ impl Account {
     }
 }
 
-/// The course of a heap, thinned out as it grows.
+/// The course of a heap, thinned out as it grows: of each stretch of time the moment with most bytes, and the last one, which
+/// holds until the next.
 #[derive(Debug, Default)]
 struct Course {
     moments: Vec<Moment>,
-    /// Each moment stands for so much time.
+    /// The stretch that is going on: its most, and its last.
+    now: Option<(Moment, Moment)>,
+    /// How long a stretch is.
     width_ns: u64,
 }
 
 impl Course {
-    fn take(&mut self, now: Moment) {
+    fn take(&mut self, moment: Moment) {
         let width = self.width_ns.max(1000);
-        match self.moments.last_mut() {
-            Some(last) if now.time_ns / width == last.time_ns / width => {
-                if now.bytes + now.own_bytes >= last.bytes + last.own_bytes {
-                    *last = now;
+        match &mut self.now {
+            Some((most, last)) if moment.time_ns / width == last.time_ns / width => {
+                if moment.bytes + moment.own_bytes >= most.bytes + most.own_bytes {
+                    *most = moment;
                 }
+                *last = moment;
             }
-            _ => self.moments.push(now),
+            _ => {
+                self.settle();
+                self.now = Some((moment, moment));
+            }
         }
         if self.moments.len() > MOST_MOMENTS {
             self.width_ns = width * 2;
+            let now = self.now.take();
             let all = std::mem::take(&mut self.moments);
-            for moment in all {
+            for moment in all.into_iter().chain(now.into_iter().flat_map(|(most, last)| [most, last])) {
                 self.take(moment);
             }
         }
     }
 
+    /// The stretch that was going on is over.
+    fn settle(&mut self) {
+        if let Some((most, last)) = self.now.take() {
+            self.moments.push(most);
+            if last != most {
+                self.moments.push(last);
+            }
+        }
+    }
+
     fn end(&mut self, now: Moment) {
+        self.settle();
         if self.moments.last() != Some(&now) {
             self.moments.push(now);
         }
