@@ -3,9 +3,12 @@
 pub mod decoder;
 pub mod discrepancy;
 pub mod folded;
+pub mod heaptrack;
 pub mod history;
 pub mod log;
+pub mod massif;
 pub mod naming;
+pub mod peer;
 pub mod places;
 pub mod pprof;
 pub mod profile;
@@ -14,6 +17,7 @@ pub mod symbols;
 
 pub use history::{Blocks, History, Moment};
 pub use log::{Header, Log, LogError};
+pub use peer::{Peer, Point};
 pub use places::{Module, Place, Places, StackId};
 pub use profile::{Column, Frame, Gathering, Profile, Sample, Values};
 pub use symbols::Symbols;

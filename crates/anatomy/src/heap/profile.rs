@@ -203,6 +203,11 @@ impl Gathering {
         }
     }
 
+    /// The frames so far.
+    pub fn frames(&self) -> &[Frame] {
+        &self.profile.frames
+    }
+
     /// What was gathered.
     pub fn profile(self) -> Profile {
         self.profile

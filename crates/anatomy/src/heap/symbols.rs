@@ -96,7 +96,7 @@ fn unnamed(address: u64, module: String) -> Frame {
 }
 
 /// As the source has it. What is not mangled stays as it is.
-fn demangled(name: &str) -> String {
+pub(crate) fn demangled(name: &str) -> String {
     // `name@@VERSION` of a symbol table.
     let name = name.split('@').next().unwrap_or(name);
     if !name.starts_with("_Z") {

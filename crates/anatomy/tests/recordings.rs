@@ -1,0 +1,220 @@
+//! What massif and heaptrack recorded of one program, read back; and files that they never wrote.
+
+use widthwise_anatomy::heap::heaptrack::{self, HeaptrackError};
+use widthwise_anatomy::heap::massif::{self, MassifError};
+use widthwise_anatomy::heap::peer::{Clock, Peer};
+use widthwise_anatomy::heap::{folded, Column};
+
+const MASSIF: &str = include_str!("recordings/massif.out.1");
+const HEAPTRACK: &[u8] = include_bytes!("recordings/heaptrack.steps.1.zst");
+
+/// Stacks that begin with `main`, from there on.
+fn stacks(peer: &Peer, column: Column) -> Vec<String> {
+    let text = folded::write(&peer.profile, column, folded::Places::Shown);
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter_map(|line| {
+            let line = format!(";{line}");
+            line.rfind(";main (").map(|at| line[at + 1..].replace("/srv/program/", ""))
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn massifs_peak_and_its_stacks_are_those_of_the_program() {
+    let peer = massif::read(MASSIF.as_bytes()).expect("a file of massif");
+    assert_eq!((peer.command.as_str(), peer.clock), ("./steps", Clock::Bytes));
+    assert_eq!((peer.peak.bytes, peer.peak.extra_bytes, peer.peak.time), (139_104, Some(1616), 144_720));
+    assert_eq!(peer.detailed, Some(peer.peak));
+    assert_eq!(peer.profile.sum().peak_bytes, 139_104);
+    assert_eq!(
+        stacks(&peer, Column::PeakBytes),
+        ["main (steps.cc:30);chain(int) (steps.cc:13);made (steps.cc:9) 2400", "main (steps.cc:31) 64000"]
+    );
+    let course: Vec<u64> = peer.course.iter().map(|point| point.bytes).collect();
+    assert_eq!(course, [0, 72_704, 82_384, 139_104, 75_104, 2400]);
+}
+
+#[test]
+fn heaptracks_peak_and_its_stacks_are_those_of_the_program() {
+    let peer = heaptrack::read(HEAPTRACK).expect("a recording");
+    assert_eq!((peer.command.as_str(), peer.clock), ("./steps", Clock::Milliseconds));
+    assert_eq!((peer.peak.bytes, peer.peak.count), (139_104, Some(102)));
+    let sum = peer.profile.sum();
+    assert_eq!((sum.peak_bytes, sum.peak_count), (139_104, 102));
+    assert_eq!((sum.count, sum.bytes), (153, 72_704 + 8000 + 150 * 24 + 64_000));
+    // What the C++ library frees at the end is gone by then.
+    assert_eq!((sum.live_count, sum.live_bytes), (100, 2400));
+    assert_eq!(
+        stacks(&peer, Column::PeakBytes),
+        ["main (steps.cc:30);chain(int) (steps.cc:13);made (steps.cc:9) 2400", "main (steps.cc:31) 64000"]
+    );
+    let end = peer.course.last().expect("an end");
+    assert_eq!((end.bytes, end.resident_bytes), (2400, Some(0x3c5 * 4096)));
+}
+
+#[test]
+fn both_see_the_same_program() {
+    let (massif, heaptrack) = (massif::read(MASSIF.as_bytes()), heaptrack::read(HEAPTRACK));
+    let [massif, heaptrack] = [massif.expect("a file"), heaptrack.expect("a recording")];
+    assert_eq!(stacks(&massif, Column::PeakBytes), stacks(&heaptrack, Column::PeakBytes));
+    // Inlined calls are marked in both.
+    for peer in [massif, heaptrack] {
+        let inlined =
+            |name| peer.profile.frames.iter().find(|frame| frame.function == name).map(|f| f.inlined);
+        assert_eq!((inlined("made"), inlined("chain(int)")), (Some(true), Some(false)));
+    }
+}
+
+#[test]
+fn a_heaptrack_recording_may_be_packed_by_gzip_or_not_at_all() {
+    let plain = zstd::decode_all(HEAPTRACK).expect("zstd");
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packer, &plain).expect("memory");
+    let expected = heaptrack::read(HEAPTRACK);
+    assert_eq!(heaptrack::read(&plain), expected);
+    assert_eq!(heaptrack::read(&packer.finish().expect("memory")), expected);
+}
+
+fn massif_error(from: &str, to: &str) -> String {
+    assert!(MASSIF.contains(from), "{from}");
+    massif::read(MASSIF.replacen(from, to, 1).as_bytes())
+        .expect_err("a file that massif does not write")
+        .to_string()
+}
+
+#[test]
+fn what_massif_does_not_write_is_named_with_its_line() {
+    assert_eq!(
+        massif_error("desc: ", ""),
+        format!("line 1: should be `desc: ` and massif's options, and is \"{}\"", &MASSIF[6..66])
+    );
+    assert_eq!(
+        massif_error("time_unit: B", "time_unit: h"),
+        "line 3: should be `i`, `ms` or `B`, and is \"h\""
+    );
+    assert_eq!(
+        massif_error("mem_heap_B=0", "mem_heap_B=-1"),
+        "line 8: should be `mem_heap_B=` and a number, and is \"-1\""
+    );
+    assert_eq!(
+        massif_error("heap_tree=empty", "heap_tree=odd\u{1b}"),
+        "line 11: should be `empty`, `detailed` or `peak`, and is \"odd\\u{1b}\""
+    );
+    let tree = "`n`, how many children, `: `, bytes and a place, indented by its depth";
+    assert!(massif_error(" n0: 64000 ", "n0: 64000 ").starts_with(&format!("line 42: should be {tree}")));
+    assert!(massif_error("n4: 139104", "n5: 139104").starts_with(&format!("line 48: should be {tree}")));
+    assert!(massif_error("n4: 139104", "n99999999999999999999: 1").contains(tree));
+    let cut = &MASSIF[..MASSIF.find("  n2: 2400").expect("a line")];
+    assert_eq!(massif::read(cut.as_bytes()), Err(MassifError::CutOff { line: 43, expected: tree }));
+    let deep: String = (0..300).map(|depth| format!("{}n1: 8 0x1: f (f.c:1)\n", " ".repeat(depth))).collect();
+    let at = MASSIF.find("n4: ").expect("a tree");
+    let deep = massif::read(format!("{}{deep}", &MASSIF[..at]).as_bytes());
+    assert!(matches!(deep, Err(MassifError::TooDeep { .. })), "{deep:?}");
+}
+
+#[test]
+fn without_a_peak_the_largest_snapshot_with_stacks_is_taken() {
+    let text = MASSIF.replace("heap_tree=peak", "heap_tree=detailed");
+    let small = "#-----------\nsnapshot=6\n#-----------\ntime=300000\nmem_heap_B=10\nmem_heap_extra_B=0\nmem_stacks_B=0\n\
+                 heap_tree=detailed\nn0: 10 (heap allocation functions)\n";
+    let peer = massif::read(format!("{text}{small}").as_bytes()).expect("a file of massif");
+    assert_eq!(peer.profile.sum().peak_bytes, 139_104);
+    // The peak is preferred, even where it is not the highest (its inaccuracy is 1 % unless it is told otherwise).
+    let peer = massif::read(
+        format!("{MASSIF}{}", small.replace("B=10", "B=200000").replace("n0: 10", "n0: 200000")).as_bytes(),
+    );
+    let peer = peer.expect("a file of massif");
+    assert_eq!((peer.peak.bytes, peer.detailed.map(|point| point.bytes)), (200_000, Some(139_104)));
+}
+
+#[test]
+fn massifs_small_places_keep_their_bytes() {
+    let text = MASSIF.replace("n0: 0 in 1 place,", "n0: 16 in 2 places,").replace("n4: 139104", "n4: 139120");
+    let peer = massif::read(text.as_bytes()).expect("a file of massif");
+    let text = folded::write(&peer.profile, Column::PeakBytes, folded::Places::Hidden);
+    assert!(text.contains("\n[in 2 places, below massif's threshold (1.00%)] 16\n"), "{text}");
+}
+
+/// A recording in plain text: its head, and these lines.
+fn heaptrack_of(lines: &str) -> Result<Peer, HeaptrackError> {
+    heaptrack::read(format!("v 10400 3\nX ./p\nI 1000 10\n{lines}").as_bytes())
+}
+
+#[test]
+fn texts_with_ends_of_lines_and_mangled_names_are_read() {
+    let peer = heaptrack_of("s 3 /p\n\ns 5 a\nb\ns\ns 9 _Z4growim\ni 10 1 3 2 7\nt 1 0\na 8 1\n+ 0\n")
+        .expect("a recording");
+    assert_eq!(peer.profile.frames[0].function, "grow(int, unsigned long)");
+    assert_eq!(
+        (peer.profile.frames[0].file.as_deref(), peer.profile.frames[0].line),
+        (Some("a\nb\ns"), Some(7))
+    );
+    let older = heaptrack::read(b"v 10100 2\ns /p\ns main f\ni 10 1 2 0 0\nt 1 0\na 8 1\n+ 0\n")
+        .expect("a recording");
+    assert_eq!(older.profile.frames[0].function, "main f");
+}
+
+#[test]
+fn blocks_that_come_and_go_are_accounted_for_at_the_peak_and_at_the_end() {
+    let tables = "s 1 p\ns 1 f\ns 1 g\ni 10 1 2\ni 20 1 3\nt 1 0\nt 2 1\na 10 1\na 40 2\n";
+    let peer = heaptrack_of(&format!("{tables}c 1\n+ 0\n+ 1\n+ 1\n- 1\nc 2\n- 0\n- 0\n+ 1\nc 3\n- 1\n"))
+        .expect("a recording");
+    assert_eq!((peer.peak.time, peer.peak.bytes, peer.peak.count), (1, 0x90, Some(3)));
+    assert_eq!(folded::write(&peer.profile, Column::PeakBytes, folded::Places::Hidden), "f 16\nf;g 128\n");
+    assert_eq!(folded::write(&peer.profile, Column::AllocCount, folded::Places::Hidden), "f 1\nf;g 3\n");
+    assert_eq!(folded::write(&peer.profile, Column::LiveBytes, folded::Places::Hidden), "f;g 64\n");
+    let course: Vec<(u64, u64)> = peer.course.iter().map(|point| (point.time, point.bytes)).collect();
+    assert_eq!(course, [(0, 0), (1, 0x90), (2, 0x80), (3, 0x80), (3, 0x40)]);
+}
+
+#[test]
+fn what_heaptrack_does_not_write_is_named_with_its_line() {
+    let told =
+        |lines: &str| heaptrack_of(lines).expect_err("a recording that heaptrack does not write").to_string();
+    assert!(told("+ 0\n").starts_with(
+        "line 4: should be `+` or `-` and a kind of block that was told before, and is \"+ 0\""
+    ));
+    assert!(told("t 1 0\n").starts_with("line 4: should be `t`, a place and a stack, both told before"));
+    assert!(told("i 10\nt 1 1\n").starts_with("line 5: should be `t`"), "a stack around itself");
+    assert!(told("i 10 1\n").starts_with("line 4: should be `i`"));
+    assert!(told("a 10 1\n").starts_with("line 4: should be `a`"));
+    assert!(told("s 9 short\n").starts_with("line 4: should be `s`"));
+    assert!(told("s 2 long\n").starts_with("line 4: should be `s`"));
+    assert!(told("s ffffffffffffffff x\n").starts_with("line 4: has a text beyond"));
+    assert!(told("s\n").starts_with("line 4: should be `s`"));
+    assert!(told("c soon\n").starts_with("line 4: should be `c` and milliseconds, and is \"c soon\""));
+    assert!(told("?\n").starts_with("line 4: should be one of heaptrack's lines"));
+    assert!(told("x a\n").starts_with("line 4: is raw data"));
+    for none in [&b""[..], b"hello\n", b"\x7fELF", b"v\n", b"v 10400 0\n"] {
+        assert_eq!(heaptrack::read(none), Err(HeaptrackError::NotARecording));
+    }
+    assert_eq!(heaptrack::read(b"v 20000 4\n"), Err(HeaptrackError::TooNew(4)));
+}
+
+#[test]
+fn a_packed_recording_that_is_cut_off_is_an_error() {
+    for length in 4..HEAPTRACK.len() {
+        let error = heaptrack::read(&HEAPTRACK[..length]).expect_err("half a file");
+        assert!(matches!(error, HeaptrackError::Packing { .. } | HeaptrackError::NotARecording), "{error}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_them_panic(at in 0..3000_usize, byte in proptest::num::u8::ANY, length in 0..3000_usize) {
+        let plain = zstd::decode_all(HEAPTRACK).expect("zstd");
+        for whole in [MASSIF.as_bytes(), &plain, HEAPTRACK] {
+            let mut changed = whole.to_vec();
+            let at = at % changed.len();
+            changed[at] = byte;
+            let _ = massif::read(&changed);
+            let _ = heaptrack::read(&changed);
+            changed.truncate(length);
+            let _ = massif::read(&changed);
+            let _ = heaptrack::read(&changed);
+        }
+    }
+}

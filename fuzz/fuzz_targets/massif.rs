@@ -1,0 +1,13 @@
+//! massif's files: any bytes are a recording or an error with its line. A good first seed is
+//! `crates/anatomy/tests/recordings/massif.out.1`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use widthwise_anatomy::heap::massif;
+
+fuzz_target!(|bytes: &[u8]| {
+    match massif::read(bytes) {
+        Ok(peer) => assert!(peer.detailed.is_none_or(|point| point.bytes <= peer.peak.bytes)),
+        Err(error) => assert!(error.to_string().starts_with("line ")),
+    }
+});
