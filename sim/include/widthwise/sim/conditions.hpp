@@ -116,9 +116,9 @@ template <class... Members> class AnyOf : public conditions_detail::Several<AnyO
             self.first_ = self.take(member);
             if (self.beginning_)
                 return;
-            self.withdraw_pending();
             self.granted = true;
             self.process->sim().schedule_now(*self.process);
+            self.withdraw_pending(); // may let others go on, after this one
         };
         beginning_ = true;
         bool done = false;

@@ -127,7 +127,7 @@ class [[nodiscard]] Process {
         }
         // Member functions and lambdas have their object in front.
         template <class Object, class... Arguments>
-        requires(!std::is_base_of_v<Simulation, std::remove_cvref_t<Object>>)
+        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>)
             promise_type(Object &&, Simulation &owner, Arguments &&...) {
             begin(owner);
         }
@@ -138,7 +138,7 @@ class [[nodiscard]] Process {
             return owner.frames().allocate(size);
         }
         template <class Object, class... Arguments>
-        requires(!std::is_base_of_v<Simulation, std::remove_cvref_t<Object>>) static void *
+        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>) static void *
         operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
             return owner.frames().allocate(size);
         }
@@ -205,7 +205,7 @@ template <class Value> class [[nodiscard]] Task {
             return owner.records().allocate(size);
         }
         template <class Object, class... Arguments>
-        requires(!std::is_base_of_v<Simulation, std::remove_cvref_t<Object>>) static void *
+        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>) static void *
         operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
             return owner.records().allocate(size);
         }
@@ -313,7 +313,6 @@ template <class Body> Process function(Simulation &sim, Body body) {
         explicit Frame(Body &&b) : body(std::move(b)) {}
         Body body;
     };
-    static_assert(offsetof(PlainFrame, state) == state_offset);
     if (!sim.has_stacks())
         throw SwitchingUnavailable(
             "a plain function cannot be a process on coroutines; choose a stackful back-end",

@@ -76,7 +76,7 @@ constexpr std::size_t state_offset = (2 * sizeof(void *) + alignof(Node) - 1) / 
 
 /// A body that is a plain function: laid out as a coroutine's frame, so that the pool can walk over both.
 struct PlainFrame {
-    void *unused[2];
+    alignas(Node) std::byte unused[state_offset];
     ProcessState state;
     void (*invoke)(PlainFrame &);
     void (*dispose)(PlainFrame &) noexcept;
