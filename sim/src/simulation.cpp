@@ -51,6 +51,7 @@ Simulation::~Simulation() {
     {
         const StackWatch watch(switcher_.get());
         bury();
+        ending_ = true;
         frames_.each([&](void *block) {
             // What lives has a serial number. The block's other bytes say nothing until then.
             std::uint32_t serial = 0;
@@ -552,11 +553,11 @@ bool Join::begin(ProcessState &process) {
     if (&target == &process)
         throw WrongState("a process cannot wait for its own end", process.sim().circumstance(&process));
     withdraw = [](Waiter &self) {
-        const auto &target = static_cast<Join &>(self).target_;
         if (self.in_line)
-            target.state("join").details->joiners.remove(self);
+            static_cast<Join &>(self).line_->remove(self);
     };
-    process.sim().details(target).joiners.insert(*this);
+    line_ = &process.sim().details(target).joiners;
+    line_->insert(*this);
     return false;
 }
 

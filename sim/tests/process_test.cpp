@@ -542,6 +542,40 @@ TEST("resources may go before the processes that wait in them") {
     });
 }
 
+TEST("a simulation may be destroyed while a group holds a part of what it waits for") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Facility left(sim, "left");
+        auto right = std::make_unique<Facility>(sim, "right");
+        const auto both = [](Simulation &, Facility &l, Facility &r) -> Process {
+            co_await all_of(l.seize(), r.seize());
+        };
+        Story story(sim);
+        sim.start(use(sim, story, left, "a", 5.0));
+        sim.start(both(sim, left, *right));
+        sim.run_until(1.0);
+        CHECK(right->busy());
+        right.reset();
+    });
+}
+
+TEST("a process and the one that joins it may be cancelled in one event") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Story story(sim);
+        const auto joiner = [](Simulation &, ProcessRef other) -> Process { co_await join(other); };
+        const ProcessRef target = sim.start(say(sim, story, "never", 9.0));
+        const ProcessRef waiting = sim.start(joiner(sim, target));
+        sim.after(1.0, [=] {
+            target.cancel();
+            waiting.cancel();
+        });
+        sim.run();
+        CHECK_EQUAL(sim.alive(), 0u);
+        CHECK_EQUAL(sim.now(), 1.0);
+    });
+}
+
 TEST("reports name every resource, with its figures") {
     Simulation sim;
     Story story(sim);

@@ -97,7 +97,8 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
     }
     void withdraw_all() {
         withdraw_pending();
-        undo();
+        if (!this->process->sim().ending())
+            undo();
     }
 
     std::tuple<Members...> members_;

@@ -341,6 +341,7 @@ class Join : public Awaitable<Join> {
 
   private:
     ProcessRef target_;
+    Line *line_ = nullptr; // the target's, while this stands in it
 };
 [[nodiscard]] inline Join join(ProcessRef target) { return Join(target); }
 

@@ -275,6 +275,8 @@ class Simulation {
     Details &details(ProcessState &process);
     [[nodiscard]] ProcessState *running() const noexcept { return current_; }
     [[nodiscard]] bool has_stacks() const noexcept { return switcher_ != nullptr; }
+    /// Whether the simulation is being destroyed: resources may have gone before it.
+    [[nodiscard]] bool ending() const noexcept { return ending_; }
     std::uint32_t next_serial();
 
     /// A state is made known (begins to live), and ends.
@@ -324,6 +326,7 @@ class Simulation {
         false; // something is to be done before the next event: a failure, a stop, a burial, conditions
     bool stopped_ = false;
     bool running_ = false;
+    bool ending_ = false;
     std::uint64_t events_ = 0;
     std::uint64_t hash_ = 0;
     Motion *motion_ = nullptr;
