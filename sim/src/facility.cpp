@@ -77,7 +77,7 @@ void Facility::choose() {
         holder_priority_ = record.priority;
         use_.set(sim_->now(), 1.0);
         process.place = Place::Passive;
-        sim_->schedule(process, sim_->now() + record.left, priority_of(process.rank));
+        sim_->schedule_process(process, sim_->now() + record.left);
         record.dispose();
         return;
     }

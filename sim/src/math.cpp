@@ -83,11 +83,11 @@ constexpr double ln2_coarse = coarse(ln2.hi);
 constexpr double ln2_rest = (ln2 - DoubleDouble{ln2_coarse, 0.0}).hi;
 
 // ---------------------------------------------------------------------------------------------------------------
-// log: x = 2^k m with m in [sqrt(1/2), sqrt(2)), c = m rounded to 1/128, r = (m - c) / c; log x = k ln 2 +
-// log c + log(1 + r), |r| < 1/180. m - c is exact.
+// log: x = 2^k m with m in about [sqrt(1/2), sqrt(2)), c = m rounded to 7 bits of mantissa, r = (m - c) / c;
+// log x = k ln 2 + log c + log(1 + r), |r| <= 1/256. m - c is exact, and c = 1 on both sides of 1.
 
-constexpr int log_first = 90;
-constexpr int log_count = 93;
+constexpr int log_index_shift = 45;
+constexpr std::uint64_t log_first = 0x3fe6a00000000000u; // the least c: 0.70703125
 
 struct LogEntry {
     double coarse;
@@ -98,43 +98,44 @@ struct LogEntry {
 };
 
 constexpr auto log_table = [] {
-    std::array<LogEntry, log_count> table{};
-    for (int i = 0; i < log_count; ++i) {
-        const auto value = log_series({static_cast<double>(log_first + i) / 128.0, 0.0});
+    std::array<LogEntry, 128> table{};
+    for (std::uint64_t i = 0; i < table.size(); ++i) {
+        const DoubleDouble c{from_bits(log_first + (i << log_index_shift)), 0.0};
+        const auto value = log_series(c);
         const double head = coarse(value.hi);
         const auto rest = value - DoubleDouble{head, 0.0};
-        const auto inverse =
-            DoubleDouble{1.0, 0.0} / DoubleDouble{static_cast<double>(log_first + i) / 128.0, 0.0};
-        table[static_cast<std::size_t>(i)] = {head, rest.hi, rest.lo, inverse.hi, inverse.lo};
+        const auto inverse = DoubleDouble{1.0, 0.0} / c;
+        table[i] = {head, rest.hi, rest.lo, inverse.hi, inverse.lo};
     }
     return table;
 }();
 
 struct LogParts {
-    int k;
+    double k;
     double c;
     double difference; // m - c, exact
     const LogEntry *entry;
 };
 
-/// Takes a positive, finite, normalised or subnormal `x` apart.
-LogParts take_apart(double x) {
+/// Takes a positive, finite `x` apart.
+inline LogParts take_apart(double x) {
     int k = 0;
     std::uint64_t u = bits(x);
-    if (u < 0x0010000000000000u) {
+    if (u < 0x0010000000000000u) [[unlikely]] { // subnormal
         u = bits(x * 0x1p54);
         k = -54;
     }
-    constexpr std::uint64_t sqrt_half = 0x3fe6a09e00000000u; // just below sqrt(1/2)
-    const auto shifted = static_cast<std::int64_t>(u - sqrt_half) >> 52;
-    k += static_cast<int>(shifted);
-    const double m = from_bits(u - (static_cast<std::uint64_t>(shifted) << 52));
-    const int index = static_cast<int>(m * 128.0 + 0.5);
-    const double c = static_cast<double>(index) * 0.0078125;
-    return {k, c, m - c, &log_table[static_cast<std::size_t>(index - log_first)]};
+    const std::uint64_t rounded = u + (std::uint64_t{1} << (log_index_shift - 1));
+    const std::uint64_t offset = rounded - log_first;
+    const auto exponent = static_cast<std::int64_t>(offset) >> 52;
+    k += static_cast<int>(exponent);
+    const std::uint64_t scale = static_cast<std::uint64_t>(exponent) << 52;
+    const double m = from_bits(u - scale);
+    const double c = from_bits((rounded - scale) >> log_index_shift << log_index_shift);
+    return {static_cast<double>(k), c, m - c, &log_table[(offset >> log_index_shift) & 127]};
 }
 
-/// (log(1 + r) - r + r^2/2) / r^3 for |r| < 1/128.
+/// (log(1 + r) - r + r^2/2) / r^3 for |r| <= 1/256.
 double log_tail(double r) {
     const double r2 = r * r;
     return (1.0 / 3.0 - r * 0.25) +
@@ -152,8 +153,8 @@ DoubleDouble long_log(double x) {
     auto sum = two_sum(q, -0.5 * square.hi);
     sum.lo += (q_low - q * q_low) - 0.5 * square.lo + q * square.hi * log_tail(q);
     sum = quick_two_sum(sum.hi, sum.lo);
-    const double head = static_cast<double>(parts.k) * ln2_coarse + parts.entry->coarse;
-    const auto rest = two_product(static_cast<double>(parts.k), ln2_rest);
+    const double head = parts.k * ln2_coarse + parts.entry->coarse;
+    const auto rest = two_product(parts.k, ln2_rest);
     auto small = two_sum(rest.hi, parts.entry->rest);
     small.lo += rest.lo + parts.entry->rest_low;
     return (DoubleDouble{head, 0.0} + sum) + small;
@@ -308,42 +309,36 @@ double floor(double x) noexcept {
 }
 
 double log(double x) noexcept {
-    if (!(x > 0.0))
+    if (!(x > 0.0) || x == infinity) [[unlikely]] {
+        if (x == infinity) return x;
         return x == 0.0 ? -infinity : nan;
-    if (x == infinity)
-        return x;
+    }
     const auto parts = take_apart(x);
     const double r = parts.difference * parts.entry->inverse;
-    const double k = static_cast<double>(parts.k);
-    const double head = k * ln2_coarse + parts.entry->coarse; // exact: multiples of 2^-40 below 2^10
-    const double rest = k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
-    const double r2 = r * r;
-    const double small = rest + r2 * (r * log_tail(r) - 0.5);
-    const auto sum = two_sum(head, r);
+    const double head = parts.k * ln2_coarse + parts.entry->coarse; // exact: multiples of 2^-40 below 2^10
+    const double rest = parts.k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
+    const double small = rest + r * r * (r * log_tail(r) - 0.5);
+    const auto sum = quick_two_sum(head, r); // head is 0, or greater than r
     return sum.hi + (sum.lo + small);
 }
 
 double log1p(double x) noexcept {
-    if (is_nan(x) || x < -1.0)
-        return nan;
-    if (x == -1.0)
-        return -infinity;
-    if (x == infinity || absolute(x) < 0x1p-54)
-        return x;
-    if (absolute(x) < 0.00390625) { // c would be 1: the series in x itself, without the detour over 1 + x
+    if (is_nan(x) || x < -1.0) return nan;
+    if (x == -1.0) return -infinity;
+    if (x == infinity || absolute(x) < 0x1p-54) return x;
+    if (absolute(x) <= 0.00390625) { // the series in x itself, without the detour over 1 + x
         const double x2 = x * x;
         return x + x2 * (x * log_tail(x) - 0.5);
     }
-    const auto sum = two_sum(1.0, x);
-    const auto parts = take_apart(sum.hi);
-    const double correction = sum.lo / sum.hi;
-    const double r = parts.difference / parts.c;
-    const double k = static_cast<double>(parts.k);
-    const double head = k * ln2_coarse + parts.entry->coarse;
-    const double rest = k * ln2_rest + parts.entry->rest;
+    const auto whole = two_sum(1.0, x);
+    const auto parts = take_apart(whole.hi);
+    const double correction = whole.lo / whole.hi;
+    const double r = parts.difference * parts.entry->inverse;
+    const double head = parts.k * ln2_coarse + parts.entry->coarse;
+    const double rest = parts.k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
     const double small = rest + (correction + r * r * (r * log_tail(r) - 0.5));
-    const auto total = two_sum(head, r);
-    return total.hi + (total.lo + small);
+    const auto sum = quick_two_sum(head, r);
+    return sum.hi + (sum.lo + small);
 }
 
 double exp(double x) noexcept {

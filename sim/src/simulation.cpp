@@ -482,6 +482,10 @@ void Simulation::refuse_time(double time) const {
     throw TimeBackwards("time would run backwards to " + number(time), circumstance());
 }
 
+void Simulation::refuse_sequence() const {
+    throw BadRequest("a simulation can schedule 2^48 times and has", circumstance());
+}
+
 // ---------------------------------------------------------------------------------------------------------------
 // Names, resources, reports
 

@@ -45,7 +45,7 @@ class [[nodiscard]] Wait {
     template <class Promise> bool await_suspend(std::coroutine_handle<Promise> handle) {
         ProcessState &process = handle.promise().process_state();
         Simulation &sim = process.sim();
-        sim.schedule(process, sim.now() + delay_, priority_of(process.rank));
+        sim.schedule_process(process, sim.now() + delay_);
         process_ = &process;
         return suspend_at(handle, process);
     }
@@ -270,7 +270,7 @@ class Self {
 
     void wait(double delay) {
         Simulation &sim = state_->sim();
-        sim.schedule(*state_, sim.now() + delay, priority_of(state_->rank));
+        sim.schedule_process(*state_, sim.now() + delay);
         sim.suspend(*state_);
         sim.after_wait(*state_);
     }

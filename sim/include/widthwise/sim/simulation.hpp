@@ -241,10 +241,18 @@ class Simulation {
         if (!(time >= now_) || time - time != 0.0) [[unlikely]]
             refuse_time(time);
         node.time = time;
-        node.rank = rank_of(priority, sequence_++);
+        node.rank = rank_of(priority, next_sequence());
         agenda_.insert(node, now_);
     }
-    void schedule_now(ProcessState &process) { schedule(process, now_, priority_of(process.rank)); }
+    /// With the priority the process has.
+    void schedule_process(ProcessState &process, double time) {
+        if (!(time >= now_) || time - time != 0.0) [[unlikely]]
+            refuse_time(time);
+        process.time = time;
+        process.rank = (process.rank & ~last_sequence) | next_sequence();
+        agenda_.insert(process, now_);
+    }
+    void schedule_now(ProcessState &process) { schedule_process(process, now_); }
     void unschedule(Node &node) { agenda_.remove(node); }
 
     /// Stops the current process; true if its coroutine must suspend, false if it has been stopped and gone
@@ -299,6 +307,14 @@ class Simulation {
 
   private:
     friend class ProcessRef;
+
+    /// 2^48 schedulings take a month without rest; one more would change priorities.
+    std::uint64_t next_sequence() {
+        if (sequence_ > last_sequence) [[unlikely]]
+            refuse_sequence();
+        return sequence_++;
+    }
+    [[noreturn]] void refuse_sequence() const;
 
     void mix(std::uint64_t bits) noexcept { hash_ = std::rotl((hash_ ^ bits) * 0x9e3779b97f4a7c15u, 29); }
 
