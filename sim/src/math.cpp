@@ -310,22 +310,27 @@ double floor(double x) noexcept {
 
 double log(double x) noexcept {
     if (!(x > 0.0) || x == infinity) [[unlikely]] {
-        if (x == infinity) return x;
+        if (x == infinity)
+            return x;
         return x == 0.0 ? -infinity : nan;
     }
     const auto parts = take_apart(x);
     const double r = parts.difference * parts.entry->inverse;
     const double head = parts.k * ln2_coarse + parts.entry->coarse; // exact: multiples of 2^-40 below 2^10
-    const double rest = parts.k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
+    const double rest =
+        parts.k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
     const double small = rest + r * r * (r * log_tail(r) - 0.5);
     const auto sum = quick_two_sum(head, r); // head is 0, or greater than r
     return sum.hi + (sum.lo + small);
 }
 
 double log1p(double x) noexcept {
-    if (is_nan(x) || x < -1.0) return nan;
-    if (x == -1.0) return -infinity;
-    if (x == infinity || absolute(x) < 0x1p-54) return x;
+    if (is_nan(x) || x < -1.0)
+        return nan;
+    if (x == -1.0)
+        return -infinity;
+    if (x == infinity || absolute(x) < 0x1p-54)
+        return x;
     if (absolute(x) <= 0.00390625) { // the series in x itself, without the detour over 1 + x
         const double x2 = x * x;
         return x + x2 * (x * log_tail(x) - 0.5);
@@ -335,7 +340,8 @@ double log1p(double x) noexcept {
     const double correction = whole.lo / whole.hi;
     const double r = parts.difference * parts.entry->inverse;
     const double head = parts.k * ln2_coarse + parts.entry->coarse;
-    const double rest = parts.k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
+    const double rest =
+        parts.k * ln2_rest + (parts.entry->rest + parts.difference * parts.entry->inverse_low);
     const double small = rest + (correction + r * r * (r * log_tail(r) - 0.5));
     const auto sum = quick_two_sum(head, r);
     return sum.hi + (sum.lo + small);

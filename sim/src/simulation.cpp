@@ -194,6 +194,52 @@ struct Raised {
 };
 } // namespace
 
+// These three are parts of dispatch(): each return between it and a process's stack would be predicted
+// wrongly.
+
+[[gnu::always_inline]] inline void Simulation::resume_on_stack(ProcessState &process) {
+    if (process.context == nullptr || process.context == frame_of(process)) {
+        give_stack(process);
+    }
+    auto *context = static_cast<Context *>(process.context);
+    enter_context(*switcher_, *context);
+    if (context->lost || context_ended_) [[unlikely]]
+        take_stack_back(process, *context);
+}
+
+[[gnu::always_inline]] inline void Simulation::resume(ProcessState &process) {
+    process.place = Place::Running;
+    process.flags |= ProcessState::begun;
+    current_ = &process;
+    if (switcher_ == nullptr) [[likely]]
+        std::coroutine_handle<>::from_address(process.context).resume();
+    else
+        resume_on_stack(process);
+    current_ = nullptr;
+}
+
+[[gnu::always_inline]] inline void Simulation::happen(Node &node) {
+    now_ = node.time;
+    ++events_;
+    if (options_.trace) {
+        mix(std::bit_cast<std::uint64_t>(node.time));
+        mix(std::uint64_t{node.serial} << 8 | static_cast<std::uint64_t>(node.kind));
+    }
+    switch (node.kind) {
+    case Kind::Process:
+        resume(static_cast<ProcessState &>(node));
+        break;
+    case Kind::Event:
+        node.serial = 0;
+        static_cast<EventNode &>(node).happen(static_cast<EventNode &>(node), *this);
+        break;
+    case Kind::Timer:
+        node.place = Place::Passive;
+        grant(*static_cast<TimerNode &>(node).waiter);
+        break;
+    }
+}
+
 bool Simulation::dispatch(double limit, std::uint64_t most) {
     if (running_)
         throw WrongState("run() was called from within itself", circumstance());
@@ -228,39 +274,6 @@ double Simulation::move(double to) {
         throw BadTime("a motion went to " + number(reached) + " instead of up to " + number(to),
                       circumstance());
     return reached;
-}
-
-void Simulation::happen(Node &node) {
-    now_ = node.time;
-    ++events_;
-    if (options_.trace) {
-        mix(std::bit_cast<std::uint64_t>(node.time));
-        mix(std::uint64_t{node.serial} << 8 | static_cast<std::uint64_t>(node.kind));
-    }
-    switch (node.kind) {
-    case Kind::Process:
-        resume(static_cast<ProcessState &>(node));
-        break;
-    case Kind::Event:
-        node.serial = 0;
-        static_cast<EventNode &>(node).happen(static_cast<EventNode &>(node), *this);
-        break;
-    case Kind::Timer:
-        node.place = Place::Passive;
-        grant(*static_cast<TimerNode &>(node).waiter);
-        break;
-    }
-}
-
-inline void Simulation::resume(ProcessState &process) {
-    process.place = Place::Running;
-    process.flags |= ProcessState::begun;
-    current_ = &process;
-    if (switcher_ == nullptr) [[likely]]
-        std::coroutine_handle<>::from_address(process.context).resume();
-    else
-        resume_on_stack(process);
-    current_ = nullptr;
 }
 
 /// What is to be done between events; false if the run ends here.
@@ -300,9 +313,9 @@ void Simulation::grant(Waiter &waiter) {
 
 void Simulation::run_on_stack(void *argument) {
     auto &process = *static_cast<ProcessState *>(argument);
-    begin_context(*process.sim().switcher_);
     Simulation &sim = process.sim();
     Context &context = *static_cast<Context *>(process.context);
+    begin_context(context);
     if (has(process, ProcessState::plain)) {
         PlainFrame &frame = plain_frame(process);
         try {
@@ -320,20 +333,20 @@ void Simulation::run_on_stack(void *argument) {
     std::abort();
 }
 
-void Simulation::resume_on_stack(ProcessState &process) {
-    if (process.context == nullptr || process.context == frame_of(process)) {
-        try {
-            process.context = switcher_->create(&run_on_stack, &process);
-        } catch (...) {
-            current_ = nullptr;
-            process.place = Place::Passive;
-            throw SwitchingUnavailable("no memory or no mapping for another stack (see vm.max_map_count)",
-                                       circumstance(&process));
-        }
+void Simulation::give_stack(ProcessState &process) {
+    try {
+        process.context = switcher_->create(&run_on_stack, &process);
+    } catch (...) {
+        current_ = nullptr;
+        process.place = Place::Passive;
+        throw SwitchingUnavailable("no memory or no mapping for another stack (see vm.max_map_count)",
+                                   circumstance(&process));
     }
-    auto *context = static_cast<Context *>(process.context);
-    enter_context(*switcher_, *context);
-    if (context->lost) {
+}
+
+/// `process` has ended, and is no longer there unless its context was lost.
+void Simulation::take_stack_back(ProcessState &process, Context &context) {
+    if (context.lost) {
         // Its locals are lost with its stack. The process itself ends here; its frame is abandoned to the
         // pool.
         if (failure_ == nullptr)
@@ -343,12 +356,9 @@ void Simulation::resume_on_stack(ProcessState &process) {
         attention_ = true;
         process.flags |= ProcessState::doomed;
         retire(process);
-        context_ended_ = true;
     }
-    if (context_ended_) {
-        context_ended_ = false;
-        switcher_->destroy(context);
-    }
+    context_ended_ = false;
+    switcher_->destroy(&context);
 }
 
 void Simulation::block(ProcessState &process) {

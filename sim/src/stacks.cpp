@@ -11,10 +11,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 namespace widthwise::sim {
 namespace {
 
@@ -26,23 +22,9 @@ constexpr std::size_t stagger_lines = 63; // of 64 bytes, within one extra page
 
 std::size_t round_up(std::size_t size, std::size_t to) { return (size + to - 1) / to * to; }
 
-/// What __cxa_get_globals() points to (Itanium C++ ABI: Exception Handling, 2.2.2).
-struct ExceptionGlobals {
-    void *caught;
-    unsigned uncaught;
-};
-
-struct Entered {
-    Context *context = nullptr;
-    Switcher *switcher = nullptr;
-    std::byte *emergency = nullptr; // top of the emergency stack
-    ExceptionGlobals *exceptions = nullptr;
-    const void *dispatcher_bottom = nullptr;
-    std::size_t dispatcher_size = 0;
-};
-thread_local Entered entered;
-
 } // namespace
+
+constinit thread_local Entered entered;
 
 std::size_t page_size() noexcept {
     static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -192,55 +174,6 @@ StackWatch::~StackWatch() {
     munmap(alternative_->memory, 2 * Alternative::half);
     delete alternative_;
     entered.emergency = nullptr;
-}
-
-void set_entered(Context *context) noexcept { entered.context = context; }
-
-// ---------------------------------------------------------------------------------------------------------------
-// Switching
-
-void enter_context(Switcher &switcher, Context &context) {
-    if (switcher.threads())
-        return switcher.enter(context);
-    Entered &here = entered;
-    Context *const outer = here.context;
-    const ExceptionGlobals mine = *here.exceptions;
-    here.exceptions->caught = context.caught_exceptions;
-    here.exceptions->uncaught = context.uncaught_exceptions;
-    here.context = &context;
-#if defined(__SANITIZE_ADDRESS__)
-    void *fake = nullptr;
-    __sanitizer_start_switch_fiber(&fake, context.stack, context.size);
-#endif
-    switcher.enter(context);
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#endif
-    here.context = outer;
-    context.caught_exceptions = here.exceptions->caught;
-    context.uncaught_exceptions = here.exceptions->uncaught;
-    *here.exceptions = mine;
-}
-
-void begin_context([[maybe_unused]] Switcher &switcher) {
-#if defined(__SANITIZE_ADDRESS__)
-    if (!switcher.threads())
-        __sanitizer_finish_switch_fiber(nullptr, &entered.dispatcher_bottom, &entered.dispatcher_size);
-#endif
-}
-
-void leave_context(Switcher &switcher, Context &context, bool last) {
-#if defined(__SANITIZE_ADDRESS__)
-    if (!switcher.threads()) {
-        void *fake = nullptr;
-        __sanitizer_start_switch_fiber(last ? nullptr : &fake, entered.dispatcher_bottom,
-                                       entered.dispatcher_size);
-        switcher.leave(context, last);
-        __sanitizer_finish_switch_fiber(fake, &entered.dispatcher_bottom, &entered.dispatcher_size);
-        return;
-    }
-#endif
-    switcher.leave(context, last);
 }
 
 } // namespace widthwise::sim

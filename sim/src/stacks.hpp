@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace widthwise::sim {
 
 /// Stacks of one size. Those given back are kept and used again.
@@ -53,14 +57,70 @@ class StackWatch {
     Alternative *alternative_ = nullptr;
 };
 
-/// Marks the context this thread is on; null for the dispatcher's.
-void set_entered(Context *context) noexcept;
+/// What __cxa_get_globals() points to (Itanium C++ ABI: Exception Handling, 2.2.2).
+struct ExceptionGlobals {
+    void *caught;
+    unsigned uncaught;
+};
 
-/// The two halves of a switch, with what the language's runtime keeps for each stack: exceptions being
-/// handled, and the address sanitizer's notion of the stack.
-void enter_context(Switcher &switcher, Context &context);
-void leave_context(Switcher &switcher, Context &context, bool last);
+/// Where this thread is.
+struct Entered {
+    Context *context = nullptr; // null: with the dispatcher
+    Switcher *switcher = nullptr;
+    std::byte *emergency = nullptr; // top of the emergency stack
+    ExceptionGlobals *exceptions = nullptr;
+    const void *dispatcher_bottom = nullptr;
+    std::size_t dispatcher_size = 0;
+};
+extern constinit thread_local Entered entered;
+
+// The two halves of a switch, with what the language's runtime keeps for each stack: exceptions being
+// handled, and the address sanitizer's notion of the stack. Inline, because each return between a switch and
+// the code it serves is one the processor predicts wrongly.
+
+inline void enter_context(Switcher &switcher, Context &context) {
+    Entered &here = entered;
+    if (context.is_thread)
+        return switcher.enter(context);
+    Context *const outer = here.context;
+    ExceptionGlobals &exceptions = *here.exceptions;
+    const ExceptionGlobals mine = exceptions;
+    exceptions = {context.caught_exceptions, context.uncaught_exceptions};
+    here.context = &context;
+#if defined(__SANITIZE_ADDRESS__)
+    void *fake = nullptr;
+    __sanitizer_start_switch_fiber(&fake, context.stack, context.size);
+#endif
+    switcher.enter(context);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+    here.context = outer;
+    context.caught_exceptions = exceptions.caught;
+    context.uncaught_exceptions = exceptions.uncaught;
+    exceptions = mine;
+}
+
+inline void leave_context(Switcher &switcher, Context &context, bool last) {
+#if defined(__SANITIZE_ADDRESS__)
+    if (!context.is_thread) {
+        void *fake = nullptr;
+        __sanitizer_start_switch_fiber(last ? nullptr : &fake, entered.dispatcher_bottom,
+                                       entered.dispatcher_size);
+        switcher.leave(context, last);
+        __sanitizer_finish_switch_fiber(fake, &entered.dispatcher_bottom, &entered.dispatcher_size);
+        return;
+    }
+#endif
+    switcher.leave(context, last);
+}
+
 /// First thing on a new stack.
-void begin_context(Switcher &switcher);
+inline void begin_context([[maybe_unused]] Context &context) {
+#if defined(__SANITIZE_ADDRESS__)
+    if (!context.is_thread)
+        __sanitizer_finish_switch_fiber(nullptr, &entered.dispatcher_bottom, &entered.dispatcher_size);
+#endif
+}
 
 } // namespace widthwise::sim

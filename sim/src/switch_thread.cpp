@@ -50,6 +50,7 @@ class ThreadSwitcher final : public Switcher {
     Context *create(Entry entry, void *argument) override {
         auto context = std::make_unique<ThreadContext>();
         stacks_.take(*context);
+        context->is_thread = true;
         context->switcher = this;
         context->entry = entry;
         context->argument = argument;
@@ -89,8 +90,6 @@ class ThreadSwitcher final : public Switcher {
         delete thread;
     }
 
-    [[nodiscard]] bool threads() const noexcept override { return true; }
-
   private:
     static void *begin(void *argument) {
         auto &context = *static_cast<ThreadContext *>(argument);
@@ -98,12 +97,12 @@ class ThreadSwitcher final : public Switcher {
         context.go.wait();
         {
             const StackWatch watch(context.switcher);
-            set_entered(&context);
+            entered.context = &context;
             try {
                 context.entry(context.argument);
             } catch (const ThreadEnds &) {
             }
-            set_entered(nullptr);
+            entered.context = nullptr;
         }
         self.dispatcher_.give();
         return nullptr;

@@ -323,6 +323,8 @@ class Simulation {
     void happen(Node &node);
     void resume(ProcessState &process);
     void resume_on_stack(ProcessState &process);
+    void give_stack(ProcessState &process);
+    void take_stack_back(ProcessState &process, Context &context);
     void block(ProcessState &process);
     static void run_on_stack(void *argument);
     bool attend();

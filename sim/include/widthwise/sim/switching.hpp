@@ -42,7 +42,8 @@ struct Context {
     // The C++ runtime keeps, for each thread, which exceptions are being handled; each stack needs its own.
     void *caught_exceptions = nullptr;
     unsigned uncaught_exceptions = 0;
-    bool lost = false; // it overflowed: never to be entered again
+    bool is_thread = false; // and so has exception state and a stack of its own already
+    bool lost = false;      // it overflowed: never to be entered again
 };
 
 class Switcher {
@@ -61,8 +62,6 @@ class Switcher {
     virtual void destroy(Context *context) noexcept = 0;
     /// Whether locals can be reached while their process waits (not so when stacks are copied).
     [[nodiscard]] virtual bool stacks_stay() const noexcept { return true; }
-    /// Whether each context is a thread, and so has exception state of its own.
-    [[nodiscard]] virtual bool threads() const noexcept { return false; }
 };
 
 /// Null where this build has no such back-end, and for Switching::Coroutine, which needs none.
