@@ -1,0 +1,83 @@
+// What can go wrong in a simulation, by type; each error names process, model time and seed.
+//
+// Why the seed: with it and the time, whoever reads the line can run the model to the same moment again.
+// Errors made by a process's own doing (a negative wait, a release without seize) are thrown inside that
+// process, where they may be caught; what leaves a process's body comes out of Simulation::run().
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace widthwise::sim {
+
+/// Where and when: filled in by the simulation.
+struct Circumstance {
+    std::string process; // empty: outside of every process
+    std::uint32_t serial = 0;
+    double time = 0.0;
+    std::uint64_t seed = 0;
+};
+
+class SimulationError : public std::runtime_error {
+  public:
+    SimulationError(const std::string &what, Circumstance where);
+    [[nodiscard]] const Circumstance &where() const noexcept { return where_; }
+
+  private:
+    Circumstance where_;
+};
+
+/// A wait or a schedule into the past.
+class TimeBackwards : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A time that is NaN or infinite.
+class BadTime : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A facility released by a process that does not hold it, or more left than was entered.
+class ReleaseWithoutSeize : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A process ended while it held a facility.
+class EndedWhileHolding : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A process or event was used after its end.
+class UsedAfterEnd : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// Something was asked of a process that it cannot do in its present state, such as to activate one that
+/// runs.
+class WrongState : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// An argument outside of what is possible, such as entering a store with more than its capacity.
+class BadRequest : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// An exception left a process's body. The original is nested (std::rethrow_if_nested).
+class ProcessFailed : public SimulationError, public std::nested_exception {
+  public:
+    ProcessFailed(const std::string &what, Circumstance where) : SimulationError(what, std::move(where)) {}
+};
+
+/// A process on a stack of its own needed more than its size.
+class StackOverflow : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A switching back-end is not there, or has no stack left to give.
+class SwitchingUnavailable : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+} // namespace widthwise::sim

@@ -1,0 +1,130 @@
+// A facility: one server, with a queue, preemption and breakdowns.
+//
+// Who holds it and waits for a time (is being served) can be made to stop: by one who preempts with a higher
+// priority, or by a breakdown. Its remaining time is kept and goes on when it has the facility again. That is
+// why a facility reaches into its holder's schedule, and why a holder that waits for something other than
+// time cannot be preempted (WrongState). Invariants: while it works and somebody waits, it is held; a
+// preempted process comes before waiting ones of equal priority; the line is ordered by priority, then by
+// arrival.
+#pragma once
+
+#include "widthwise/sim/process.hpp"
+
+namespace widthwise::sim {
+
+class Facility : public Resource {
+  public:
+    explicit Facility(Simulation &sim, std::string_view name = "facility");
+    ~Facility() override;
+
+    class Seize : public Awaitable<Seize> {
+      public:
+        Seize(Facility &facility, bool preempts) : facility_(&facility), preempts_(preempts) {}
+        Seize(Facility &facility, bool preempts, std::int16_t with) : Seize(facility, preempts) {
+            priority = with;
+            own_priority_ = false;
+        }
+        bool begin(ProcessState &owner) {
+            if (own_priority_)
+                priority = priority_of(owner.rank);
+            return facility_->begin(*this, owner, preempts_);
+        }
+        void result() const noexcept {}
+        void undo() { facility_->give_back(*process); }
+
+      private:
+        friend class Facility;
+        Facility *facility_;
+        bool preempts_;
+        bool own_priority_ = true;
+    };
+
+    /// Waits in line, with the process's priority or the one given.
+    [[nodiscard]] Seize seize() { return {*this, false}; }
+    [[nodiscard]] Seize seize(std::int16_t priority) { return {*this, false, priority}; }
+    /// Takes the facility from a holder of lower priority.
+    [[nodiscard]] Seize preempt(std::int16_t priority) { return {*this, true, priority}; }
+
+    /// By the running process, which holds it; else throws ReleaseWithoutSeize.
+    void release() {
+        ProcessState *process = sim_->running();
+        if (holder_ == nullptr || holder_ != process) [[unlikely]]
+            refuse_release();
+        give_back(*process);
+    }
+
+    /// Serves nobody until repaired. Who is being served goes on after the repair, or is interrupted (a
+    /// Breakdown) and no longer holds it.
+    void break_down(bool interrupts = false);
+    void repair();
+    struct Breakdown {
+        std::string facility;
+    };
+
+    [[nodiscard]] bool busy() const noexcept { return holder_ != nullptr; }
+    [[nodiscard]] bool broken() const noexcept { return broken_; }
+    [[nodiscard]] ProcessRef holder() const noexcept {
+        return holder_ != nullptr ? ProcessRef(*sim_, *holder_) : ProcessRef();
+    }
+    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    /// 1 while held, 0 while not.
+    [[nodiscard]] const TStat &use() const noexcept { return use_; }
+    [[nodiscard]] double utilisation() const noexcept { return use_.mean(sim_->now()); }
+    /// 1 while broken.
+    [[nodiscard]] const TStat &down() const noexcept { return down_; }
+    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] std::uint64_t served() const noexcept { return served_; }
+    [[nodiscard]] std::uint64_t preemptions() const noexcept { return preemptions_; }
+
+    [[nodiscard]] std::string report() const override;
+    void clear_statistics() override;
+
+  protected:
+    void forget(ProcessState &process) noexcept override;
+
+  private:
+    struct Stopped; // a preempted holder
+
+    bool begin(Seize &seize, ProcessState &process, bool preempts) {
+        if (holder_ == nullptr && !broken_) [[likely]] {
+            take(process, seize.priority);
+            line_.pass();
+            return true;
+        }
+        return begin_busy(seize, process, preempts);
+    }
+    void take(ProcessState &process, std::int16_t priority) noexcept {
+        holder_ = &process;
+        holder_priority_ = priority;
+        ++process.held;
+        if (use_.level() != 1.0)
+            use_.set(sim_->now(), 1.0);
+    }
+    void give_back(ProcessState &process) {
+        --process.held;
+        ++served_;
+        holder_ = nullptr;
+        next();
+    }
+    bool begin_busy(Seize &seize, ProcessState &process, bool preempts);
+    void stop_holder();
+    void next() {
+        if (!broken_ && (!line_.empty() || !stopped_.empty()))
+            return choose();
+        use_.set(sim_->now(), 0.0);
+    }
+    void choose();
+    [[noreturn]] void refuse_release();
+
+    ProcessState *holder_ = nullptr;
+    std::int16_t holder_priority_ = 0;
+    bool broken_ = false;
+    ObservedLine line_;
+    Line stopped_;
+    TStat use_;
+    TStat down_;
+    std::uint64_t served_ = 0;
+    std::uint64_t preemptions_ = 0;
+};
+
+} // namespace widthwise::sim

@@ -1,0 +1,110 @@
+// What processes wait at without holding anything: queues, semaphores, barriers.
+//
+// Invariants: a semaphore with a count above 0 has nobody waiting; a barrier has fewer waiting than its size.
+#pragma once
+
+#include "widthwise/sim/process.hpp"
+
+namespace widthwise::sim {
+
+/// Processes that wait for someone to wake them, in order.
+class Queue : public Resource {
+  public:
+    explicit Queue(Simulation &sim, std::string_view name = "queue");
+    ~Queue() override;
+
+    class Stay : public Awaitable<Stay> {
+      public:
+        explicit Stay(Queue &queue) : queue_(&queue) {}
+        bool begin(ProcessState &owner);
+        void result() const noexcept {}
+
+      private:
+        Queue *queue_;
+    };
+
+    /// Goes on when woken.
+    [[nodiscard]] Stay wait() { return Stay(*this); }
+    /// Wakes the first, now; an empty reference if there is none.
+    ProcessRef wake();
+    /// Wakes all, in order; how many.
+    std::size_t wake_all();
+
+    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
+    [[nodiscard]] ProcessRef first() const noexcept {
+        return line_.empty() ? ProcessRef() : ProcessRef(*sim_, *line_.first()->process);
+    }
+    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+
+    [[nodiscard]] std::string report() const override;
+    void clear_statistics() override;
+
+  private:
+    ObservedLine line_;
+};
+
+/// Counts permissions.
+class Semaphore : public Resource {
+  public:
+    Semaphore(Simulation &sim, std::uint64_t count, std::string_view name = "semaphore");
+    ~Semaphore() override;
+
+    class Acquire : public Awaitable<Acquire> {
+      public:
+        explicit Acquire(Semaphore &semaphore) : semaphore_(&semaphore) {}
+        bool begin(ProcessState &owner);
+        void result() const noexcept {}
+        void undo() { semaphore_->release(); }
+
+      private:
+        Semaphore *semaphore_;
+    };
+
+    [[nodiscard]] Acquire acquire() { return Acquire(*this); }
+    void release();
+    [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+
+    [[nodiscard]] std::string report() const override;
+    void clear_statistics() override;
+
+  private:
+    std::uint64_t count_;
+    ObservedLine line_;
+};
+
+/// Nobody goes on until so many have arrived; then it begins anew.
+class Barrier : public Resource {
+  public:
+    /// A size of 0 throws BadRequest.
+    Barrier(Simulation &sim, std::size_t size, std::string_view name = "barrier");
+    ~Barrier() override;
+
+    class Arrive : public Awaitable<Arrive> {
+      public:
+        explicit Arrive(Barrier &barrier) : barrier_(&barrier) {}
+        bool begin(ProcessState &owner);
+        void result() const noexcept {}
+
+      private:
+        Barrier *barrier_;
+    };
+
+    [[nodiscard]] Arrive arrive() { return Arrive(*this); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    /// How often it has opened.
+    [[nodiscard]] std::uint64_t openings() const noexcept { return openings_; }
+    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+
+    [[nodiscard]] std::string report() const override;
+    void clear_statistics() override;
+
+  private:
+    std::size_t size_;
+    std::uint64_t openings_ = 0;
+    ObservedLine line_;
+};
+
+} // namespace widthwise::sim

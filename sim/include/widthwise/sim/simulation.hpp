@@ -1,0 +1,427 @@
+// One simulation: its clock, its agenda, its processes, its random stream. There is nothing global, so that
+// there may be many in one program and on many threads.
+//
+// Why processes end through one place (`retire`) and stop through another (`destroy`): a simulation can be
+// destroyed at any moment outside of run(). What has not ended by then is destroyed as if its body had been
+// left by an exception, so that destructors of locals run on every back-end.
+//
+// Invariants:
+//   the clock never runs backwards;
+//   what happens next is decided by (time, priority, order of scheduling) alone, never by addresses or
+//   back-ends; between two events no process runs; a cancelled process's locals are destroyed before the next
+//   event.
+// A simulation and all that belongs to it must be used by one thread at a time.
+#pragma once
+
+#include "widthwise/sim/agenda.hpp"
+#include "widthwise/sim/errors.hpp"
+#include "widthwise/sim/pool.hpp"
+#include "widthwise/sim/random.hpp"
+#include "widthwise/sim/switching.hpp"
+#include "widthwise/sim/waiting.hpp"
+
+#include <any>
+#include <bit>
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace widthwise::sim {
+
+class Simulation;
+class Process;
+class Resource;
+
+struct Options {
+    std::uint64_t seed = 1;
+    double start = 0.0; // model time at the beginning
+    Switching switching = Switching::Coroutine;
+    Listing listing = Listing::Automatic;
+    std::size_t stack_size = 65536; // bytes for each process, where processes have stacks
+    bool trace = false;             // whether trace_hash() takes in every event
+};
+
+/// What only some processes have: kept apart, so that the others are smaller.
+struct Details {
+    std::string name;
+    Line joiners;
+    std::any cause; // of an interrupt on its way
+};
+
+/// A process as the simulation sees it. It is the coroutine's promise, or stands before a plain function's
+/// closure.
+struct ProcessState : Node {
+    static constexpr std::uint8_t begun = 1;
+    static constexpr std::uint8_t interrupted = 2;
+    static constexpr std::uint8_t unwinding = 4;
+    static constexpr std::uint8_t plain = 8;
+    static constexpr std::uint8_t doomed = 16;
+
+    /// Every process lies in its simulation's memory, which knows whose it is: no pointer is needed for that.
+    [[nodiscard]] Simulation &sim() const noexcept {
+        return *static_cast<Simulation *>(Pool::owner_of(this));
+    }
+
+    void *context = nullptr; // where to go on: a coroutine's frame, or a Context of the switcher
+    Details *details = nullptr;
+};
+
+/// Where the state lies in its block: after the two function pointers every coroutine frame begins with.
+constexpr std::size_t state_offset = (2 * sizeof(void *) + alignof(Node) - 1) / alignof(Node) * alignof(Node);
+
+/// A body that is a plain function: laid out as a coroutine's frame, so that the pool can walk over both.
+struct PlainFrame {
+    alignas(Node) std::byte unused[state_offset];
+    ProcessState state;
+    void (*invoke)(PlainFrame &);
+    void (*dispose)(PlainFrame &) noexcept;
+};
+
+/// Thrown through a process's stack to destroy its locals. Never catch it without throwing it on.
+struct Unwind {};
+
+/// Thrown inside a process whose waiting somebody interrupted.
+class Interrupted : public std::exception {
+  public:
+    explicit Interrupted(std::any cause) : cause_(std::move(cause)) {}
+    [[nodiscard]] const char *what() const noexcept override { return "the wait was interrupted"; }
+    /// What the interrupter gave as its reason.
+    [[nodiscard]] const std::any &cause() const noexcept { return cause_; }
+
+  private:
+    std::any cause_;
+};
+
+/// Names a process without owning it. Outlives the process (its use then throws UsedAfterEnd), not the
+/// simulation.
+class ProcessRef {
+  public:
+    ProcessRef() = default;
+    ProcessRef(Simulation &sim, ProcessState &state) noexcept
+        : sim_(&sim), state_(&state), serial_(state.serial) {}
+
+    /// Whether it has not ended.
+    [[nodiscard]] bool alive() const noexcept;
+    explicit operator bool() const noexcept { return alive(); }
+    /// Wakes a passive process now, and one that waits for a time before its time.
+    void activate() const;
+    /// Ends it where it waits; its locals are destroyed, what it holds is released.
+    void cancel() const;
+    /// Makes what it waits for throw Interrupted.
+    void interrupt(std::any cause = {}) const;
+    [[nodiscard]] std::string name() const;
+    /// Unique in its simulation, in the order of creation.
+    [[nodiscard]] std::uint32_t serial() const noexcept { return serial_; }
+    [[nodiscard]] Place place() const;
+    /// What orders it among equals in time, and in queues.
+    void set_priority(std::int16_t priority) const;
+    /// The simulation's own view; throws UsedAfterEnd.
+    [[nodiscard]] ProcessState &state(const char *deed) const;
+    friend bool operator==(const ProcessRef &, const ProcessRef &) = default;
+
+  private:
+    Simulation *sim_ = nullptr;
+    ProcessState *state_ = nullptr;
+    std::uint32_t serial_ = 0;
+};
+
+/// A scheduled call.
+struct EventNode : Node {
+    void (*happen)(EventNode &, Simulation &);
+    void (*dispose)(EventNode &) noexcept;
+};
+
+/// Names a scheduled call. Outlives it, not the simulation.
+class EventRef {
+  public:
+    EventRef() = default;
+    EventRef(Simulation &sim, EventNode &node) noexcept : sim_(&sim), node_(&node), serial_(node.serial) {}
+    /// Whether it is still to come.
+    [[nodiscard]] bool pending() const noexcept { return node_ != nullptr && node_->serial == serial_; }
+    /// It will not happen. Throws UsedAfterEnd if it has.
+    void cancel() const;
+
+  private:
+    Simulation *sim_ = nullptr;
+    EventNode *node_ = nullptr;
+    std::uint32_t serial_ = 0;
+};
+
+/// A timer inside of another wait.
+struct TimerNode : Node {
+    Waiter *waiter = nullptr;
+};
+
+/// Something that moves while the clock advances between events: the continuous half of a combined model.
+class Motion {
+  public:
+    virtual ~Motion() = default;
+    /// Moves from `from` towards `to`; returns the time reached, earlier than `to` only if something was
+    /// scheduled for it.
+    virtual double advance(Simulation &sim, double from, double to) = 0;
+};
+
+class Simulation {
+  public:
+    /// Throws SwitchingUnavailable if this build lacks the back-end.
+    explicit Simulation(const Options &options = {});
+    ~Simulation();
+    Simulation(const Simulation &) = delete;
+    Simulation &operator=(const Simulation &) = delete;
+
+    [[nodiscard]] double now() const noexcept { return now_; }
+    [[nodiscard]] std::uint64_t seed() const noexcept { return options_.seed; }
+    [[nodiscard]] const Options &options() const noexcept { return options_; }
+
+    /// The simulation's first stream. More, which never overlap it: stream(1), stream(2), ...
+    Random &random() noexcept { return random_; }
+    [[nodiscard]] Random stream(std::uint64_t index) const noexcept {
+        return Random(options_.seed).stream(index);
+    }
+
+    /// Begins a process `delay` from now.
+    ProcessRef start(Process process, std::string_view name = {}, double delay = 0.0,
+                     std::int16_t priority = 0);
+
+    /// Makes it known and nameable, but passive: ProcessRef::activate() begins it.
+    ProcessRef adopt(Process process, std::string_view name = {}, std::int16_t priority = 0);
+
+    /// Calls `call()` or `call(Simulation &)` at a time, or after a delay.
+    template <class Call> EventRef at(double time, Call call, std::int16_t priority = 0);
+    template <class Call> EventRef after(double delay, Call call, std::int16_t priority = 0) {
+        return at(now_ + delay, std::move(call), priority);
+    }
+
+    /// Until nothing is scheduled, or stop() is called. What goes wrong inside a process is thrown from here.
+    void run();
+    /// Everything up to and at `time`; the clock then stands at `time`, unless stop() was called.
+    void run_until(double time);
+    /// One event. False if there is none.
+    bool step();
+    /// Ends run() after the present event.
+    void stop() noexcept { stopped_ = attention_ = true; }
+
+    /// The process that runs now; a null reference between processes.
+    [[nodiscard]] ProcessRef current() noexcept {
+        return current_ != nullptr ? ProcessRef(*this, *current_) : ProcessRef();
+    }
+
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+    /// Processes that have not ended.
+    [[nodiscard]] std::size_t alive() const noexcept { return alive_; }
+    /// Of everything that happened so far, in order: equal for one model on every back-end, event list and
+    /// ABI.
+    [[nodiscard]] std::uint64_t trace_hash() const noexcept { return hash_; }
+    /// Takes a model's own figure into the trace.
+    void trace(double value) noexcept { mix(std::bit_cast<std::uint64_t>(value)); }
+
+    /// Lets something move with the clock; null ends it.
+    void set_motion(Motion *motion) noexcept { motion_ = motion; }
+
+    /// Reports of all queues, facilities and stores, in the order of their creation.
+    [[nodiscard]] std::string report() const;
+    /// Ends the warm-up: forgets all queues', facilities' and stores' statistics.
+    void clear_statistics();
+
+    /// Bytes taken from the system for processes and events.
+    [[nodiscard]] std::size_t reserved() const noexcept {
+        return frames_.reserved() + calls_.reserved() + records_.reserved();
+    }
+
+    // -- For awaitables
+    // ------------------------------------------------------------------------------------------
+
+    /// Puts a node on the agenda.
+    void schedule(Node &node, double time, std::int16_t priority) {
+        if (!(time >= now_) || time - time != 0.0) [[unlikely]]
+            refuse_time(time);
+        node.time = time;
+        node.rank = rank_of(priority, next_sequence());
+        agenda_.insert(node, now_);
+    }
+    /// With the priority the process has.
+    void schedule_process(ProcessState &process, double time) {
+        if (!(time >= now_) || time - time != 0.0) [[unlikely]]
+            refuse_time(time);
+        process.time = time;
+        process.rank = (process.rank & ~last_sequence) | next_sequence();
+        agenda_.insert(process, now_);
+    }
+    void schedule_now(ProcessState &process) { schedule_process(process, now_); }
+    void unschedule(Node &node) { agenda_.remove(node); }
+
+    /// Stops the current process; true if its coroutine must suspend, false if it has been stopped and gone
+    /// on already.
+    bool suspend(ProcessState &process) {
+        if (switcher_ == nullptr) [[likely]]
+            return true;
+        block(process);
+        return false;
+    }
+
+    /// Gives a waiter what it waits for.
+    void grant(Waiter &waiter);
+    /// Called at the end of every wait that may have been interrupted.
+    void after_wait(ProcessState &process) {
+        if ((process.flags & ProcessState::interrupted) != 0) [[unlikely]]
+            raise_interrupt(process);
+    }
+
+    void activate(ProcessState &process);
+    void cancel(ProcessState &process);
+    void interrupt(ProcessState &process, std::any cause);
+    void set_priority(ProcessState &process, std::int16_t priority);
+    void cancel(EventNode &event);
+
+    Pool &frames() noexcept { return frames_; }
+    Pool &records() noexcept { return records_; }
+    Details &details(ProcessState &process);
+    [[nodiscard]] ProcessState *running() const noexcept { return current_; }
+    [[nodiscard]] bool has_stacks() const noexcept { return switcher_ != nullptr; }
+    /// Whether the simulation is being destroyed: resources may have gone before it.
+    [[nodiscard]] bool ending() const noexcept { return ending_; }
+    std::uint32_t next_serial();
+
+    /// A state is made known (begins to live), and ends.
+    void enlist(ProcessState &process);
+    void retire(ProcessState &process) noexcept;
+    /// Keeps the exception being handled, for run() to throw.
+    void fail(ProcessState &process) noexcept;
+
+    void add_condition(Waiter &waiter) noexcept {
+        conditions_.insert(waiter);
+        attention_ = true;
+    }
+    void remove_condition(Waiter &waiter) noexcept { conditions_.remove(waiter); }
+
+    void add(Resource &resource);
+    void remove(Resource &resource) noexcept;
+
+    [[nodiscard]] Circumstance circumstance(const ProcessState *process) const;
+    [[nodiscard]] Circumstance circumstance() const { return circumstance(current_); }
+
+  private:
+    friend class ProcessRef;
+
+    /// 2^48 schedulings take a month without rest; one more would change priorities.
+    std::uint64_t next_sequence() {
+        if (sequence_ > last_sequence) [[unlikely]]
+            refuse_sequence();
+        return sequence_++;
+    }
+    [[noreturn]] void refuse_sequence() const;
+
+    void mix(std::uint64_t bits) noexcept { hash_ = std::rotl((hash_ ^ bits) * 0x9e3779b97f4a7c15u, 29); }
+
+    /// Dispatches until `limit`; false if something stopped it.
+    bool dispatch(double limit, std::uint64_t most);
+    void happen(Node &node);
+    void resume(ProcessState &process);
+    void resume_on_stack(ProcessState &process);
+    void give_stack(ProcessState &process);
+    void take_stack_back(ProcessState &process, Context &context);
+    void block(ProcessState &process);
+    static void run_on_stack(void *argument);
+    bool attend();
+    void test_conditions();
+    void destroy(ProcessState &process) noexcept;
+    void bury();
+    [[noreturn]] void refuse_time(double time) const;
+    [[noreturn]] void raise_interrupt(ProcessState &process);
+    double move(double to);
+
+    double now_;
+    std::uint64_t sequence_ = 0;
+    Agenda agenda_;
+    std::unique_ptr<Switcher> switcher_;
+    ProcessState *current_ = nullptr;
+    bool attention_ =
+        false; // something is to be done before the next event: a failure, a stop, a burial, conditions
+    bool stopped_ = false;
+    bool running_ = false;
+    bool ending_ = false;
+    std::uint64_t events_ = 0;
+    std::uint64_t hash_ = 0;
+    Motion *motion_ = nullptr;
+    std::uint32_t serial_ = 0;
+    std::size_t alive_ = 0;
+    bool context_ended_ = false;
+    std::exception_ptr failure_;
+    Line conditions_;
+    std::vector<std::pair<ProcessState *, std::uint32_t>> doomed_; // and their serial numbers
+    std::vector<Resource *> resources_;
+    Random random_;
+    Options options_;
+    Pool frames_;  // of processes: blocks that ProcessRef may look at after their end
+    Pool calls_;   // of scheduled calls: likewise for EventRef
+    Pool records_; // of everything else
+};
+
+/// Something processes queue for. It registers itself for reports; when it goes, whoever waits in it waits
+/// for ever.
+class Resource {
+  public:
+    Resource(Simulation &sim, std::string_view name) : sim_(&sim), name_(name) { sim.add(*this); }
+    virtual ~Resource() {
+        if (sim_ != nullptr)
+            sim_->remove(*this);
+    }
+    Resource(const Resource &) = delete;
+    Resource &operator=(const Resource &) = delete;
+
+    [[nodiscard]] const std::string &name() const noexcept { return name_; }
+    [[nodiscard]] virtual std::string report() const = 0;
+    virtual void clear_statistics() = 0;
+
+  protected:
+    friend class Simulation;
+    /// `process` is gone: give back what it holds.
+    virtual void forget(ProcessState &) noexcept {}
+
+    Simulation *sim_;
+    std::string name_;
+};
+
+template <class Call> EventRef Simulation::at(double time, Call call, std::int16_t priority) {
+    struct Record : EventNode {
+        explicit Record(Call &&c) : call(std::move(c)) {}
+        Call call;
+    };
+    void *memory = calls_.allocate(sizeof(Record));
+    auto *record = new (memory) Record(std::move(call));
+    record->kind = Kind::Event;
+    record->serial = next_serial();
+    record->happen = [](EventNode &node, Simulation &sim) {
+        // The record goes first, so that the call may throw, or schedule its like into the same block.
+        Call own = std::move(static_cast<Record &>(node).call);
+        static_cast<Record &>(node).call.~Call();
+        Pool::release(&node);
+        if constexpr (std::is_invocable_v<Call &, Simulation &>)
+            own(sim);
+        else
+            own();
+    };
+    record->dispose = [](EventNode &node) noexcept {
+        static_cast<Record &>(node).call.~Call();
+        Pool::release(&node);
+    };
+    try {
+        schedule(*record, time, priority);
+    } catch (...) {
+        record->serial = 0;
+        record->dispose(*record);
+        throw;
+    }
+    return EventRef(*this, *record);
+}
+
+inline bool ProcessRef::alive() const noexcept {
+    return state_ != nullptr && state_->serial == serial_ && (state_->flags & ProcessState::doomed) == 0;
+}
+
+} // namespace widthwise::sim

@@ -1,0 +1,62 @@
+// A store: so many places, entered and left by any number at once.
+//
+// Strictly in line: who asks for many places is not overtaken by who asks for few, so that nobody starves.
+// Places are tokens, not belongings: another process than the one that entered may leave, and a cancelled
+// process's places stay taken until somebody leaves for it. Invariant: 0 <= used <= capacity; the first in
+// line does not fit.
+#pragma once
+
+#include "widthwise/sim/process.hpp"
+
+namespace widthwise::sim {
+
+class Store : public Resource {
+  public:
+    Store(Simulation &sim, std::uint64_t capacity, std::string_view name = "store");
+    ~Store() override;
+
+    class Enter : public Awaitable<Enter> {
+      public:
+        Enter(Store &store, std::uint64_t places) : store_(&store), places_(places) {}
+        bool begin(ProcessState &owner);
+        void result() const noexcept {}
+        void undo() { store_->leave(places_); }
+
+      private:
+        friend class Store;
+        Store *store_;
+        std::uint64_t places_;
+    };
+
+    /// More than the capacity throws BadRequest.
+    [[nodiscard]] Enter enter(std::uint64_t places = 1) { return {*this, places}; }
+    /// More than are used throws ReleaseWithoutSeize.
+    void leave(std::uint64_t places = 1);
+
+    [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+    [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
+    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    /// Places used, over time.
+    [[nodiscard]] const TStat &use() const noexcept { return use_; }
+    [[nodiscard]] double utilisation() const noexcept {
+        return use_.mean(sim_->now()) / static_cast<double>(static_cast<std::int64_t>(capacity_));
+    }
+    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+
+    [[nodiscard]] std::string report() const override;
+    void clear_statistics() override;
+
+  private:
+    void set_used(std::uint64_t used) noexcept {
+        used_ = used;
+        use_.set(sim_->now(), static_cast<double>(static_cast<std::int64_t>(used)));
+    }
+    void admit();
+
+    std::uint64_t capacity_;
+    std::uint64_t used_ = 0;
+    ObservedLine line_;
+    TStat use_;
+};
+
+} // namespace widthwise::sim

@@ -1,0 +1,116 @@
+// Waiting for something other than time: a waiter stands in a line until it is granted what it waits for.
+//
+// Why a record apart from the process: a process may wait in several lines at once (any_of, all_of). The
+// record lives in the awaiting expression, inside the coroutine's frame, and allocates nothing. Invariants: a
+// waiter is in at most one line; lines are ordered by priority, then by arrival; whoever takes a waiter out
+// of its line either grants it or withdraws it.
+#pragma once
+
+#include "widthwise/sim/statistics.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace widthwise::sim {
+
+struct ProcessState;
+struct Waiter;
+class Group;
+
+struct Waiter {
+    Waiter *next = nullptr;
+    Waiter *previous = nullptr;
+    ProcessState *process = nullptr;
+    Group *group = nullptr;               // who is told instead of the process, if anyone
+    void (*withdraw)(Waiter &) = nullptr; // takes it out of its line
+    bool (*holds)(Waiter &) = nullptr;    // tests what a wait_until waits for
+    double since = 0.0;
+    std::int16_t priority = 0;
+    bool in_line = false;
+    bool granted = false;
+};
+
+/// Waiters in order.
+class Line {
+  public:
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+    [[nodiscard]] Waiter *first() const noexcept { return first_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+    void insert(Waiter &waiter) noexcept {
+        Waiter *after = last_;
+        while (after != nullptr && after->priority < waiter.priority)
+            after = after->previous;
+        waiter.previous = after;
+        waiter.next = after != nullptr ? after->next : first_;
+        (waiter.next != nullptr ? waiter.next->previous : last_) = &waiter;
+        (after != nullptr ? after->next : first_) = &waiter;
+        waiter.in_line = true;
+        ++size_;
+    }
+
+    void remove(Waiter &waiter) noexcept {
+        (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
+        (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
+        waiter.in_line = false;
+        --size_;
+    }
+
+    /// Lets go of everyone: they wait for ever, and withdrawing them does nothing.
+    void abandon() noexcept {
+        while (Waiter *waiter = first_) {
+            remove(*waiter);
+            waiter->withdraw = [](Waiter &) {};
+        }
+    }
+
+  private:
+    Waiter *first_ = nullptr;
+    Waiter *last_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// A line that remembers how long it was and how long it took.
+class ObservedLine {
+  public:
+    explicit ObservedLine(double now) noexcept : length_(now) {}
+    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
+    [[nodiscard]] Waiter *first() const noexcept { return line_.first(); }
+    [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
+
+    void insert(Waiter &waiter, double now) noexcept {
+        waiter.since = now;
+        line_.insert(waiter);
+        length_.set(now, static_cast<double>(static_cast<std::int64_t>(line_.size())));
+    }
+    /// Out, because its turn has come.
+    void serve(Waiter &waiter, double now) noexcept {
+        leave(waiter, now);
+        waits_(now - waiter.since);
+    }
+    /// Out, because it gave up.
+    void leave(Waiter &waiter, double now) noexcept {
+        line_.remove(waiter);
+        length_.set(now, static_cast<double>(static_cast<std::int64_t>(line_.size())));
+    }
+    /// Did not have to wait at all.
+    void pass() noexcept { waits_(0.0); }
+
+    /// Lets go of everyone: they wait for ever, and withdrawing them does nothing.
+    void abandon() noexcept { line_.abandon(); }
+
+    [[nodiscard]] const TStat &length() const noexcept { return length_; }
+    /// Times waited by those whose turn came, zeros included.
+    [[nodiscard]] const Stat &waits() const noexcept { return waits_; }
+    void clear_statistics(double now) noexcept {
+        length_.clear(now);
+        waits_.clear();
+    }
+
+  private:
+    Line line_;
+    TStat length_;
+    Stat waits_;
+};
+
+} // namespace widthwise::sim

@@ -1,0 +1,54 @@
+#include "model.hpp"
+
+#include <array>
+
+namespace widthwise::sim::models {
+namespace {
+
+// Rates and references: see the derivations' sources; numbers follow from the constants in each model.
+constexpr std::array<Model, 15> all = {{
+    {"barrier-rounds", "mean length of a round of four", 25.0 / 12.0,
+     "greatest of four exponentials: 1 + 1/2 + 1/3 + 1/4", rounds, 20000.0, 200.0},
+    {"breakdowns", "mean time in the system", 23.0 / 6.0,
+     "M/M/1 with a server that fails (White and Christie, Operations Research 6, 1958), by its generating "
+     "function",
+     breakdowns, 40000.0, 300.0},
+    {"impatience", "share that gives up", 0.31303528549933135, "Erlang A with one server: p0 = 2 / (e^2 - 1)",
+     impatience, 40000.0, 300.0},
+    {"jackson", "mean time in the network", 35.0 / 9.0 + 30.0 / 7.0,
+     "Jackson, Operations Research 5, 1957: rho = 35/44, 15/22, 15/22", jackson, 40000.0, 200.0},
+    {"little", "L over lambda W", 1.0,
+     "Little, Operations Research 9, 1961; an identity for a run that begins and ends empty", little, 20000.0,
+     300.0},
+    {"md1", "mean time in the system", 2.4, "Pollaczek and Khinchine, rho = 0.8, no variance", md1, 40000.0,
+     300.0},
+    {"mg1", "mean time in the system", 3.2, "Pollaczek and Khinchine, rho = 0.8, squared variation 1/2", mg1,
+     40000.0, 300.0},
+    {"mm1", "mean time in the system", 4.0, "1 / (mu - lambda)", mm1, 40000.0, 300.0},
+    {"mm3", "mean wait", 11.52 / 17.8 / 0.25, "Erlang C with 2.4 erlangs on 3 servers", mm3, 40000.0, 300.0},
+    {"mm3-loss", "share lost", 2.304 / 8.584, "Erlang B with 2.4 erlangs on 3 lines", mm3_loss, 40000.0,
+     300.0},
+    {"packets", "mean delay", 512.0 / 63.0,
+     "each link M/M/1 at 1/2 (Kleinrock 1964; product form), 256/63 links on average", packets, 2000.0, 6.0},
+    {"philosophers", "most that eat at once", 2.0, "two neighbours share a fork: five seats feed two",
+     philosophers, 2000.0, 60.0},
+    {"preemption", "mean time of the unimportant", 100.0 / 21.0,
+     "two classes, preemptive resume (White and Christie 1958): 1/0.7 + 0.7/(0.7 0.3)", preemption, 40000.0,
+     300.0},
+    {"relay", "mean time of a relay", 4.0, "four legs of mean 1", relay, 5000.0, 60.0},
+    {"repair", "mean number working", 12.552 / 3.5104, "M/M/1 with five customers (machine interference)",
+     repair, 60000.0, 400.0},
+}};
+
+} // namespace
+
+std::span<const Model> catalogue() { return all; }
+
+const Model *find(std::string_view name) {
+    for (const Model &model : all)
+        if (model.name == name)
+            return &model;
+    return nullptr;
+}
+
+} // namespace widthwise::sim::models

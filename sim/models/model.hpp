@@ -1,0 +1,56 @@
+// The catalogue of models: each builds itself in a simulation, runs, and answers one question whose answer is
+// known.
+//
+// Why: a simulation library is believed when what it says agrees with what can be proved.
+// tests/models_test.cpp holds every model's answer against its reference with t-intervals over replications,
+// and its trace against every back-end, event list and ABI.
+#pragma once
+
+#include "widthwise/sim/simulation.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace widthwise::sim::models {
+
+struct Model {
+    std::string_view name;
+    std::string_view answers; // what the figure is
+    double reference;         // what theory says it is
+    std::string_view source;  // of the theory
+    /// Runs for `length` (customers, or units of time, as fits) and returns the figure.
+    double (*run)(Simulation &sim, double length);
+    double length;       // enough for the reference's confidence interval
+    double short_length; // enough for a trace to go everywhere
+};
+
+/// All models, in order of name.
+std::span<const Model> catalogue();
+
+/// Null if there is none of that name.
+const Model *find(std::string_view name);
+
+// Queues with one kind of server (queues.cpp).
+double mm1(Simulation &sim, double customers);
+double md1(Simulation &sim, double customers);
+double mg1(Simulation &sim, double customers);
+double mm3(Simulation &sim, double customers);
+double mm3_loss(Simulation &sim, double customers);
+double little(Simulation &sim, double customers);
+
+// Queues whose customers or servers are not always there (disturbed.cpp).
+double impatience(Simulation &sim, double customers);
+double preemption(Simulation &sim, double customers);
+double breakdowns(Simulation &sim, double customers);
+double repair(Simulation &sim, double time);
+
+// Processes that depend on each other (together.cpp).
+double philosophers(Simulation &sim, double time);
+double rounds(Simulation &sim, double count);
+double relay(Simulation &sim, double count);
+
+// Networks (networks.cpp).
+double jackson(Simulation &sim, double customers);
+double packets(Simulation &sim, double time);
+
+} // namespace widthwise::sim::models

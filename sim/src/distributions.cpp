@@ -1,0 +1,233 @@
+#include "widthwise/sim/distributions.hpp"
+
+#include <cstdio>
+
+namespace widthwise::sim {
+
+namespace distribution_detail {
+void refuse(const char *what, double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, " %.17g", value);
+    throw BadParameter(what + std::string(text));
+}
+} // namespace distribution_detail
+
+using distribution_detail::refuse;
+
+namespace {
+
+bool finite(double x) { return x - x == 0.0; }
+
+void need_probability(const char *what, double p) {
+    if (!(p > 0.0 && p <= 1.0))
+        refuse(what, p);
+}
+
+/// Standard normal, by the polar method; its second variate is thrown away, because keeping it would be
+/// state.
+double standard_normal(Random &random) {
+    for (;;) {
+        const double u = 2.0 * random.uniform() - 1.0;
+        const double v = 2.0 * random.uniform() - 1.0;
+        const double s = u * u + v * v;
+        if (s < 1.0 && s > 0.0)
+            return u * math::sqrt(-2.0 * math::log(s) / s);
+    }
+}
+
+/// Marsaglia and Tsang's squeeze, for shape >= 1.
+double standard_gamma(Random &random, double shape) {
+    const double d = shape - 1.0 / 3.0;
+    const double c = 1.0 / math::sqrt(9.0 * d);
+    for (;;) {
+        const double x = standard_normal(random);
+        const double root = 1.0 + c * x;
+        if (root <= 0.0)
+            continue;
+        const double v = root * root * root;
+        const double u = random.positive();
+        const double x2 = x * x;
+        if (u < 1.0 - 0.0331 * x2 * x2)
+            return d * v;
+        if (math::log(u) < 0.5 * x2 + d * (1.0 - v + math::log(v)))
+            return d * v;
+    }
+}
+
+/// Counts factors until their product falls below exp(-mean); for small means.
+std::uint64_t poisson_by_product(Random &random, double mean) {
+    const double limit = math::exp(-mean);
+    double product = random.uniform();
+    std::uint64_t count = 0;
+    while (product > limit) {
+        product *= random.uniform();
+        ++count;
+    }
+    return count;
+}
+
+/// Hoermann's transformed rejection with squeeze (PTRS), for means of 10 and more.
+std::uint64_t poisson_by_rejection(Random &random, double mean) {
+    const double root = math::sqrt(mean);
+    const double log_mean = math::log(mean);
+    const double b = 0.931 + 2.53 * root;
+    const double a = -0.059 + 0.02483 * b;
+    const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+    const double v_r = 0.9277 - 3.6224 / (b - 2.0);
+    for (;;) {
+        const double u = random.uniform() - 0.5;
+        const double v = random.positive();
+        const double distance = 0.5 - (u < 0.0 ? -u : u);
+        if (distance <= 0.0)
+            continue;
+        const double k = math::floor((2.0 * a / distance + b) * u + mean + 0.43);
+        if (distance >= 0.07 && v <= v_r && k >= 0.0)
+            return static_cast<std::uint64_t>(k);
+        if (k < 0.0 || (distance < 0.013 && v > distance))
+            continue;
+        const double left = math::log(v * inverse_alpha / (a / (distance * distance) + b));
+        if (left <= k * log_mean - mean - math::lgamma(k + 1.0))
+            return static_cast<std::uint64_t>(k);
+    }
+}
+
+} // namespace
+
+double uniform(Random &random, double low, double high) {
+    if (!(low <= high) || !finite(high - low))
+        refuse("uniform: high must not lie below low; high - low is", high - low);
+    const double x = low + (high - low) * random.uniform();
+    return x < high ? x : low; // rounding may reach `high`, which is outside
+}
+
+double normal(Random &random, double mean, double deviation) {
+    if (!(deviation >= 0.0))
+        refuse("normal: a deviation of at least 0 is needed, not", deviation);
+    return mean + deviation * standard_normal(random);
+}
+
+double erlang(Random &random, double mean, std::uint32_t k) {
+    if (!(mean >= 0.0))
+        refuse("erlang: a mean of at least 0 is needed, not", mean);
+    if (k == 0)
+        refuse("erlang: at least 1 phase is needed, not", 0.0);
+    double sum = 0.0;
+    while (k >
+           0) { // logarithms of products: 16 factors of at least 2^-53 stay above the smallest normal number
+        double product = 1.0;
+        for (std::uint32_t i = k < 16 ? k : 16; i > 0; --i, --k)
+            product *= random.positive();
+        sum += math::log(product);
+    }
+    return -mean * sum;
+}
+
+double gamma(Random &random, double shape, double scale) {
+    if (!(shape > 0.0) || !finite(shape))
+        refuse("gamma: a shape above 0 is needed, not", shape);
+    if (!(scale > 0.0))
+        refuse("gamma: a scale above 0 is needed, not", scale);
+    if (shape >= 1.0)
+        return scale * standard_gamma(random, shape);
+    const double larger = standard_gamma(random, shape + 1.0);
+    return scale * larger * math::pow(random.positive(), 1.0 / shape);
+}
+
+double beta(Random &random, double a, double b, double low, double high) {
+    if (!(low <= high))
+        refuse("beta: high must not lie below low; high - low is", high - low);
+    const double x = gamma(random, a, 1.0);
+    const double y = gamma(random, b, 1.0);
+    const double sum = x + y;
+    return low + (high - low) * (sum > 0.0 ? x / sum : 0.5);
+}
+
+std::uint64_t poisson(Random &random, double mean) {
+    if (!(mean >= 0.0 && mean < 0x1p52))
+        refuse("poisson: a mean in [0, 2^52) is needed, not", mean);
+    return mean < 10.0 ? poisson_by_product(random, mean) : poisson_by_rejection(random, mean);
+}
+
+std::uint64_t geometric(Random &random, double p) {
+    need_probability("geometric: a probability in (0, 1] is needed, not", p);
+    if (p == 1.0)
+        return 0;
+    const double k = math::floor(math::log(random.positive()) / math::log1p(-p));
+    return k < 0x1p63 ? static_cast<std::uint64_t>(k) : std::uint64_t{1} << 63;
+}
+
+std::uint32_t hypergeometric(Random &random, std::uint32_t population, std::uint32_t marked,
+                             std::uint32_t draws) {
+    if (marked > population)
+        refuse("hypergeometric: more marked than there are:", marked);
+    if (draws > population)
+        refuse("hypergeometric: more draws than there are:", draws);
+    std::uint32_t found = 0;
+    for (; draws > 0 && marked > 0; --draws, --population)
+        if (random.below(population) < marked) {
+            ++found;
+            --marked;
+        }
+    return found;
+}
+
+std::uint64_t negative_binomial(Random &random, double p, std::uint32_t successes) {
+    need_probability("negative_binomial: a probability in (0, 1] is needed, not", p);
+    std::uint64_t failures = 0;
+    for (; successes > 0; --successes)
+        failures += geometric(random, p);
+    return failures;
+}
+
+std::uint64_t logarithmic(Random &random, double p) {
+    if (!(p > 0.0 && p < 1.0))
+        refuse("logarithmic: a probability in (0, 1) is needed, not", p);
+    const double v = random.positive();
+    if (v >= p)
+        return 1;
+    const double q = -math::expm1(math::log1p(-p) * random.uniform());
+    if (q <= 0.0)
+        return 1;
+    if (v <= q * q) {
+        const double k = math::floor(1.0 + math::log(v) / math::log(q));
+        return k < 0x1p63 ? static_cast<std::uint64_t>(k) : std::uint64_t{1} << 63;
+    }
+    return v <= q ? 2 : 1;
+}
+
+double rayleigh(Random &random, double sigma) {
+    if (!(sigma >= 0.0))
+        refuse("rayleigh: a sigma of at least 0 is needed, not", sigma);
+    return sigma * math::sqrt(-2.0 * math::log(random.positive()));
+}
+
+double triangular(Random &random, double low, double mode, double high) {
+    if (!(low <= mode))
+        refuse("triangular: the mode must not lie below low; mode - low is", mode - low);
+    if (!(mode <= high))
+        refuse("triangular: high must not lie below the mode; high - mode is", high - mode);
+    const double width = high - low;
+    if (width == 0.0)
+        return low;
+    const double u = random.uniform();
+    const double left = (mode - low) / width;
+    if (u < left)
+        return low + math::sqrt(u * width * (mode - low));
+    return high - math::sqrt((1.0 - u) * width * (high - mode));
+}
+
+double weibull(Random &random, double scale, double shape) {
+    if (!(scale > 0.0))
+        refuse("weibull: a scale above 0 is needed, not", scale);
+    if (!(shape > 0.0))
+        refuse("weibull: a shape above 0 is needed, not", shape);
+    return scale * math::pow(-math::log(random.positive()), 1.0 / shape);
+}
+
+bool bernoulli(Random &random, double p) {
+    if (!(p >= 0.0 && p <= 1.0))
+        refuse("bernoulli: a probability in [0, 1] is needed, not", p);
+    return random.uniform() < p;
+}
+
+} // namespace widthwise::sim

@@ -1,0 +1,578 @@
+#include "widthwise/sim/simulation.hpp"
+
+#include "stacks.hpp"
+#include "widthwise/sim/conditions.hpp"
+#include "widthwise/sim/process.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace widthwise::sim {
+namespace {
+
+constexpr double forever = std::numeric_limits<double>::infinity();
+
+/// How much of a freed block ProcessRef may still look at.
+constexpr std::size_t kept_of_frames = state_offset + sizeof(Node);
+constexpr std::size_t kept_of_calls = sizeof(Node);
+
+void *frame_of(ProcessState &state) noexcept { return reinterpret_cast<std::byte *>(&state) - state_offset; }
+PlainFrame &plain_frame(ProcessState &state) noexcept { return *static_cast<PlainFrame *>(frame_of(state)); }
+bool has(const ProcessState &process, std::uint8_t flag) noexcept { return (process.flags & flag) != 0; }
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+}
+
+} // namespace
+
+Simulation::Simulation(const Options &options)
+    : now_(options.start), agenda_(options.listing), random_(options.seed), options_(options),
+      frames_(kept_of_frames, this), calls_(kept_of_calls, this), records_(sizeof(void *), this) {
+    if (!(options.start - options.start == 0.0))
+        throw BadTime("a simulation cannot start at " + number(options.start), circumstance());
+    if (options.switching == Switching::Coroutine)
+        return;
+    switcher_ = make_switcher(options.switching, options.stack_size);
+    if (switcher_ == nullptr)
+        throw SwitchingUnavailable(
+            std::string("this build has no switching by ") + name_of(options.switching), circumstance());
+}
+
+Simulation::~Simulation() {
+    if (running_) {
+        std::fputs("widthwise::sim: a simulation was destroyed from within its own run()\n", stderr);
+        std::abort();
+    }
+    {
+        const StackWatch watch(switcher_.get());
+        bury();
+        ending_ = true;
+        frames_.each([&](void *block) {
+            // What lives has a serial number. The block's other bytes say nothing until then.
+            std::uint32_t serial = 0;
+            std::memcpy(&serial, static_cast<std::byte *>(block) + state_offset + offsetof(Node, serial),
+                        sizeof serial);
+            if (serial == 0)
+                return;
+            auto &process = *reinterpret_cast<ProcessState *>(static_cast<std::byte *>(block) + state_offset);
+            destroy(process);
+        });
+    }
+    while (Node *node = agenda_.pop(forever))
+        if (node->kind == Kind::Event) {
+            node->serial = 0;
+            static_cast<EventNode *>(node)->dispose(*static_cast<EventNode *>(node));
+        }
+    for (Resource *resource : resources_)
+        if (resource != nullptr)
+            resource->sim_ = nullptr;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Beginning and ending
+
+std::uint32_t Simulation::next_serial() {
+    if (++serial_ == 0)
+        serial_ = 1; // 0 means that nothing lives there
+    return serial_;
+}
+
+void Simulation::enlist(ProcessState &process) {
+    process.serial = next_serial();
+    process.rank = rank_of(0, 0);
+    ++alive_;
+}
+
+void Simulation::retire(ProcessState &process) noexcept {
+    if (process.held != 0) {
+        for (Resource *resource : resources_)
+            if (resource != nullptr)
+                resource->forget(process);
+        const bool by_itself = !has(process, ProcessState::unwinding) && !has(process, ProcessState::doomed);
+        if (by_itself && failure_ == nullptr && running_) {
+            failure_ = std::make_exception_ptr(
+                EndedWhileHolding("a process ended while it held a facility", circumstance(&process)));
+            attention_ = true;
+        }
+    }
+    process.serial = 0;
+    process.place = Place::Passive;
+    --alive_;
+    if (process.details == nullptr)
+        return;
+    while (Waiter *joiner = process.details->joiners.first()) {
+        process.details->joiners.remove(*joiner);
+        grant(*joiner);
+    }
+    process.details->~Details();
+    Pool::release(process.details);
+    process.details = nullptr;
+}
+
+Process::~Process() {
+    if (state_ != nullptr)
+        state_->sim().cancel(*state_);
+}
+
+ProcessRef Simulation::adopt(Process process, std::string_view name, std::int16_t priority) {
+    ProcessState &state = process.release();
+    state.rank = rank_of(priority, 0);
+    if (!name.empty())
+        details(state).name = name;
+    return ProcessRef(*this, state);
+}
+
+ProcessRef Simulation::start(Process process, std::string_view name, double delay, std::int16_t priority) {
+    const ProcessRef ref = adopt(std::move(process), name, priority);
+    ProcessState &state = ref.state("start");
+    try {
+        schedule(state, now_ + delay, priority);
+    } catch (...) {
+        cancel(state);
+        throw;
+    }
+    return ref;
+}
+
+Details &Simulation::details(ProcessState &process) {
+    if (process.details == nullptr)
+        process.details = new (records_.allocate(sizeof(Details))) Details();
+    return *process.details;
+}
+
+void Simulation::fail(ProcessState &process) noexcept {
+    std::exception_ptr failure;
+    try {
+        throw;
+    } catch (const Unwind &) {
+        return;
+    } catch (const SimulationError &) {
+        failure = std::current_exception();
+    } catch (const std::exception &error) {
+        failure = std::make_exception_ptr(ProcessFailed(
+            std::string("an exception left a process: ") + error.what(), circumstance(&process)));
+    } catch (...) {
+        failure = std::make_exception_ptr(
+            ProcessFailed("an exception of unknown type left a process", circumstance(&process)));
+    }
+    if (failure_ == nullptr)
+        failure_ = failure;
+    attention_ = true;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The dispatcher
+
+void Simulation::run() { dispatch(forever, ~std::uint64_t{0}); }
+
+void Simulation::run_until(double time) {
+    if (time - time != 0.0)
+        throw BadTime("cannot run until " + number(time), circumstance());
+    if (time < now_)
+        throw TimeBackwards("cannot run until " + number(time), circumstance());
+    if (dispatch(time, ~std::uint64_t{0}) && now_ < time)
+        now_ = time;
+}
+
+bool Simulation::step() {
+    const auto before_step = events_;
+    dispatch(forever, 1);
+    return events_ != before_step;
+}
+
+namespace {
+/// Sets a flag for as long as a scope lasts.
+struct Raised {
+    bool &flag;
+    explicit Raised(bool &f) : flag(f) { flag = true; }
+    ~Raised() { flag = false; }
+};
+} // namespace
+
+// These three are parts of dispatch(): each return between it and a process's stack would be predicted
+// wrongly.
+
+[[gnu::always_inline]] inline void Simulation::resume_on_stack(ProcessState &process) {
+    if (process.context == nullptr || process.context == frame_of(process)) {
+        give_stack(process);
+    }
+    auto *context = static_cast<Context *>(process.context);
+    enter_context(*switcher_, *context);
+    if (context->lost || context_ended_) [[unlikely]]
+        take_stack_back(process, *context);
+}
+
+[[gnu::always_inline]] inline void Simulation::resume(ProcessState &process) {
+    process.place = Place::Running;
+    process.flags |= ProcessState::begun;
+    current_ = &process;
+    if (switcher_ == nullptr) [[likely]]
+        std::coroutine_handle<>::from_address(process.context).resume();
+    else
+        resume_on_stack(process);
+    current_ = nullptr;
+}
+
+[[gnu::always_inline]] inline void Simulation::happen(Node &node) {
+    now_ = node.time;
+    ++events_;
+    if (options_.trace) {
+        mix(std::bit_cast<std::uint64_t>(node.time));
+        mix(std::uint64_t{node.serial} << 8 | static_cast<std::uint64_t>(node.kind));
+    }
+    switch (node.kind) {
+    case Kind::Process:
+        resume(static_cast<ProcessState &>(node));
+        break;
+    case Kind::Event:
+        node.serial = 0;
+        static_cast<EventNode &>(node).happen(static_cast<EventNode &>(node), *this);
+        break;
+    case Kind::Timer:
+        node.place = Place::Passive;
+        grant(*static_cast<TimerNode &>(node).waiter);
+        break;
+    }
+}
+
+bool Simulation::dispatch(double limit, std::uint64_t most) {
+    if (running_)
+        throw WrongState("run() was called from within itself", circumstance());
+    const Raised running(running_);
+    const StackWatch watch(switcher_.get());
+    stopped_ = false;
+    attention_ = true;
+    for (;;) {
+        if (attention_ && !attend())
+            return false;
+        if (most-- == 0)
+            return false;
+        if (motion_ != nullptr) [[unlikely]] {
+            const Node *next = agenda_.top();
+            const double target = next != nullptr && next->time < limit ? next->time : limit;
+            if (target > now_ && (target < forever || next != nullptr)) {
+                now_ = move(target);
+                if (attention_ || now_ < target)
+                    continue;
+            }
+        }
+        Node *node = agenda_.pop(limit);
+        if (node == nullptr)
+            return true;
+        happen(*node);
+    }
+}
+
+double Simulation::move(double to) {
+    const double reached = motion_->advance(*this, now_, to);
+    if (!(reached >= now_ && reached <= to))
+        throw BadTime("a motion went to " + number(reached) + " instead of up to " + number(to),
+                      circumstance());
+    return reached;
+}
+
+/// What is to be done between events; false if the run ends here.
+bool Simulation::attend() {
+    attention_ = false;
+    bury();
+    if (failure_ != nullptr)
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+    if (!conditions_.empty()) {
+        test_conditions();
+        attention_ = true; // again after the next event
+    }
+    return !stopped_;
+}
+
+void Simulation::test_conditions() {
+    for (Waiter *waiter = conditions_.first(); waiter != nullptr;) {
+        Waiter *next = waiter->next;
+        if (waiter->holds(*waiter)) {
+            conditions_.remove(*waiter);
+            grant(*waiter);
+        }
+        waiter = next;
+    }
+}
+
+void Simulation::grant(Waiter &waiter) {
+    waiter.granted = true;
+    if (waiter.group != nullptr)
+        waiter.group->member_granted(waiter);
+    else
+        schedule_now(*waiter.process);
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Stacks
+
+void Simulation::run_on_stack(void *argument) {
+    auto &process = *static_cast<ProcessState *>(argument);
+    Simulation &sim = process.sim();
+    Context &context = *static_cast<Context *>(process.context);
+    begin_context(context);
+    if (has(process, ProcessState::plain)) {
+        PlainFrame &frame = plain_frame(process);
+        try {
+            frame.invoke(frame);
+        } catch (...) {
+            sim.fail(process);
+        }
+        sim.retire(process);
+        frame.dispose(frame);
+    } else {
+        std::coroutine_handle<>::from_address(frame_of(process)).resume(); // to its end: it never suspends
+    }
+    sim.context_ended_ = true;
+    leave_context(*sim.switcher_, context, true);
+    std::abort();
+}
+
+void Simulation::give_stack(ProcessState &process) {
+    try {
+        process.context = switcher_->create(&run_on_stack, &process);
+    } catch (...) {
+        current_ = nullptr;
+        process.place = Place::Passive;
+        throw SwitchingUnavailable("no memory or no mapping for another stack (see vm.max_map_count)",
+                                   circumstance(&process));
+    }
+}
+
+/// `process` has ended, and is no longer there unless its context was lost.
+void Simulation::take_stack_back(ProcessState &process, Context &context) {
+    if (context.lost) {
+        // Its locals are lost with its stack. The process itself ends here; its frame is abandoned to the
+        // pool.
+        if (failure_ == nullptr)
+            failure_ = std::make_exception_ptr(
+                StackOverflow("the stack of " + std::to_string(options_.stack_size) + " bytes overflowed",
+                              circumstance(&process)));
+        attention_ = true;
+        process.flags |= ProcessState::doomed;
+        retire(process);
+    }
+    context_ended_ = false;
+    switcher_->destroy(&context);
+}
+
+void Simulation::block(ProcessState &process) {
+    // Unwinding already: a destructor or a catch (...) waits. It cannot, and is told so once more.
+    if (!has(process, ProcessState::unwinding))
+        leave_context(*switcher_, *static_cast<Context *>(process.context), false);
+    if (has(process, ProcessState::unwinding))
+        throw Unwind();
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// What others do to a process
+
+void Simulation::activate(ProcessState &process) {
+    switch (process.place) {
+    case Place::Passive:
+        schedule_now(process);
+        break;
+    case Place::Ring:
+        break; // it is about to go on anyway
+    case Place::Listed:
+        unschedule(process);
+        schedule_now(process);
+        break;
+    case Place::Waiting:
+        throw WrongState("a process that waits in a queue cannot be activated, only interrupted or cancelled",
+                         circumstance(&process));
+    case Place::Running:
+        throw WrongState("a process that runs cannot be activated", circumstance(&process));
+    }
+}
+
+void Simulation::cancel(ProcessState &process) {
+    if (has(process, ProcessState::doomed))
+        return;
+    process.flags |= ProcessState::doomed;
+    if (process.place == Place::Ring || process.place == Place::Listed) {
+        unschedule(process);
+    } else if (process.place == Place::Waiting) {
+        process.link.waiter->withdraw(*process.link.waiter);
+        process.place = Place::Passive;
+    }
+    if (!running_ || !has(process, ProcessState::begun)) {
+        const StackWatch watch(running_ ? nullptr : switcher_.get());
+        return destroy(process);
+    }
+    // Its locals must not be destroyed in the middle of another process's step: with copied stacks they are
+    // not even there. Before the next event they are.
+    doomed_.emplace_back(&process, process.serial);
+    attention_ = true;
+}
+
+/// Destroys what has been cancelled.
+void Simulation::bury() {
+    for (std::size_t i = 0; i < doomed_.size(); ++i) {
+        const auto [process, serial] = doomed_[i];
+        if (process->serial == serial)
+            destroy(*process); // unless it ended in the same step
+    }
+    doomed_.clear();
+}
+
+void Simulation::destroy(ProcessState &process) noexcept {
+    process.flags |= ProcessState::doomed;
+    if (process.place == Place::Ring || process.place == Place::Listed)
+        unschedule(process);
+    else if (process.place == Place::Waiting)
+        process.link.waiter->withdraw(*process.link.waiter);
+    process.place = Place::Passive;
+    const bool on_stack =
+        switcher_ != nullptr && process.context != nullptr && process.context != frame_of(process);
+    if (on_stack) {
+        auto *context = static_cast<Context *>(process.context);
+        process.flags |= ProcessState::unwinding;
+        ProcessState *const outer = std::exchange(current_, &process);
+        enter_context(*switcher_, *context);
+        current_ = outer;
+        context_ended_ = false;
+        switcher_->destroy(context);
+    } else if (has(process, ProcessState::plain)) {
+        PlainFrame &frame = plain_frame(process);
+        retire(process);
+        frame.dispose(frame);
+    } else {
+        std::coroutine_handle<>::from_address(frame_of(process)).destroy();
+    }
+}
+
+void Simulation::interrupt(ProcessState &process, std::any cause) {
+    if (!has(process, ProcessState::begun) || process.place == Place::Running ||
+        has(process, ProcessState::doomed))
+        throw WrongState("only a process that waits can be interrupted", circumstance(&process));
+    if (process.place == Place::Ring || process.place == Place::Listed)
+        unschedule(process);
+    else if (process.place == Place::Waiting)
+        process.link.waiter->withdraw(*process.link.waiter);
+    process.place = Place::Passive;
+    details(process).cause = std::move(cause);
+    process.flags |= ProcessState::interrupted;
+    schedule_now(process);
+}
+
+void Simulation::raise_interrupt(ProcessState &process) {
+    process.flags &= static_cast<std::uint8_t>(~ProcessState::interrupted);
+    throw Interrupted(std::exchange(details(process).cause, {}));
+}
+
+void Simulation::set_priority(ProcessState &process, std::int16_t priority) {
+    // What is scheduled keeps its place at equal time in the order of scheduling.
+    const std::uint64_t rank = rank_of(priority, process.rank & last_sequence);
+    if (process.place == Place::Ring || process.place == Place::Listed) {
+        const double time = process.time;
+        unschedule(process);
+        process.time = time;
+        process.rank = rank;
+        agenda_.insert(process, now_);
+    } else {
+        process.rank = rank;
+    }
+}
+
+void Simulation::cancel(EventNode &event) {
+    unschedule(event);
+    event.serial = 0;
+    event.dispose(event);
+}
+
+void Simulation::refuse_time(double time) const {
+    if (time - time != 0.0)
+        throw BadTime("nothing can be scheduled at time " + number(time), circumstance());
+    throw TimeBackwards("time would run backwards to " + number(time), circumstance());
+}
+
+void Simulation::refuse_sequence() const {
+    throw BadRequest("a simulation can schedule 2^48 times and has", circumstance());
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Names, resources, reports
+
+Circumstance Simulation::circumstance(const ProcessState *process) const {
+    Circumstance where;
+    where.time = now_;
+    where.seed = options_.seed;
+    if (process == nullptr)
+        return where;
+    where.serial = process->serial;
+    if (process->details != nullptr)
+        where.process = process->details->name;
+    return where;
+}
+
+void Simulation::add(Resource &resource) { resources_.push_back(&resource); }
+
+void Simulation::remove(Resource &resource) noexcept { std::erase(resources_, &resource); }
+
+std::string Simulation::report() const {
+    std::string text;
+    for (const Resource *resource : resources_)
+        text += resource->report();
+    return text;
+}
+
+void Simulation::clear_statistics() {
+    for (Resource *resource : resources_)
+        resource->clear_statistics();
+}
+
+ProcessState &ProcessRef::state(const char *deed) const {
+    if (alive())
+        return *state_;
+    Circumstance where = sim_ != nullptr ? sim_->circumstance() : Circumstance{};
+    const std::string target =
+        sim_ == nullptr ? "of an empty reference" : "of process " + std::to_string(serial_);
+    throw UsedAfterEnd(std::string(deed) + ' ' + target + (sim_ == nullptr ? "" : " after its end"), where);
+}
+
+void ProcessRef::activate() const { sim_->activate(state("activate")); }
+void ProcessRef::cancel() const { sim_->cancel(state("cancel")); }
+void ProcessRef::interrupt(std::any cause) const { sim_->interrupt(state("interrupt"), std::move(cause)); }
+void ProcessRef::set_priority(std::int16_t priority) const {
+    sim_->set_priority(state("set_priority"), priority);
+}
+Place ProcessRef::place() const { return state("place").place; }
+
+std::string ProcessRef::name() const {
+    const ProcessState &process = state("name");
+    return process.details != nullptr ? process.details->name : std::string();
+}
+
+void EventRef::cancel() const {
+    if (!pending()) {
+        if (sim_ == nullptr)
+            throw UsedAfterEnd("cancel of an empty reference to an event", {});
+        throw UsedAfterEnd("cancel of event " + std::to_string(serial_) + " after it happened",
+                           sim_->circumstance());
+    }
+    sim_->cancel(*node_);
+}
+
+bool Join::begin(ProcessState &process) {
+    if (!target_.alive())
+        return true;
+    priority = priority_of(process.rank);
+    ProcessState &target = target_.state("join");
+    if (&target == &process)
+        throw WrongState("a process cannot wait for its own end", process.sim().circumstance(&process));
+    withdraw = [](Waiter &self) {
+        if (self.in_line)
+            static_cast<Join &>(self).line_->remove(self);
+    };
+    line_ = &process.sim().details(target).joiners;
+    line_->insert(*this);
+    return false;
+}
+
+} // namespace widthwise::sim

@@ -1,0 +1,246 @@
+#include "widthwise/sim/statistics.hpp"
+
+#include "widthwise/sim/distributions.hpp"
+#include "widthwise/sim/math.hpp"
+
+#include <cstdio>
+#include <limits>
+
+namespace widthwise::sim {
+namespace {
+
+/// Regularised incomplete beta function by its continued fraction (Lentz; Abramowitz and Stegun 26.5.8).
+double incomplete_beta(double a, double b, double x) {
+    if (x <= 0.0)
+        return 0.0;
+    if (x >= 1.0)
+        return 1.0;
+    if (x > (a + 1.0) / (a + b + 2.0))
+        return 1.0 - incomplete_beta(b, a, 1.0 - x);
+    const double front = math::exp(math::lgamma(a + b) - math::lgamma(a) - math::lgamma(b) +
+                                   a * math::log(x) + b * math::log1p(-x)) /
+                         a;
+    constexpr double tiny = 1e-300;
+    double c = 1.0;
+    double d = 1.0 - (a + b) * x / (a + 1.0);
+    if (d < tiny && d > -tiny)
+        d = tiny;
+    d = 1.0 / d;
+    double fraction = d;
+    for (int m = 1; m < 500; ++m) {
+        const double k = static_cast<double>(m);
+        for (const double term : {k * (b - k) * x / ((a + 2.0 * k - 1.0) * (a + 2.0 * k)),
+                                  -(a + k) * (a + b + k) * x / ((a + 2.0 * k) * (a + 2.0 * k + 1.0))}) {
+            d = 1.0 + term * d;
+            if (d < tiny && d > -tiny)
+                d = tiny;
+            c = 1.0 + term / c;
+            if (c < tiny && c > -tiny)
+                c = tiny;
+            d = 1.0 / d;
+            fraction *= c * d;
+        }
+        const double change = c * d - 1.0;
+        if (change < 1e-16 && change > -1e-16)
+            break;
+    }
+    return front * fraction;
+}
+
+std::string line(const char *format, const std::string &name, auto... values) {
+    char text[256];
+    std::snprintf(text, sizeof text, format, values...);
+    return name + text;
+}
+
+} // namespace
+
+void Stat::merge(const Stat &other) noexcept {
+    if (other.count_ == 0)
+        return;
+    if (count_ == 0) {
+        *this = other;
+        return;
+    }
+    const double mine = static_cast<double>(count_);
+    const double theirs = static_cast<double>(other.count_);
+    const double delta = other.mean_ - mean_;
+    const double total = mine + theirs;
+    mean_ += delta * (theirs / total);
+    squares_ += other.squares_ + delta * delta * (mine * theirs / total);
+    count_ += other.count_;
+    if (!(other.least_ >= least_))
+        least_ = other.least_;
+    if (!(other.greatest_ <= greatest_))
+        greatest_ = other.greatest_;
+}
+
+double Stat::variance() const noexcept {
+    return count_ < 2 || squares_ < 0.0 ? 0.0 : squares_ / static_cast<double>(count_ - 1);
+}
+
+double Stat::deviation() const noexcept { return math::sqrt(variance()); }
+
+std::string Stat::report(const std::string &name) const {
+    return line("  count %lld  mean %.6g  deviation %.6g  least %.6g  greatest %.6g\n", name,
+                static_cast<long long>(count_), mean_, deviation(), least_, greatest_);
+}
+
+double TStat::mean(double now) const noexcept {
+    TStat copy = *this;
+    copy.advance(now);
+    return now > start_ ? copy.mean_ : level_;
+}
+
+double TStat::variance(double now) const noexcept {
+    TStat copy = *this;
+    copy.advance(now);
+    return now > start_ && copy.squares_ > 0.0 ? copy.squares_ / (now - start_) : 0.0;
+}
+
+double TStat::deviation(double now) const noexcept { return math::sqrt(variance(now)); }
+
+std::string TStat::report(const std::string &name, double now) const {
+    return line("  mean %.6g  deviation %.6g  least %.6g  greatest %.6g  now %.6g\n", name, mean(now),
+                deviation(now), least_, greatest_, level_);
+}
+
+Histogram::Histogram(double low, double width, std::size_t classes)
+    : low_(low), width_(width), counts_(classes) {
+    if (!(width > 0.0))
+        distribution_detail::refuse("Histogram: a class width above 0 is needed, not", width);
+    if (classes == 0)
+        distribution_detail::refuse("Histogram: at least 1 class is needed, not", 0.0);
+}
+
+void Histogram::operator()(double sample) noexcept {
+    stat_(sample);
+    const double place = (sample - low_) / width_;
+    if (place < 0.0)
+        ++beneath_;
+    else if (place < static_cast<double>(counts_.size()))
+        ++counts_[static_cast<std::size_t>(place)];
+    else
+        ++above_;
+}
+
+double Histogram::quantile(double q) const noexcept {
+    const double wanted = q * static_cast<double>(stat_.count());
+    double seen = static_cast<double>(beneath_);
+    if (wanted <= seen && beneath_ > 0)
+        return low_;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+        const double here = static_cast<double>(counts_[i]);
+        if (here > 0.0 && seen + here >= wanted)
+            return low_ + width_ * (static_cast<double>(i) + (wanted - seen) / here);
+        seen += here;
+    }
+    return low_ + width_ * static_cast<double>(counts_.size());
+}
+
+void Histogram::clear() noexcept {
+    counts_.assign(counts_.size(), 0);
+    beneath_ = above_ = 0;
+    stat_.clear();
+}
+
+std::string Histogram::report(const std::string &name) const {
+    std::string text = stat_.report(name);
+    std::uint64_t most = 1;
+    for (const auto count : counts_)
+        most = count > most ? count : most;
+    if (beneath_ > 0)
+        text += line("  beneath %.6g: %llu\n", "", low_, static_cast<unsigned long long>(beneath_));
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+        const double from = low_ + width_ * static_cast<double>(i);
+        text += line("  %12.6g ... %-12.6g %10llu ", "", from, from + width_,
+                     static_cast<unsigned long long>(counts_[i]));
+        text += std::string(static_cast<std::size_t>(counts_[i] * 40 / most), '#') + '\n';
+    }
+    if (above_ > 0)
+        text += line("  above: %llu\n", "", static_cast<unsigned long long>(above_));
+    return text;
+}
+
+double student_probability(double t, double freedom) {
+    const double tail = 0.5 * incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t));
+    return t > 0.0 ? 1.0 - tail : tail;
+}
+
+double student_quantile(double p, double freedom) {
+    if (!(p > 0.0 && p < 1.0))
+        distribution_detail::refuse("student_quantile: p in (0, 1) is needed, not", p);
+    if (!(freedom > 0.0))
+        distribution_detail::refuse("student_quantile: freedom above 0 is needed, not", freedom);
+    if (p < 0.5)
+        return -student_quantile(1.0 - p, freedom);
+    double low = 0.0;
+    double high = 1.0;
+    while (student_probability(high, freedom) < p && high < 1e300)
+        high *= 2.0;
+    for (int i = 0; i < 200 && low < high; ++i) {
+        const double middle = low + (high - low) * 0.5;
+        if (middle == low || middle == high)
+            break;
+        (student_probability(middle, freedom) < p ? low : high) = middle;
+    }
+    return low + (high - low) * 0.5;
+}
+
+double chi_square_probability(double x, double freedom) {
+    if (!(x > 0.0))
+        return 0.0;
+    const double a = 0.5 * freedom;
+    const double z = 0.5 * x;
+    const double front = math::exp(a * math::log(z) - z - math::lgamma(a));
+    if (z < a + 1.0) { // series, Abramowitz and Stegun 6.5.29
+        double term = 1.0 / a;
+        double sum = term;
+        for (double k = a + 1.0; term > sum * 1e-17; k += 1.0) {
+            term *= z / k;
+            sum += term;
+        }
+        return front * sum;
+    }
+    double b = z + 1.0 - a; // continued fraction, 6.5.31
+    double c = 1e300;
+    double d = 1.0 / b;
+    double fraction = d;
+    for (int i = 1; i < 1000; ++i) {
+        const double k = static_cast<double>(i);
+        const double term = -k * (k - a);
+        b += 2.0;
+        d = 1.0 / (term * d + b);
+        c = b + term / c;
+        fraction *= d * c;
+        const double change = d * c - 1.0;
+        if (change < 1e-16 && change > -1e-16)
+            break;
+    }
+    return 1.0 - front * fraction;
+}
+
+Interval t_interval(const Stat &samples, double confidence) {
+    if (samples.count() < 2)
+        return {samples.mean(), std::numeric_limits<double>::infinity(), confidence};
+    const double n = static_cast<double>(samples.count());
+    const double t = student_quantile(0.5 + 0.5 * confidence, n - 1.0);
+    return {samples.mean(), t * samples.deviation() / math::sqrt(n), confidence};
+}
+
+BatchMeans::BatchMeans(std::int64_t batch_size) : size_(batch_size) {
+    if (batch_size < 1)
+        distribution_detail::refuse("BatchMeans: batches of at least 1 sample are needed, not",
+                                    static_cast<double>(batch_size));
+}
+
+double BatchMeans::correlation() const noexcept {
+    const double n = static_cast<double>(means_.count());
+    if (n < 3.0 || means_.variance() == 0.0)
+        return 0.0;
+    const double centre = means_.mean() - shift_;
+    const double covariance = products_ / (n - 1.0) - centre * centre;
+    return covariance / means_.variance();
+}
+
+} // namespace widthwise::sim

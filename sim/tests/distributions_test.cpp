@@ -1,0 +1,162 @@
+#include "check.hpp"
+
+#include "widthwise/sim/distributions.hpp"
+#include "widthwise/sim/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+using namespace widthwise::sim;
+
+namespace {
+
+constexpr int draws = 100000;
+
+/// Kolmogorov and Smirnov's distance times sqrt(n); above 1.95 with probability 0.001.
+template <class Draw, class Probability> double distance(Draw draw, Probability probability) {
+    Random random(17);
+    std::vector<double> sample(draws);
+    for (double &x : sample)
+        x = draw(random);
+    std::sort(sample.begin(), sample.end());
+    double worst = 0.0;
+    for (int i = 0; i < draws; ++i) {
+        const double p = probability(sample[static_cast<std::size_t>(i)]);
+        worst = std::max({worst, p - static_cast<double>(i) / draws, static_cast<double>(i + 1) / draws - p});
+    }
+    return worst * std::sqrt(static_cast<double>(draws));
+}
+
+/// Probability that chi-square would be at least as large, for values 0, 1, ... with the given probabilities.
+template <class Draw, class Probability> double fit(Draw draw, Probability probability) {
+    Random random(23);
+    std::vector<double> counts(400);
+    for (int i = 0; i < draws; ++i)
+        ++counts[std::min<std::size_t>(static_cast<std::size_t>(draw(random)), 399)];
+    double chi = 0.0;
+    double cells = 0.0;
+    double expected = 0.0;
+    double seen = 0.0;
+    double remaining = draws;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+        expected += draws * probability(static_cast<double>(k));
+        seen += counts[k];
+        if (expected < 10.0 || remaining - expected < 10.0)
+            continue; // cells of at least ten
+        chi += (seen - expected) * (seen - expected) / expected;
+        cells += 1.0;
+        remaining -= expected;
+        expected = seen = 0.0;
+    }
+    chi += (seen - remaining) * (seen - remaining) / remaining;
+    return 1.0 - chi_square_probability(chi, cells);
+}
+
+double normal_probability(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+constexpr double ks_limit = 1.95;
+constexpr double chi_limit = 0.001;
+
+} // namespace
+
+TEST("continuous distributions have the distribution functions of the textbook") {
+    CHECK(distance([](Random &r) { return uniform(r, 2.0, 5.0); }, [](double x) { return (x - 2.0) / 3.0; }) <
+          ks_limit);
+    CHECK(distance([](Random &r) { return exponential(r, 3.0); },
+                   [](double x) { return 1.0 - std::exp(-x / 3.0); }) < ks_limit);
+    CHECK(distance([](Random &r) { return normal(r, 1.0, 2.0); },
+                   [](double x) { return normal_probability((x - 1.0) / 2.0); }) < ks_limit);
+    CHECK(distance([](Random &r) { return rayleigh(r, 2.0); },
+                   [](double x) { return 1.0 - std::exp(-x * x / 8.0); }) < ks_limit);
+    CHECK(distance([](Random &r) { return weibull(r, 2.0, 1.7); },
+                   [](double x) { return 1.0 - std::exp(-std::pow(x / 2.0, 1.7)); }) < ks_limit);
+    CHECK(distance([](Random &r) { return triangular(r, 1.0, 2.0, 5.0); },
+                   [](double x) {
+                       return x < 2.0 ? (x - 1.0) * (x - 1.0) / 4.0 : 1.0 - (5.0 - x) * (5.0 - x) / 12.0;
+                   }) < ks_limit);
+    for (const double shape : {0.4, 1.0, 3.7}) // gamma's distribution function is chi-square's, scaled
+        CHECK(distance([=](Random &r) { return gamma(r, shape, 2.0); },
+                       [=](double x) { return chi_square_probability(x, 2.0 * shape); }) < ks_limit);
+    for (const std::uint32_t k : {1u, 3u, 40u})
+        CHECK(distance([=](Random &r) { return erlang(r, 0.5, k); },
+                       [=](double x) { return chi_square_probability(4.0 * x, 2.0 * k); }) < ks_limit);
+    CHECK(distance([](Random &r) { return beta(r, 2.0, 1.0); }, [](double x) { return x * x; }) < ks_limit);
+    CHECK(distance([](Random &r) { return beta(r, 1.0, 3.0, 10.0, 12.0); },
+                   [](double x) { return 1.0 - std::pow(1.0 - (x - 10.0) / 2.0, 3.0); }) < ks_limit);
+}
+
+TEST("discrete distributions have the probabilities of the textbook") {
+    for (const double mean : {0.5, 8.0, 30.0, 150.0})
+        CHECK(fit([=](Random &r) { return poisson(r, mean); },
+                  [=](double k) { return std::exp(k * std::log(mean) - mean - std::lgamma(k + 1.0)); }) >
+              chi_limit);
+    CHECK(fit([](Random &r) { return geometric(r, 0.3); }, [](double k) { return 0.3 * std::pow(0.7, k); }) >
+          chi_limit);
+    CHECK(fit([](Random &r) { return negative_binomial(r, 0.4, 3); },
+              [](double k) {
+                  return std::exp(std::lgamma(k + 3.0) - std::lgamma(k + 1.0) - std::lgamma(3.0)) * 0.064 *
+                         std::pow(0.6, k);
+              }) > chi_limit);
+    CHECK(fit([](Random &r) { return logarithmic(r, 0.8); },
+              [](double k) { return k < 1.0 ? 0.0 : -std::pow(0.8, k) / (k * std::log(0.2)); }) > chi_limit);
+    const auto choose = [](double n, double k) {
+        return k < 0.0 || k > n
+                   ? 0.0
+                   : std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0));
+    };
+    CHECK(fit([](Random &r) { return hypergeometric(r, 50, 20, 10); },
+              [=](double k) { return choose(20, k) * choose(30, 10 - k) / choose(50, 10); }) > chi_limit);
+    CHECK(fit([](Random &r) { return bernoulli(r, 0.25) ? 1 : 0; },
+              [](double k) { return k == 0.0   ? 0.75
+                                    : k == 1.0 ? 0.25
+                                               : 0.0; }) > chi_limit);
+}
+
+TEST("every distribution has the same bits in every ABI") {
+    const auto hash = [](auto draw) {
+        Random random(29);
+        check::Hash sum;
+        for (int i = 0; i < 5000; ++i)
+            sum(static_cast<double>(draw(random)));
+        return sum.value();
+    };
+    CHECK_GOLDEN("distribution.uniform", hash([](Random &r) { return uniform(r, -1.0, 2.0); }));
+    CHECK_GOLDEN("distribution.exponential", hash([](Random &r) { return exponential(r, 2.0); }));
+    CHECK_GOLDEN("distribution.normal", hash([](Random &r) { return normal(r, 0.0, 1.0); }));
+    CHECK_GOLDEN("distribution.erlang", hash([](Random &r) { return erlang(r, 1.0, 20); }));
+    CHECK_GOLDEN("distribution.gamma", hash([](Random &r) { return gamma(r, 0.7, 1.0); }));
+    CHECK_GOLDEN("distribution.beta", hash([](Random &r) { return beta(r, 2.0, 3.0); }));
+    CHECK_GOLDEN("distribution.poisson",
+                 hash([](Random &r) { return static_cast<double>(poisson(r, 40.0)); }));
+    CHECK_GOLDEN("distribution.geometric",
+                 hash([](Random &r) { return static_cast<double>(geometric(r, 0.2)); }));
+    CHECK_GOLDEN("distribution.hypergeometric",
+                 hash([](Random &r) { return hypergeometric(r, 50, 20, 10); }));
+    CHECK_GOLDEN("distribution.negative_binomial",
+                 hash([](Random &r) { return static_cast<double>(negative_binomial(r, 0.3, 4)); }));
+    CHECK_GOLDEN("distribution.logarithmic",
+                 hash([](Random &r) { return static_cast<double>(logarithmic(r, 0.9)); }));
+    CHECK_GOLDEN("distribution.rayleigh", hash([](Random &r) { return rayleigh(r, 1.0); }));
+    CHECK_GOLDEN("distribution.triangular", hash([](Random &r) { return triangular(r, 0.0, 1.0, 3.0); }));
+    CHECK_GOLDEN("distribution.weibull", hash([](Random &r) { return weibull(r, 1.0, 2.5); }));
+}
+
+TEST("parameters that a distribution does not have are refused by name") {
+    Random random(1);
+    CHECK_THROWS(exponential(random, -1.0), BadParameter);
+    CHECK_THROWS(exponential(random, NAN), BadParameter);
+    CHECK_THROWS(normal(random, 0.0, -1.0), BadParameter);
+    CHECK_THROWS(gamma(random, 0.0, 1.0), BadParameter);
+    CHECK_THROWS(poisson(random, -1.0), BadParameter);
+    CHECK_THROWS(geometric(random, 0.0), BadParameter);
+    CHECK_THROWS(hypergeometric(random, 5, 6, 1), BadParameter);
+    CHECK_THROWS(logarithmic(random, 1.0), BadParameter);
+    CHECK_THROWS(triangular(random, 2.0, 1.0, 3.0), BadParameter);
+    CHECK_THROWS(erlang(random, 1.0, 0), BadParameter);
+    try {
+        exponential(random, -2.5);
+    } catch (const BadParameter &error) {
+        CHECK_EQUAL(std::string(error.what()), "exponential: a mean of at least 0 is needed, not -2.5");
+    }
+}

@@ -1,0 +1,128 @@
+#include "check.hpp"
+
+#include "widthwise/sim/distributions.hpp"
+#include "widthwise/sim/statistics.hpp"
+
+#include <cmath>
+
+using namespace widthwise::sim;
+
+namespace {
+bool near(double a, double b, double relative = 1e-12) { return std::fabs(a - b) <= relative * std::fabs(b); }
+} // namespace
+
+TEST("a tally far from zero keeps its deviation") {
+    Stat stat;
+    for (const double x : {4.0, 7.0, 13.0, 16.0})
+        stat(1e9 + x);
+    CHECK_EQUAL(stat.count(), 4);
+    CHECK(near(stat.mean(), 1e9 + 10.0));
+    CHECK(near(stat.variance(), 30.0));
+    CHECK_EQUAL(stat.least(), 1e9 + 4.0);
+    CHECK_EQUAL(stat.greatest(), 1e9 + 16.0);
+}
+
+TEST("a tally of nothing has no extremes and no deviation") {
+    const Stat stat;
+    CHECK_EQUAL(stat.count(), 0);
+    CHECK_EQUAL(stat.mean(), 0.0);
+    CHECK_EQUAL(stat.deviation(), 0.0);
+    CHECK(std::isnan(stat.least()));
+}
+
+TEST("merged tallies are as one") {
+    Stat whole;
+    Stat left;
+    Stat right;
+    Random random(1);
+    for (int i = 0; i < 1000; ++i) {
+        const double x = normal(random, 5.0, 2.0);
+        whole(x);
+        (i < 300 ? left : right)(x);
+    }
+    left.merge(right);
+    left.merge(Stat());
+    CHECK_EQUAL(left.count(), whole.count());
+    CHECK(near(left.mean(), whole.mean()));
+    CHECK(near(left.variance(), whole.variance()));
+    CHECK_EQUAL(left.greatest(), whole.greatest());
+}
+
+TEST("a level is averaged over the time it lasted") {
+    TStat level(10.0);
+    level.set(12.0, 3.0);
+    level.set(15.0, 1.0);
+    CHECK(near(level.mean(20.0), (2 * 0.0 + 3 * 3.0 + 5 * 1.0) / 10.0));
+    CHECK(near(level.integral(20.0), 14.0));
+    CHECK(near(level.variance(20.0), (2 * 1.96 + 3 * 2.56 + 5 * 0.16) / 10.0));
+    CHECK_EQUAL(level.greatest(), 3.0);
+    CHECK(near(level.mean(20.0), 1.4)); // asking changes nothing
+    level.clear(20.0);
+    CHECK_EQUAL(level.mean(25.0), 1.0);
+    CHECK_EQUAL(level.greatest(), 1.0);
+}
+
+TEST("a histogram counts within, beneath and above, and knows its quantiles") {
+    Histogram histogram(0.0, 1.0, 10);
+    for (int i = 0; i < 100; ++i)
+        histogram(i * 0.1 + 0.05);
+    histogram(-1.0);
+    histogram(99.0);
+    CHECK_EQUAL(histogram.beneath(), 1u);
+    CHECK_EQUAL(histogram.above(), 1u);
+    for (const auto count : histogram.counts())
+        CHECK_EQUAL(count, 10u);
+    CHECK(near(histogram.quantile(0.5), 5.0));
+    CHECK_THROWS(Histogram(0.0, 0.0, 5), BadParameter);
+    CHECK_THROWS(Histogram(0.0, 1.0, 0), BadParameter);
+}
+
+TEST("Student's quantiles are those of the tables") {
+    CHECK(near(student_quantile(0.975, 1), 12.7062047361747, 1e-10)); // NIST/SEMATECH e-Handbook, 1.3.6.7.2
+    CHECK(near(student_quantile(0.975, 10), 2.22813885198627, 1e-10));
+    CHECK(near(student_quantile(0.995, 30), 2.74999565356722, 1e-10));
+    CHECK(near(student_quantile(0.025, 10), -2.22813885198627, 1e-10));
+    CHECK(near(student_quantile(0.975, 1e6), 1.95996635682, 1e-8));
+}
+
+TEST("chi-square's probabilities are those of the tables") {
+    CHECK(near(chi_square_probability(3.841458820694124, 1), 0.95, 1e-10));
+    CHECK(near(chi_square_probability(18.307038053275146, 10), 0.95, 1e-10));
+    CHECK(near(chi_square_probability(2.0, 2), 1.0 - std::exp(-1.0), 1e-12));
+}
+
+TEST("a t-interval holds the mean about as often as it promises") {
+    Random random(2);
+    int held = 0;
+    constexpr int trials = 4000;
+    for (int trial = 0; trial < trials; ++trial) {
+        Stat stat;
+        for (int i = 0; i < 8; ++i)
+            stat(normal(random, 3.0, 1.0));
+        if (t_interval(stat, 0.9).contains(3.0))
+            ++held;
+    }
+    CHECK(std::abs(held - 0.9 * trials) < 3.3 * std::sqrt(0.09 * trials));
+    CHECK(std::isinf(t_interval(Stat(), 0.9).half));
+}
+
+TEST("batch means widen the interval of a correlated series") {
+    Random random(3);
+    Stat naive;
+    BatchMeans batches(1000);
+    BatchMeans short_batches(1);
+    double x = 0.0;
+    for (int i = 0; i < 100000; ++i) {
+        x = 0.95 * x + normal(random, 0.0, 1.0);
+        naive(x);
+        batches(x);
+        short_batches(x);
+    }
+    CHECK_EQUAL(batches.means().count(), 100);
+    const double true_half = 1.96 * (1.0 / 0.05) / std::sqrt(100000.0);
+    CHECK(near(batches.interval().half, true_half, 0.25));
+    CHECK(t_interval(naive).half < 0.3 * true_half);
+    CHECK(std::fabs(batches.correlation()) < 0.3);
+    CHECK(near(short_batches.correlation(), 0.95, 0.02));
+    CHECK_THROWS(BatchMeans(0), BadParameter);
+}

@@ -1,0 +1,213 @@
+#include "check.hpp"
+
+#include "widthwise/sim/facility.hpp"
+#include "widthwise/sim/process.hpp"
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+using namespace widthwise::sim;
+
+namespace {
+
+template <class Body> void on_stacks(Body body) {
+    for (const Switching switching : available_switching())
+        if (switching != Switching::Coroutine)
+            body(Options{.seed = 3, .switching = switching});
+}
+
+/// Uses so much stack, for as long as a wait lasts.
+[[gnu::noinline]] int deep(Self &self, int depth) {
+    volatile char room[1000];
+    room[0] = static_cast<char>(depth);
+    if (depth == 0) {
+        self.wait(1.0);
+        return 0;
+    }
+    const int below = deep(self, depth - 1);
+    return below + (room[0] == static_cast<char>(depth) ? 1 : 0);
+}
+
+struct Counted {
+    int *count;
+    explicit Counted(int &c) : count(&c) { ++*count; }
+    ~Counted() { --*count; }
+    Counted(const Counted &) = delete;
+};
+
+} // namespace
+
+TEST("plain functions are processes wherever there are stacks") {
+    on_stacks([](const Options &options) {
+        Simulation sim(options);
+        Facility till(sim, "till");
+        std::string story;
+        for (const char *name : {"a", "b"})
+            sim.start(function(sim,
+                               [&, name](Self &self) {
+                                   self(till.seize());
+                                   story += name;
+                                   self.wait(2.0);
+                                   till.release();
+                                   story += self.now() == 2.0 ? "2" : "4";
+                               }),
+                      name);
+        sim.run();
+        CHECK_EQUAL(story, std::string("a2b4"));
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
+TEST("on coroutines a plain function is refused, and the message says what to do") {
+    Simulation sim;
+    try {
+        sim.start(function(sim, [](Self &self) { self.wait(1.0); }));
+        CHECK(false);
+    } catch (const SwitchingUnavailable &error) {
+        CHECK(std::strstr(error.what(), "choose a stackful back-end") != nullptr);
+    }
+}
+
+TEST("locals survive waits, deep in the stack") {
+    on_stacks([](const Options &options) {
+        Simulation sim(options);
+        int sum = 0;
+        for (int i = 0; i < 8; ++i)
+            sim.start(function(sim, [&sum](Self &self) { sum += deep(self, 30); }));
+        sim.run();
+        CHECK_EQUAL(sum, 240);
+    });
+}
+
+TEST("floating-point registers and exceptions in flight belong to their process") {
+    on_stacks([](const Options &options) {
+        Simulation sim(options);
+        std::string story;
+        for (int i = 1; i <= 3; ++i)
+            sim.start(function(sim, [&story, i](Self &self) {
+                try {
+                    throw i;
+                } catch (int mine) {
+                    self.wait(4.0 - i); // waits while an exception is being handled
+                    try {
+                        throw;
+                    } catch (int again) {
+                        story += again == mine && mine == i ? "y" : "n";
+                    }
+                }
+                CHECK_EQUAL(std::uncaught_exceptions(), 0);
+            }));
+        sim.run();
+        CHECK_EQUAL(story, std::string("yyy"));
+    });
+}
+
+TEST("a plain function's locals are destroyed when it is cancelled, or its simulation is") {
+    on_stacks([](const Options &options) {
+        int alive = 0;
+        {
+            Simulation sim(options);
+            const auto body = [&alive](Self &self) {
+                const Counted counted(alive);
+                try {
+                    self.wait(10.0);
+                } catch (const std::exception &) {
+                    // Unwinding is no std::exception, so that this does not stop it.
+                }
+                self.wait(10.0);
+            };
+            const ProcessRef first = sim.start(function(sim, body));
+            sim.start(function(sim, body));
+            sim.start(function(sim, body));
+            sim.run_until(1.0);
+            CHECK_EQUAL(alive, 3);
+            first.cancel();
+            CHECK_EQUAL(alive, 2);
+            sim.run_until(12.0);
+        }
+        CHECK_EQUAL(alive, 0);
+    });
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+namespace {
+[[gnu::noinline]] int bottomless(volatile int *depth) {
+    volatile int here = *depth + 1;
+    if (here == 0)
+        return 0; // the compiler would object to a recursion without end
+    return bottomless(&here) + here;
+}
+} // namespace
+
+TEST("a stack overflow is an error that names the process, on every back-end") {
+    on_stacks([](const Options &options) {
+        Simulation sim(options);
+        double survivor = 0.0;
+        sim.start(function(sim,
+                           [](Self &self) {
+                               self.wait(2.0);
+                               volatile int depth = 0;
+                               bottomless(&depth);
+                           }),
+                  "glutton");
+        sim.start(function(sim, [&](Self &self) {
+            self.wait(5.0);
+            survivor = self.now();
+        }));
+        std::string what;
+        try {
+            sim.run();
+        } catch (const StackOverflow &error) {
+            what = error.what();
+        }
+        CHECK_EQUAL(
+            what,
+            std::string("the stack of 65536 bytes overflowed: process \"glutton\" (1) at time 2, seed 3"));
+        sim.run();
+        CHECK_EQUAL(survivor, 5.0);
+    });
+}
+#endif
+
+TEST("the stack size asked for is the size a process gets") {
+    on_stacks([](const Options &base) {
+        Options options = base;
+        options.stack_size = std::size_t{1} << 20;
+        Simulation sim(options);
+        int sum = 0;
+        sim.start(function(sim, [&sum](Self &self) { sum += deep(self, 900); }));
+        sim.run();
+        CHECK_EQUAL(sum, 900);
+    });
+}
+
+TEST("a simulation may be built on one thread, run on another and destroyed on a third") {
+    for (const Switching switching : available_switching()) {
+        int alive = 0;
+        Options options;
+        options.switching = switching;
+        auto sim = std::make_unique<Simulation>(options);
+        const auto body = [](Simulation &, int &count) -> Process {
+            const Counted counted(count);
+            co_await wait(1.0);
+            co_await wait(1.0);
+        };
+        sim->start(body(*sim, alive));
+        sim->run_until(0.5);
+        std::thread([&] { sim->run_until(1.5); }).join();
+        CHECK_EQUAL(alive, 1);
+        std::thread([&] { sim.reset(); }).join();
+        CHECK_EQUAL(alive, 0);
+    }
+}
+
+TEST("every back-end has a name, and what the build lacks is refused by name") {
+    for (const Switching switching : {Switching::Coroutine, Switching::Assembly, Switching::BoostContext,
+                                      Switching::Ucontext, Switching::StackCopy, Switching::Thread})
+        CHECK(std::strcmp(name_of(switching), "unknown") != 0);
+    for (const Switching switching : available_switching())
+        if (switching == Switching::BoostContext)
+            return;
+    CHECK_THROWS(Simulation(Options{.switching = Switching::BoostContext}), SwitchingUnavailable);
+}
