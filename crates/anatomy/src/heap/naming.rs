@@ -18,6 +18,10 @@ const VERSION_NAMESPACES: [&str; 3] = ["__cxx11", "__1", "__ndk1"];
 const COPIES: [&str; 10] =
     ["constprop", "isra", "part", "cold", "lto_priv", "localalias", "simdclone", "llvm", "ipa", "unlikely"];
 
+/// What glibc's own names for a function begin with (its `include/libc-symbols.h`, `libio/libioP.h`): which of the names of one
+/// address a symbol table gives first is chance, `printf` in one ABI and `_IO_printf` in another.
+const ALIASES: [&str; 5] = ["__GI_", "_IO_new_", "_IO_", "__libc_", "__"];
+
 /// The name under which a demangled function of one build is looked for in another. It is for comparing, not for showing.
 ///
 /// All integers as wide as `int` or wider have one name, signed and unsigned apart: an overload for `int` and one for `long`
@@ -29,7 +33,7 @@ const COPIES: [&str; 10] =
 /// ```
 pub fn key(function: &str) -> String {
     let mut key = String::with_capacity(function.len());
-    let mut rest = without_copies(function);
+    let mut rest = without_alias(without_copies(function));
     while let Some(first) = rest.chars().next() {
         if first.is_whitespace() {
             let trimmed = rest.trim_start();
@@ -65,6 +69,19 @@ pub fn key(function: &str) -> String {
         }
     }
     key.replace("{anonymous}", "(anonymous namespace)")
+}
+
+/// A C function's name without what marks it as another name of the same.
+fn without_alias(function: &str) -> &str {
+    if !function.chars().all(of_a_word) {
+        return function;
+    }
+    let mut name = function;
+    // `__GI___libc_calloc` has two.
+    for alias in ALIASES {
+        name = name.strip_prefix(alias).filter(|rest| !rest.is_empty()).unwrap_or(name);
+    }
+    name
 }
 
 fn of_a_word(c: char) -> bool {
@@ -236,6 +253,18 @@ mod tests {
             "std::__1::basic_string<char>::reserve(unsigned int)",
         );
         different("mine__1::f()", "mine::f()");
+    }
+
+    #[test]
+    fn a_c_function_may_have_several_names() {
+        same("_IO_printf", "printf");
+        same("__libc_calloc", "__GI___libc_calloc");
+        same("_IO_new_file_overflow", "_IO_file_overflow");
+        different("_IO_file_overflow", "_IO_file_underflow");
+        different("A::__grow(int)", "A::grow(int)");
+        assert_eq!(key("_start"), "_start");
+        assert_eq!(key("__"), "__");
+        assert_eq!(key("_IO_"), "_IO_");
     }
 
     #[test]

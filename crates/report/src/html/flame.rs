@@ -278,7 +278,7 @@ impl<'a> Drawing<'a> {
         let compared = self.flame.second.is_some();
         html! {
             details class="sites" {
-                summary { @if compared { "The largest differences, by line" } @else { "The largest, by line" } }
+                summary { @if compared { "The largest differences, by the line that called the allocator" } @else { "The largest, by the line that called the allocator" } }
                 div class="scroll" { table {
                     thead { tr {
                         th scope="col" { "function" } th scope="col" { "line" }
