@@ -60,7 +60,7 @@ impl Both {
 /// Both views over a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Views {
-    /// In the order of time: at each moment of the system's, and one at the end.
+    /// In the order of time, from the first reading of the system's view on: whenever one of the two changed, and at the end.
     pub moments: Vec<Both>,
     /// Means over time; `at_ns` is the length of time.
     pub mean: Both,
@@ -74,11 +74,24 @@ impl Views {
             course.moments.last().map(|last| course.began_ns.saturating_add(last.time_ns))
         });
         let end = ends.max().unwrap_or(0).max(system.last()?.at_ns).max(end_ns);
-        let mut moments: Vec<Both> = system.iter().map(|moment| both(courses, moment)).collect();
-        // What is not read again has not changed: a reading follows every change that is seen.
-        if let Some(last) = system.last().filter(|last| last.at_ns < end) {
-            moments.push(both(courses, &SystemMoment { at_ns: end, ..*last }));
-        }
+        // Each view holds until it changes: what the system gave until the next reading, and a reading follows every change
+        // that is seen.
+        let of_courses = courses.iter().flat_map(|course| {
+            course.moments.iter().map(|moment| course.began_ns.saturating_add(moment.time_ns))
+        });
+        let of_system = system.iter().map(|moment| moment.at_ns);
+        let mut times: Vec<u64> =
+            of_courses.chain(of_system).chain([end]).filter(|at| *at >= first.at_ns).collect();
+        times.sort_unstable();
+        times.dedup();
+        let moments: Vec<Both> = times
+            .into_iter()
+            .map(|at_ns| {
+                let index = system.partition_point(|moment| moment.at_ns <= at_ns);
+                let given = index.checked_sub(1).map_or(*first, |index| system[index]);
+                both(courses, &SystemMoment { at_ns, ..given })
+            })
+            .collect();
         let length = end.saturating_sub(first.at_ns);
         let mut sums = [0f64; 5];
         for pair in moments.windows(2) {
@@ -160,6 +173,14 @@ mod tests {
         assert_eq!(views.moments[2].kept(), 80);
         assert_eq!(views.moments[2].kept_in_heap(), 80);
         assert_eq!((views.mean.asked, views.mean.resident), (60, 100));
+    }
+
+    #[test]
+    fn what_the_program_gave_back_after_the_last_reading_counts_from_then_on() {
+        let moments = [moment(0, 100), moment(20, 0)];
+        let system = [SystemMoment { at_ns: 10, heap: 100, mmapped: 0 }];
+        let views = Views::of(&[Course { began_ns: 0, moments: &moments }], &system, 110).unwrap();
+        assert_eq!((views.mean.asked, views.mean.resident), (10, 100));
     }
 
     #[test]
