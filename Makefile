@@ -4,7 +4,10 @@ CARGO ?= cargo
 WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-x32 lint bench doc fuzz format clean
+SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp)
+SIM_PRESETS = x86-64 x32 i386 sanitize
+
+.PHONY: help build demo test test-sim test-x32 lint bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -20,6 +23,15 @@ demo: build ## Measure SQLite in every ABI: table on the terminal, report in HTM
 test: ## Every test, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test
 	$(CARGO) test --locked --workspace
+	@$(MAKE) --no-print-directory test-sim
+
+test-sim: ## The simulation library: the same runs in every ABI, and under the sanitizers
+	@sh packaging/install.sh test-sim
+	$(CARGO) build --locked --package widthwise
+	cd sim && for preset in $(SIM_PRESETS); do \
+		cmake --preset $$preset "-DWIDTHWISE_EXEC=$(CURDIR)/target/debug/widthwise;exec" >/dev/null && \
+		cmake --build --preset $$preset --parallel 2 && ctest --preset $$preset --parallel 2 || exit 1; \
+	done
 
 test-x32: ## The x32 runtime and a kernel that has x32 (under emulation), program by program
 	@sh packaging/install.sh test-x32
@@ -30,14 +42,14 @@ lint: ## Formatting and lints of Rust, C and shell
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/children/*.c bench/programs/*.c
+		tests/x32/children/*.c bench/programs/*.c $(SIM_SOURCES)
 	sh -n packaging/install.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
 	clang-format -i runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/children/*.c bench/programs/*.c
+		tests/x32/children/*.c bench/programs/*.c $(SIM_SOURCES)
 
 bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
 	@sh packaging/install.sh bench

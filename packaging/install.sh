@@ -13,10 +13,11 @@ test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g
     hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
     util-linux qemu-system-x86" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
+test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack" ;;
 *)
-    echo "usage: $0 build|demo|test|test-x32|lint|bench" >&2
+    echo "usage: $0 build|demo|test|test-sim|test-x32|lint|bench" >&2
     exit 2
     ;;
 esac

@@ -1,10 +1,11 @@
-// What rauschmayr-2013 saw of ROOT's stressEvents, in small: most of it is data of one size in every ABI, with a few pointers,
-// and yet the system shows half the memory where pointers are short.
+// What rauschmayr-2013 saw of ROOT's stressEvents, in small: most of it is data of one size in every ABI,
+// with a few pointers, and yet the system shows half the memory where pointers are short.
 //
-// It reads a file in baskets of 2 MB, keeps what it makes of them, and lets the baskets go. glibc gives the first basket a
-// mapping of its own. When that is freed, its threshold for such mappings grows to the basket's size in LP64, where it may
-// grow to 32 MiB, but not in ILP32, where it may grow to 512 KiB (mallopt(3), M_MMAP_THRESHOLD). From then on baskets lie in
-// the heap in the one and in mappings of their own in the other; and the heap cannot shrink below what is kept at its top.
+// It reads a file in baskets of 2 MB, keeps what it makes of them, and lets the baskets go. glibc gives the
+// first basket a mapping of its own. When that is freed, its threshold for such mappings grows to the
+// basket's size in LP64, where it may grow to 32 MiB, but not in ILP32, where it may grow to 512 KiB
+// (mallopt(3), M_MMAP_THRESHOLD). From then on baskets lie in the heap in the one and in mappings of their
+// own in the other; and the heap cannot shrink below what is kept at its top.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
