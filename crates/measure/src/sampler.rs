@@ -375,14 +375,13 @@ impl Eye {
         }
     }
 
-    /// When the memory of a tree of one process should be looked through: whenever its size has changed, and it is known
-    /// what its mappings are.
+    /// When the memory of a tree of one process should be looked through: whenever its size has changed.
     fn survey_due(&self, purse: &Purse) -> u64 {
         let mut all = self.tree.values();
         let (Some(last), Some(only), None) = (self.size_surveyed, all.next(), all.next()) else {
             return u64::MAX;
         };
-        if !only.is_known() || self.size.abs_diff(last) < least_change(last) {
+        if only.resident == 0 || self.size.abs_diff(last) < least_change(last) {
             return u64::MAX;
         }
         let cost = purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE;
@@ -404,7 +403,9 @@ impl Eye {
             Err(_) => return self.without_surveys(took),
         };
         self.size_surveyed = Some(self.size);
-        let Some((size, found)) = only.survey(texts, &stretches, self.watch.recorder.as_ref()) else {
+        let Some((size, found)) =
+            only.survey(texts, &stretches, self.watch.runtime.as_ref(), self.watch.recorder.as_ref())
+        else {
             return took;
         };
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
