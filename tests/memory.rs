@@ -1,7 +1,9 @@
 //! The memory series, on programs whose memory is known: as a user asks for it.
 
+mod browser;
 mod laboratory;
 
+use browser::Browser;
 use laboratory::{count, open, repository, said, signal, unfolded, until, verdict, Laboratory, Said};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -150,6 +152,11 @@ fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_ph
     let page = lab.widthwise("report --html page.html");
     assert_eq!(page.status, Some(0), "{page:?}");
     assert_eq!(lab.read("page.html").matches("class=\"plot stack\"").count(), 3);
+    let browser = Browser::new();
+    let (_, console) = browser.load(&lab.path("page.html"));
+    assert_eq!(console, [""; 0]);
+    let (content, frame) = browser.widths(&lab.path("page.html"), 375);
+    assert!(content <= frame, "{content} in {frame}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! A real browser without a window. It is installed by `make test`; without it these tests fail.
 
+// Every file of tests is a program of its own, and not each uses all of this.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

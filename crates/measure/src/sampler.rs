@@ -8,6 +8,7 @@
 //!
 //! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
 
+mod keeping;
 mod marks;
 mod pagemap;
 mod purse;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use widthwise_experiment::memory::{Amounts, Class, Glance, Part, Process, Reading, Series, Totals};
 
+use keeping::{push_glance, push_reading, thinned, thinned_readings, MOST_GLANCES, MOST_READINGS};
 use marks::Marks;
 use pagemap::Pagemap;
 use purse::Purse;
@@ -58,9 +60,6 @@ const AWAITING: Duration = Duration::from_micros(200);
 /// The longest sleep: somebody may want to stop.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// More readings than twice this are thinned to it, and glances likewise.
-const MOST_READINGS: usize = 400;
-const MOST_GLANCES: usize = 4000;
 /// Processes beyond these are not told apart from each other's successors any more: the series goes on without them.
 const MOST_PROCESSES: usize = 4096;
 
@@ -375,14 +374,13 @@ impl Eye {
         }
     }
 
-    /// When the memory of a tree of one process should be looked through: whenever its size has changed, and it is known
-    /// what its mappings are.
+    /// When the memory of a tree of one process should be looked through: whenever its size has changed.
     fn survey_due(&self, purse: &Purse) -> u64 {
         let mut all = self.tree.values();
         let (Some(last), Some(only), None) = (self.size_surveyed, all.next(), all.next()) else {
             return u64::MAX;
         };
-        if !only.is_known() || self.size.abs_diff(last) < least_change(last) {
+        if only.resident == 0 || self.size.abs_diff(last) < least_change(last) {
             return u64::MAX;
         }
         let cost = purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE;
@@ -404,7 +402,9 @@ impl Eye {
             Err(_) => return self.without_surveys(took),
         };
         self.size_surveyed = Some(self.size);
-        let Some((size, found)) = only.survey(texts, &stretches, self.watch.recorder.as_ref()) else {
+        let Some((size, found)) =
+            only.survey(texts, &stretches, self.watch.runtime.as_ref(), self.watch.recorder.as_ref())
+        else {
             return took;
         };
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
@@ -638,89 +638,4 @@ fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, Portrait)>) {
         }
     }
     *portraits = kept;
-}
-
-/// Adds a glance; of a process that does not change the first and the last of the same are kept.
-fn push_glance(glances: &mut Vec<Glance>, new: Glance) {
-    // The last ones of this process: a tree of a few processes has them near the end.
-    let mut own = glances.iter_mut().rev().take(16).filter(|glance| glance.process == new.process);
-    let same = |glance: &Glance| (glance.resident, glance.anonymous, glance.virtual_bytes);
-    if let (Some(last), Some(before)) = (own.next(), own.next()) {
-        if same(last) == same(&new) && same(before) == same(&new) {
-            last.at_ns = new.at_ns;
-            // The order of time is restored when all are thinned.
-            return;
-        }
-    }
-    glances.push(new);
-}
-
-/// Adds a reading; of those that are all the same the first and the last are kept.
-fn push_reading(readings: &mut Vec<Reading>, new: Reading) {
-    let same = |a: &Reading, b: &Reading| {
-        a.full == b.full && a.tree == b.tree && a.processes == b.processes && a.parts == b.parts
-    };
-    let count = readings.len();
-    if count >= 2 && same(&readings[count - 1], &new) && same(&readings[count - 2], &new) {
-        readings[count - 1].at_ns = new.at_ns;
-    } else {
-        readings.push(new);
-    }
-}
-
-/// Full readings and surveys, each thinned by themselves: what only a full one knows must not be lost.
-fn thinned_readings(readings: &[Reading]) -> Vec<Reading> {
-    let (full, surveys): (Vec<Reading>, Vec<Reading>) =
-        readings.iter().cloned().partition(|reading| reading.full);
-    let height = |reading: &Reading| reading.tree.amounts.resident;
-    let mut all = thinned(&full, MOST_READINGS / 2, height);
-    all.extend(thinned(&surveys, MOST_READINGS / 2, height));
-    all.sort_by_key(|reading| reading.at_ns);
-    all
-}
-
-/// About so many of the items, in their order: of each stretch the lowest and the highest.
-fn thinned<T: Clone>(items: &[T], most: usize, height: impl Fn(&T) -> u64) -> Vec<T> {
-    if items.len() <= most.max(2) {
-        return items.to_vec();
-    }
-    let stretch = (2 * items.len()).div_ceil(most.max(2));
-    let mut kept = Vec::with_capacity(most + 2);
-    for part in items.chunks(stretch) {
-        let heights = || part.iter().enumerate().map(|(at, item)| (height(item), at));
-        let (Some((_, low)), Some((_, high))) = (heights().min(), heights().max()) else { continue };
-        kept.push(part[low.min(high)].clone());
-        if low != high {
-            kept.push(part[low.max(high)].clone());
-        }
-    }
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thinning_keeps_the_highest_and_the_lowest() {
-        let heights: Vec<u64> = (0..10_000).map(|i| if i == 5_555 { 99 } else { 10 + i % 3 }).collect();
-        let kept = thinned(&heights, 400, |height| *height);
-        assert!(kept.len() <= 402 && kept.contains(&99) && kept.contains(&10), "{}", kept.len());
-        assert_eq!(thinned(&heights[..100], 400, |height| *height), heights[..100]);
-    }
-
-    #[test]
-    fn a_process_that_stands_still_fills_no_memory() {
-        let mut glances = Vec::new();
-        for at_ns in 0..1000 {
-            for process in 0..2 {
-                push_glance(
-                    &mut glances,
-                    Glance { at_ns, process, resident: 1, anonymous: 1, virtual_bytes: 1 },
-                );
-            }
-        }
-        assert_eq!(glances.len(), 4);
-        assert_eq!(glances.iter().map(|glance| glance.at_ns).max(), Some(999));
-    }
 }

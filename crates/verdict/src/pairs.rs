@@ -161,7 +161,8 @@ impl<'a> Campaign<'a> {
         let own = self.memory.get(variant).filter(|_| metric.family == Family::Series)?;
         let failed = own.values().find_map(|run| failure(&run.ending));
         Some(failed.unwrap_or_else(|| {
-            "its runs are too short to be read without slowing them by more than 0.5 %".to_owned()
+            "its runs are too short, for their size, to be read without slowing them by more than 0.5 %"
+                .to_owned()
         }))
     }
 

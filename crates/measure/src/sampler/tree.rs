@@ -34,14 +34,8 @@ pub struct Watched {
     /// Stack pointers of its threads, each as it was when it was first found waiting.
     stacks: BTreeMap<u32, u64>,
     threads: bool,
-    last: Last,
-}
-
-/// What the last full reading of a process told of its mappings, by their addresses.
-#[derive(Debug, Default)]
-struct Last {
-    around: Surroundings,
-    parts: BTreeMap<(u64, u64), Part>,
+    /// What the last full reading found its mappings to be for, by their addresses.
+    known: BTreeMap<(u64, u64), Part>,
 }
 
 /// What `/proc/PID/statm` says, in bytes.
@@ -91,7 +85,7 @@ impl Watched {
             resident: 0,
             stacks: BTreeMap::new(),
             threads: false,
-            last: Last::default(),
+            known: BTreeMap::new(),
         })
     }
 
@@ -130,6 +124,7 @@ impl Watched {
         // A thread that began since the last full reading has a stack that is told by its guard. (proc_task_getattr,
         // fs/proc/base.c: a folder for each thread.)
         self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
+        texts.program = std::fs::read_link(format!("{folder}/exe"))?;
         texts.maps.take(&format!("{folder}/maps"))?;
         let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
         self.glance();
@@ -142,14 +137,13 @@ impl Watched {
         &mut self,
         texts: &Texts,
         stretches: &[Range<u64>],
+        runtime: Option<&PathBuf>,
         recorder: Option<&PathBuf>,
     ) -> Option<(Size, Vec<(Part, Amounts)>)> {
         let size = self.size()?;
         let mappings = smaps::read(texts.maps.bytes());
-        let mut around = self.last.around.clone();
-        around.stack_pointers = self.stacks.values().copied().collect();
+        let mut around = self.surroundings(texts, &mappings, runtime);
         around.recorder = recorder.cloned();
-        around.threads = self.threads;
         let parts = smaps::classify(&mappings, &around);
         let resident = smaps::within(&mappings, stretches);
         let mut found = Vec::with_capacity(mappings.len());
@@ -157,7 +151,7 @@ impl Watched {
         for ((mapping, part), resident) in mappings.iter().zip(parts).zip(resident) {
             let resident = if smaps::is_uncounted(mapping) { 0 } else { resident };
             // What a full reading has seen of it counts: only that knows which pages of a file were changed.
-            let known = self.last.parts.get(&(mapping.range.start, mapping.range.end));
+            let known = self.known.get(&(mapping.range.start, mapping.range.end));
             let virtual_bytes = mapping.range.end - mapping.range.start;
             sum += resident;
             let amounts = Amounts { resident, virtual_bytes, ..Amounts::default() };
@@ -169,14 +163,20 @@ impl Watched {
 
     /// What a full reading has found each mapping to be for: surveys will know it.
     pub fn remember(&mut self, portrait: &Portrait, parts: &[Part]) {
-        self.last.around = portrait.around.clone();
         let ranges = portrait.mappings.iter().map(|mapping| (mapping.range.start, mapping.range.end));
-        self.last.parts = ranges.zip(parts.iter().cloned()).collect();
+        self.known = ranges.zip(parts.iter().cloned()).collect();
     }
 
-    /// Whether a full reading was made, without which a survey does not know the program from its libraries.
-    pub fn is_known(&self) -> bool {
-        !self.last.parts.is_empty()
+    fn surroundings(&self, texts: &Texts, mappings: &[Mapping], runtime: Option<&PathBuf>) -> Surroundings {
+        let program = texts.program.clone();
+        let is_runtime = runtime.is_some_and(|file| *file == program);
+        Surroundings {
+            program: if is_runtime { smaps::x32_program(mappings) } else { Some(program.clone()) },
+            runtime: is_runtime.then_some(program),
+            stack_pointers: self.stacks.values().copied().collect(),
+            threads: self.threads,
+            recorder: None,
+        }
     }
 
     /// Reads our own, so that the room is there and the way is known when it counts.
@@ -195,15 +195,7 @@ impl Watched {
         if mappings.is_empty() {
             return None;
         }
-        let program = texts.program.clone();
-        let is_runtime = runtime.is_some_and(|file| *file == program);
-        let around = Surroundings {
-            program: if is_runtime { smaps::x32_program(&mappings) } else { Some(program.clone()) },
-            runtime: is_runtime.then_some(program),
-            stack_pointers: self.stacks.values().copied().collect(),
-            threads: self.threads,
-            recorder: None,
-        };
+        let around = self.surroundings(texts, &mappings, runtime);
         let amounts = mappings.iter().fold(Amounts::default(), |sum, mapping| sum.plus(mapping.amounts));
         let totals = Totals {
             amounts,
