@@ -138,6 +138,28 @@ double model(Switching switching, std::size_t processes, std::size_t events) {
     return (bench::seconds() - began) / static_cast<double>(sim.events() - before_run);
 }
 
+Process turns(Simulation &, std::size_t count) {
+    co_await wait(1.0);
+    for (std::size_t i = 0; i < count; ++i)
+        co_await wait(0.0);
+}
+
+/// Cost of one event in which processes take turns at the present time: the switch through the dispatcher,
+/// with no event list to sort.
+double turn(Switching switching, std::size_t processes, std::size_t events) {
+    Options options;
+    options.switching = switching;
+    options.stack_size = stack_size;
+    Simulation sim(options);
+    for (std::size_t i = 0; i < processes; ++i)
+        sim.start(turns(sim, events / processes + 10));
+    sim.run_until(0.5);
+    const double began = bench::seconds();
+    const auto before_run = sim.events();
+    sim.run_until(1.0);
+    return (bench::seconds() - began) / static_cast<double>(sim.events() - before_run);
+}
+
 void at(std::size_t processes, std::size_t switches, int rounds, const char *how) {
     std::vector<bench::Contestant> raw = {
         {"C++20 coroutine", [=] { return raw_coroutines(processes, switches); }},
@@ -147,6 +169,13 @@ void at(std::size_t processes, std::size_t switches, int rounds, const char *how
 #endif
     };
     bench::compare((std::string("raw switch, one way, ") + how).c_str(), raw, rounds, 1e9, "ns");
+    std::vector<bench::Contestant> in_turn = {
+        {"coroutine", [=] { return turn(Switching::Coroutine, processes, switches); }},
+        {"assembly", [=] { return turn(Switching::Assembly, processes, switches); }},
+        {"copy", [=] { return turn(Switching::StackCopy, processes, switches); }},
+        {"hot raw C++20 resume", [=] { return raw_coroutines(2, 1000000); }},
+    };
+    bench::compare((std::string("turn through the dispatcher, ") + how).c_str(), in_turn, rounds, 1e9, "ns");
     std::vector<bench::Contestant> models;
     for (const Switching switching : available_switching()) {
         if (switching == Switching::BoostContext || (switching == Switching::Thread && processes > 1000))

@@ -536,12 +536,26 @@ ProcessState &ProcessRef::state(const char *deed) const {
     throw UsedAfterEnd(std::string(deed) + ' ' + target + (sim_ == nullptr ? "" : " after its end"), where);
 }
 
-void ProcessRef::activate() const { sim_->activate(state("activate")); }
-void ProcessRef::cancel() const { sim_->cancel(state("cancel")); }
-void ProcessRef::interrupt(std::any cause) const { sim_->interrupt(state("interrupt"), std::move(cause)); }
-void ProcessRef::set_priority(std::int16_t priority) const {
-    sim_->set_priority(state("set_priority"), priority);
+void ProcessRef::activate() const {
+    ProcessState &process = state("activate");
+    process.sim().activate(process);
 }
+
+void ProcessRef::cancel() const {
+    ProcessState &process = state("cancel");
+    process.sim().cancel(process);
+}
+
+void ProcessRef::interrupt(std::any cause) const {
+    ProcessState &process = state("interrupt");
+    process.sim().interrupt(process, std::move(cause));
+}
+
+void ProcessRef::set_priority(std::int16_t priority) const {
+    ProcessState &process = state("set_priority");
+    process.sim().set_priority(process, priority);
+}
+
 Place ProcessRef::place() const { return state("place").place; }
 
 std::string ProcessRef::name() const {

@@ -594,6 +594,40 @@ TEST("reports name every resource, with its figures") {
     CHECK_EQUAL(till.served(), 0u);
 }
 
+TEST("a motion moves with the clock, and may stop it early for an event of its own") {
+    // A level that rises by 2 for each unit of time, and rings when it crosses 5.
+    struct Rising : Motion {
+        explicit Rising(Story &s) : story(&s) {}
+        double advance(Simulation &sim, double from, double to) override {
+            const double crossing = from + (5.0 - level) / 2.0;
+            const double reached = level < 5.0 && crossing <= to ? crossing : to;
+            level += 2.0 * (reached - from);
+            if (reached == crossing)
+                sim.at(reached, [this] { (*story)("crossed"); });
+            return reached;
+        }
+        Story *story;
+        double level = 0.0;
+    };
+    Simulation sim;
+    Story story(sim);
+    Rising rising(story);
+    sim.set_motion(&rising);
+    sim.start(say(sim, story, "one", 1.0));
+    sim.start(say(sim, story, "three", 3.0));
+    sim.run();
+    CHECK_EQUAL(story.text(), std::string("1:one 2.5:crossed 3:three"));
+    CHECK_EQUAL(rising.level, 6.0);
+    sim.run_until(4.0);
+    CHECK_EQUAL(rising.level, 8.0);
+    struct Lost : Motion {
+        double advance(Simulation &, double, double to) override { return to + 1.0; }
+    };
+    Lost lost;
+    sim.set_motion(&lost);
+    CHECK_THROWS(sim.run_until(5.0), BadTime);
+}
+
 TEST("two simulations in one program do not know of each other") {
     Simulation first;
     Simulation second;

@@ -176,9 +176,9 @@ TEST("the stack size asked for is the size a process gets") {
         options.stack_size = std::size_t{1} << 20;
         Simulation sim(options);
         int sum = 0;
-        sim.start(function(sim, [&sum](Self &self) { sum += deep(self, 900); }));
+        sim.start(function(sim, [&sum](Self &self) { sum += deep(self, 600); }));
         sim.run();
-        CHECK_EQUAL(sum, 900);
+        CHECK_EQUAL(sum, 600);
     });
 }
 

@@ -93,8 +93,8 @@ class Agenda {
   private:
     // Where the ladder begins to win, and where it has lost again (bench/event_lists.cpp), far enough apart
     // not to switch to and fro.
-    static constexpr std::size_t many = 4096;
-    static constexpr std::size_t few = 512;
+    static constexpr std::size_t many = 512;
+    static constexpr std::size_t few = 96;
 
     [[nodiscard]] std::size_t listed() const noexcept {
         if (listing_ == Listing::Heap)
