@@ -6,6 +6,7 @@
 
 mod laboratory;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -102,6 +103,19 @@ fn library() -> Laboratory {
         let name = source.file_stem().unwrap().to_str().unwrap();
         lab.gcc(&["-O2", source.to_str().unwrap(), "-o", name]);
     }
+    // What is slowed down there costs a calibration; here it is enough that it runs.
+    for slowed in ["slowed-1-percent", "slowed-3-percent"] {
+        std::fs::copy(lab.path("loop"), lab.path(slowed)).unwrap();
+    }
+    // The program of the heap recorder's section, and the scripts that start it under each recorder; a log of it.
+    let trees = repository().join("bench/programs/trees.cc");
+    lab.gcc(&format!("-O2 -g {} -o trees -lstdc++", trees.display()));
+    for name in ["alone", "without-stacks", "with-stacks", "heaptrack"] {
+        lab.write(name, "#!/bin/sh\nexec ./trees 1\n");
+        std::fs::set_permissions(lab.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let recorded = "LD_PRELOAD=$(widthwise explain --preload) WIDTHWISE_HEAP_LOG=$PWD/ours ./trees 1";
+    assert_eq!(run(&lab, recorded).status, Some(0));
     // As `make bench` builds them for both ABIs.
     let x32 = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
     for (abi, options) in [("x86-64", ""), ("x32", x32)] {
