@@ -336,3 +336,28 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     let said = lab.widthwise("explain --heap");
     assert!(said.stdout.contains("The system sees the same"), "{said:?}");
 }
+
+#[test]
+fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
+    let lab = Laboratory::new();
+    built(&lab, "tree.cpp", "-m64");
+    let logs = record(&lab, "./tree 3000", &[]);
+    let ours = explained(&lab, &logs[0]);
+    let log = logs[0].to_str().unwrap();
+    assert_eq!(lab.widthwise(&["explain", log, "--pprof", "tree.pb.gz"]).status, Some(0));
+    let back = explained(&lab, &lab.path("tree.pb.gz"));
+    for what in ["peak_bytes", "peak_blocks", "bytes", "blocks", "left_bytes"] {
+        assert_eq!(back["a"][what], ours["a"][what], "{what}");
+    }
+    let massif =
+        "--tool=massif --peak-inaccuracy=0.0 --detailed-freq=1 --massif-out-file=massif.out -q ./tree 3000";
+    let done =
+        said(Command::new("valgrind").current_dir(lab.path(".")).args(shell_words::split(massif).unwrap()));
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let theirs = explained(&lab, &lab.path("massif.out"));
+    assert_eq!(theirs["a"]["peak_bytes"], ours["a"]["peak_bytes"], "{theirs:#}");
+    let folded = lab.widthwise(&["explain", log, "--folded", "-"]);
+    assert!(folded.stdout.lines().any(|line| line.contains(";main (")), "{folded:?}");
+    assert_eq!(lab.widthwise(&["explain", log, "--html", "page.html"]).status, Some(0));
+    assert!(lab.read("page.html").contains("<svg"));
+}

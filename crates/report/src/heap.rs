@@ -244,19 +244,28 @@ impl Explanation<'_> {
         let a = self.a;
         match self.b {
             None => {
+                // Other profilers do not tell everything.
+                let blocks = match a.peak_blocks {
+                    0 => String::new(),
+                    blocks => format!(" in {}", counted(blocks as usize, "block")),
+                };
+                let chunks = match a.peak_chunk_bytes {
+                    0 => String::new(),
+                    chunks => format!(": the allocator uses {} for them", bytes(chunks)),
+                };
                 sentences.push(format!(
-                    "{} has most memory when it has {} in {}: the allocator uses {} for them.",
+                    "{} has most memory when it has {}{blocks}{chunks}.",
                     a.name,
-                    bytes(a.peak_bytes),
-                    counted(a.peak_blocks as usize, "block"),
-                    bytes(a.peak_chunk_bytes)
+                    bytes(a.peak_bytes)
                 ));
-                sentences.push(format!(
-                    "Over its life it asks for {} in {}; {} are never given back.",
-                    bytes(a.bytes),
-                    counted(a.blocks as usize, "block"),
-                    bytes(a.left_bytes)
-                ));
+                if a.blocks > 0 {
+                    sentences.push(format!(
+                        "Over its life it asks for {} in {}; {} are never given back.",
+                        bytes(a.bytes),
+                        counted(a.blocks as usize, "block"),
+                        bytes(a.left_bytes)
+                    ));
+                }
             }
             Some(b) => {
                 let less = |a: u64, b: u64| match a as i128 - b as i128 {

@@ -1,5 +1,7 @@
 //! `explain`: why two variants differ.
 
+mod peer;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,7 @@ use widthwise_report::heap::{Explanation, Side, SystemView};
 use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::terminal::Palette;
 
+use self::peer::Foreign;
 use crate::failure::Failure;
 use crate::output;
 use crate::presentation::{self, short};
@@ -27,6 +30,7 @@ use crate::presentation::{self, short};
 ///   widthwise explain --heap x86-64 i386         # these two
 ///   widthwise explain --heap x32                 # one alone
 ///   widthwise explain --heap before.log after.log
+///   widthwise explain massif.out.4711            # massif's, heaptrack's and pprof's files, too
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub struct Explain {
@@ -260,10 +264,18 @@ fn read_side(
     recording: &Recording,
     symbols: &mut Symbols,
 ) -> Result<Read, Failure> {
+    let mut side = empty(name, logs.len(), recording);
     let mut files = Vec::new();
     for path in logs {
         let bytes =
             heap::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
+        if let ([path], false) = (logs, Log::is_one(&bytes)) {
+            let packed =
+                std::fs::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
+            if let Some(foreign) = peer::read(path, &packed) {
+                return Ok(of_peer(side, foreign?));
+            }
+        }
         files.push((path, bytes));
     }
     let mut parsed = Vec::new();
@@ -271,21 +283,6 @@ fn read_side(
         parsed.push(Log::read(bytes).map_err(|error| Failure::request(format!("{} {error}", short(path))))?);
     }
     let by_process: BTreeMap<u32, &Log> = parsed.iter().map(|log| (log.header.process, log)).collect();
-    let mut side = Side {
-        name: name.to_owned(),
-        processes: parsed.len(),
-        peak_bytes: 0,
-        peak_blocks: 0,
-        peak_chunk_bytes: 0,
-        blocks: 0,
-        bytes: 0,
-        left_blocks: 0,
-        left_bytes: 0,
-        own_mapped_bytes: 0,
-        system: None,
-        large_blocks: (0, 0),
-        remarks: recording.remarks.clone(),
-    };
     let mut courses = Vec::new();
     let mut profile = Profile::default();
     let mut program = String::new();
@@ -325,6 +322,38 @@ fn read_side(
         side.remarks.push("it was built without -g: functions are known, lines are not".to_owned());
     }
     Ok(Read { side, profile, program })
+}
+
+fn empty(name: &str, processes: usize, recording: &Recording) -> Side {
+    Side {
+        name: name.to_owned(),
+        processes,
+        peak_bytes: 0,
+        peak_blocks: 0,
+        peak_chunk_bytes: 0,
+        blocks: 0,
+        bytes: 0,
+        left_blocks: 0,
+        left_bytes: 0,
+        own_mapped_bytes: 0,
+        system: None,
+        large_blocks: (0, 0),
+        remarks: recording.remarks.clone(),
+    }
+}
+
+/// What another profiler recorded.
+fn of_peer(mut side: Side, foreign: Foreign) -> Read {
+    let sum = foreign.profile.sum();
+    side.peak_bytes = sum.peak_bytes;
+    side.peak_blocks = sum.peak_count;
+    side.peak_chunk_bytes = sum.peak_chunk_bytes;
+    side.blocks = sum.count;
+    side.bytes = sum.bytes;
+    side.left_blocks = sum.live_count;
+    side.left_bytes = sum.live_bytes;
+    side.remarks.push(foreign.remark);
+    Read { side, profile: foreign.profile, program: foreign.program }
 }
 
 /// By the clock of the logs.

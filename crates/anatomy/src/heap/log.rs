@@ -98,6 +98,11 @@ fn text(bytes: &[u8], range: std::ops::Range<usize>) -> String {
 }
 
 impl<'a> Log<'a> {
+    /// Whether a file begins as one.
+    pub fn is_one(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
     /// Reads the header and finds the streams. A log that was cut off is read up to there.
     pub fn read(bytes: &'a [u8]) -> Result<Log<'a>, LogError> {
         let header = header(bytes)?;

@@ -156,7 +156,7 @@ fn ready(
     };
     if start.as_ref().is_ok_and(|start| start.runtime.is_some()) {
         warnings.push(format!(
-            "{}: this kernel has no x32, so x32run runs it in user space; of its resident memory some 0.2 MB are \
+            "{}: this kernel has no x32, so x32run runs it in user space; a little of its resident memory is \
              x32run's own (`widthwise exec --stats` says how much)",
             variant.name
         ));

@@ -1,0 +1,50 @@
+//! Files of other profilers, for comparison with ours: massif's, heaptrack's, pprof's.
+
+use std::path::Path;
+
+use widthwise_anatomy::heap::{heaptrack, massif, pprof, Profile};
+
+use crate::failure::Failure;
+use crate::presentation::short;
+
+/// What a file of another profiler has: the profile, the program's file name, and what a reader must know.
+pub struct Foreign {
+    /// Its stacks.
+    pub profile: Profile,
+    /// The program's file name; empty where it is not told.
+    pub program: String,
+    /// Whose it is.
+    pub remark: String,
+}
+
+/// Reads it, by how it begins. `None`: it begins as none of theirs does.
+pub fn read(path: &Path, bytes: &[u8]) -> Option<Result<Foreign, Failure>> {
+    let failed = |error: &dyn std::fmt::Display| Failure::request(format!("{}: {error}", short(path)));
+    if bytes.starts_with(b"desc:") {
+        return Some(match massif::read(bytes) {
+            Ok(peer) => Ok(recorded(peer.profile, &peer.command, "massif")),
+            Err(error) => Err(failed(&error)),
+        });
+    }
+    let is_gzip = bytes.starts_with(&[0x1f, 0x8b]);
+    let is_zstd = bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    if is_gzip || is_zstd || bytes.starts_with(b"v ") {
+        match heaptrack::read(bytes) {
+            Ok(peer) => return Some(Ok(recorded(peer.profile, &peer.command, "heaptrack"))),
+            Err(error) if !is_gzip => return Some(Err(failed(&error))),
+            Err(_) => {}
+        }
+    }
+    is_gzip.then(|| match pprof::read(bytes) {
+        Ok(profile) => {
+            Ok(Foreign { profile, program: String::new(), remark: "recorded by another, as pprof".into() })
+        }
+        Err(error) => Err(failed(&error)),
+    })
+}
+
+fn recorded(profile: Profile, command: &str, by: &str) -> Foreign {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let program = first.rsplit('/').next().unwrap_or_default().to_owned();
+    Foreign { profile, program, remark: format!("recorded by {by}: {command}") }
+}
