@@ -334,14 +334,21 @@ impl Explanation<'_> {
         let saving = |a: u64, b: u64| (a as f64 - b as f64) / a as f64;
         let system = saving(view.resident_bytes, other.resident_bytes);
         let program = saving(view.asked_bytes, other.asked_bytes);
+        // Rounding and words of its own are the allocator's price for what is asked for; what it keeps is another matter.
+        let used = if view.live_bytes > 0 { saving(view.live_bytes, other.live_bytes) } else { program };
         let said = |saving: f64| {
             let word = if saving < 0.0 { "more" } else { "less" };
             format!("{} {word}", percent(saving.abs(), 1.0))
         };
-        if (system - program).abs() < PARTED {
+        if (system - used).abs() < PARTED {
+            let rounding = if (used - program).abs() < PARTED {
+                String::new()
+            } else {
+                format!(", which takes {} with the allocator's rounding and words", said(used))
+            };
             sentences.push(format!(
                 "The system sees the same: on average over the run it gives {} for the heap ({} → {}), and the program asks \
-                 for {}.",
+                 for {}{rounding}.",
                 said(system),
                 bytes(view.resident_bytes),
                 bytes(other.resident_bytes),
@@ -349,9 +356,14 @@ impl Explanation<'_> {
             ));
             return sentences;
         }
+        let rounding = if (used - program).abs() < PARTED {
+            String::new()
+        } else {
+            format!(", {} with the allocator's rounding and words", said(used))
+        };
         sentences.push(format!(
             "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the program \
-             asks for {} ({} → {}). The rest is the allocator's doing, not the ABI's.",
+             asks for {} ({} → {}){rounding}. The rest is the allocator's doing, not the ABI's.",
             said(system),
             bytes(view.resident_bytes),
             bytes(other.resident_bytes),

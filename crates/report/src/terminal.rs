@@ -61,13 +61,15 @@ pub struct Options {
     pub all_metrics: bool,
     /// Colours, or none.
     pub palette: Palette,
+    /// The command that says why; no pointer if absent.
+    pub why: Option<String>,
     /// Where the full report is, as the user would type it; no pointer if absent.
     pub report: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { width: 100, all_metrics: false, palette: Palette::plain(), report: None }
+        Options { width: 100, all_metrics: false, palette: Palette::plain(), why: None, report: None }
     }
 }
 
@@ -95,8 +97,13 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
         page.paragraph(&format!("warning: {line}"), warning);
     }
     page.paragraph(&statements::control(campaign).unwrap_or_default(), faint);
-    if let Some(report) = &options.report {
+    if options.why.is_some() || options.report.is_some() {
         page.gap();
+    }
+    if let Some(why) = &options.why {
+        page.text.push_str(&format!("  why    {}\n", visible::line(why)));
+    }
+    if let Some(report) = &options.report {
         page.text.push_str(&format!("  report {}\n", visible::line(report)));
     }
     page.text

@@ -8,6 +8,7 @@ use widthwise_report::terminal::{render, Options, Palette};
 fn wide(width: usize) -> Options {
     Options {
         width,
+        why: None,
         report: Some(".widthwise/2026-11-21-sqlite3/report.html".to_owned()),
         ..Options::default()
     }

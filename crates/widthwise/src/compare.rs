@@ -348,6 +348,7 @@ impl Compare {
                 width: presentation::width(),
                 all_metrics: self.all_metrics,
                 palette: terminal::Palette::coloured(),
+                why: folder.join("heap").is_dir().then(|| "widthwise explain --heap".to_owned()),
                 report: Some(short(&page)),
             };
             // anstream leaves the colours out where there is no terminal, and where NO_COLOR is set.

@@ -83,6 +83,7 @@ impl Report {
                 width: presentation::width(),
                 all_metrics: self.all_metrics,
                 palette: terminal::Palette::coloured(),
+                why: None,
                 report: None,
             };
             anstream::print!("{}", terminal::render(&campaign, &options));
