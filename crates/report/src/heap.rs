@@ -344,7 +344,7 @@ impl Explanation<'_> {
             let rounding = if (used - program).abs() < PARTED {
                 String::new()
             } else {
-                format!(", which takes {} with the allocator's rounding and words", said(used))
+                format!(", which is {} with the allocator's rounding and words", said(used))
             };
             sentences.push(format!(
                 "The system sees the same: on average over the run it gives {} for the heap ({} → {}), and the program asks \

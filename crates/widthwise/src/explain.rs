@@ -46,6 +46,9 @@ pub struct Explain {
     /// So many sites
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    /// A function that only hands requests on, such as xmalloc: its callers are the sites (`luaM_*`: all that begin so)
+    #[arg(long, value_name = "FUNCTION")]
+    through: Vec<String>,
     /// Everything, as JSON
     #[arg(long)]
     json: bool,
@@ -89,7 +92,7 @@ impl Explain {
         let [a, rest @ ..] = read.as_slice() else {
             return Err(Failure::request("nothing to explain"));
         };
-        let sites = |read: &Read| site::sites(&read.profile, &read.program);
+        let sites = |read: &Read| site::sites(&read.profile, &read.program, &self.through);
         let pairs: Vec<Pair> = match rest.first() {
             Some(b) => site::pairs(&sites(a), &sites(b)),
             None => site::pairs(&sites(a), &[]),

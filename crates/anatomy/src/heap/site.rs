@@ -82,6 +82,8 @@ struct Program<'a> {
     name: &'a str,
     /// It has debug information.
     has_lines: bool,
+    /// Functions of it that hand requests on.
+    through: &'a [String],
 }
 
 /// Whether a frame is the program's own code, and not a library's that it calls.
@@ -93,6 +95,9 @@ fn is_own(frame: &Frame, program: &Program) -> bool {
     {
         return false;
     }
+    if program.through.iter().any(|name| hands_on(function, name)) {
+        return false;
+    }
     match &frame.file {
         Some(file) => {
             !SYSTEM_FOLDERS.iter().any(|folder| file.starts_with(folder)) && !file.contains("/include/c++/")
@@ -100,6 +105,16 @@ fn is_own(frame: &Frame, program: &Program) -> bool {
         // Without debug information the program's own file is all that is certain; and where it has some, what has none is
         // a library that was linked into it.
         None => frame.module == program.name && !program.has_lines && !function.starts_with("0x"),
+    }
+}
+
+/// Whether a function is the one of that name, whatever its parameters; `name*`: whose name begins so.
+fn hands_on(function: &str, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(beginning) => function.starts_with(beginning),
+        None => function
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['(', '.', '['])),
     }
 }
 
@@ -124,12 +139,13 @@ fn made(function: &str) -> Option<String> {
     None
 }
 
-/// The sites of a profile, those with most bytes at the peak first. `program` is the file name of the program itself.
-pub fn sites(profile: &Profile, program: &str) -> Vec<Site> {
+/// The sites of a profile, those with most bytes at the peak first. `program` is the file name of the program itself;
+/// `through` are functions that only hand requests on (`xmalloc`, `luaM_*`): their callers are the sites.
+pub fn sites(profile: &Profile, program: &str, through: &[String]) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
     let has_lines = profile.frames.iter().any(|frame| frame.module == program && frame.line.is_some());
-    let program = Program { name: program, has_lines };
+    let program = Program { name: program, has_lines, through };
     for sample in &profile.samples {
         let site = site(profile, &sample.stack, sample.values, &program);
         match known.get(&site.key()) {
@@ -242,16 +258,29 @@ mod tests {
 
     #[test]
     fn a_site_is_the_innermost_line_of_the_programs_own_with_what_is_made_there() {
-        let sites = sites(&profile("unsigned long", 48), "prog");
+        let sites = sites(&profile("unsigned long", 48), "prog", &[]);
         assert_eq!(sites.len(), 1);
         assert_eq!((sites[0].function.as_str(), sites[0].place().as_str()), ("fill(Node&, int)", "a.cpp:12"));
         assert_eq!(sites[0].made.as_deref(), Some("std::_List_node<int>"));
     }
 
     #[test]
+    fn a_function_that_hands_requests_on_is_no_site_but_its_caller_is() {
+        let names = ["fill".to_owned()];
+        assert_eq!(sites(&profile("unsigned long", 48), "prog", &names)[0].function, "main");
+        assert_eq!(sites(&profile("unsigned long", 48), "prog", &["fi*".to_owned()])[0].function, "main");
+        assert_eq!(
+            sites(&profile("unsigned long", 48), "prog", &["fil".to_owned()])[0].function,
+            "fill(Node&, int)"
+        );
+    }
+
+    #[test]
     fn sites_of_two_abis_are_one_although_size_t_has_another_name() {
-        let (a, b) =
-            (sites(&profile("unsigned long", 48), "prog"), sites(&profile("unsigned int", 24), "prog"));
+        let (a, b) = (
+            sites(&profile("unsigned long", 48), "prog", &[]),
+            sites(&profile("unsigned int", 24), "prog", &[]),
+        );
         let pairs = pairs(&a, &b);
         assert_eq!(pairs.len(), 1);
         assert_eq!(pairs[0].saving(), 24);
@@ -259,10 +288,10 @@ mod tests {
 
     #[test]
     fn the_savings_add_up_to_the_difference_also_where_a_site_is_in_one_build_only() {
-        let a = sites(&profile("unsigned long", 48), "prog");
+        let a = sites(&profile("unsigned long", 48), "prog", &[]);
         let mut other = profile("unsigned int", 24);
         other.frames[1].line = Some(13);
-        let b = sites(&other, "prog");
+        let b = sites(&other, "prog", &[]);
         let sum: i128 = pairs(&a, &b).iter().map(Pair::saving).sum();
         assert_eq!(sum, 24);
     }
