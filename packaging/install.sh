@@ -11,7 +11,7 @@ build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
     hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
-    util-linux qemu-system-x86" ;;
+    util-linux qemu-system-x86 heaptrack libmimalloc2.0 libtcmalloc-minimal4" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
 lint) wanted="clang-format" ;;

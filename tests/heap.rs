@@ -134,10 +134,14 @@ fn a_handler_that_forks_and_allocates_while_a_block_is_being_recorded_spoils_not
 fn every_operator_of_cxx_is_there_in_every_abi_and_with_an_allocator_of_its_own() {
     let lab = Laboratory::new();
     let jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    let tcmalloc = "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4";
     for (abi, options) in ABIS {
         built(&lab, "operators.cpp", options);
-        let allocators: &[&[(&str, &str)]] =
-            if abi == "x86-64" { &[&[], &[("LD_PRELOAD", jemalloc)]] } else { &[&[]] };
+        let allocators: &[&[(&str, &str)]] = if abi == "x86-64" {
+            &[&[], &[("LD_PRELOAD", jemalloc)], &[("LD_PRELOAD", tcmalloc)]]
+        } else {
+            &[&[]]
+        };
         for more in allocators {
             let logs = record(&lab, "./operators", more);
             let told = explained(&lab, &logs[0]);
@@ -151,6 +155,7 @@ fn every_operator_of_cxx_is_there_in_every_abi_and_with_an_allocator_of_its_own(
             let what = format!("{abi} {more:?}: {told:#}");
             // 17 operators, and the exception that one of them throws.
             assert_eq!((blocks, left_blocks, left), (18, 8, 24036), "{what}");
+            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{what}");
         }
     }
 }
@@ -360,4 +365,48 @@ fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
     assert!(folded.stdout.lines().any(|line| line.contains(";main (")), "{folded:?}");
     assert_eq!(lab.widthwise(&["explain", log, "--html", "page.html"]).status, Some(0));
     assert!(lab.read("page.html").contains("<svg"));
+}
+
+#[test]
+fn an_allocator_without_exceptions_is_recorded_too() {
+    let lab = Laboratory::new();
+    built(&lab, "tree.cpp", "-m64");
+    // mimalloc's operators end the program where memory is out, so that it takes a program in which that does not happen.
+    let logs = record(&lab, "./tree 3000", &[("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2")]);
+    let told = explained(&lab, &logs[0]);
+    let own = told["sites"].as_array().unwrap().iter().filter(|site| site["module"] == "tree");
+    let blocks: u64 = own.map(|site| number(site, "/a/peak_blocks")).sum();
+    assert_eq!(blocks, 9000, "{told:#}");
+    assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{told:#}");
+}
+
+#[test]
+fn what_libraries_ask_for_that_come_and_go_is_each_ones_own() {
+    let lab = Laboratory::new();
+    for (name, size) in [("one", 1000), ("two", 2000)] {
+        lab.write(
+            &format!("{name}.c"),
+            &format!("#include <stdlib.h>\nvoid *ask_{name}(void) {{ void *block = malloc({size}); return block; }}\n"),
+        );
+        lab.gcc(&format!("-g -O0 -shared -fPIC {name}.c -o lib{name}.so"));
+    }
+    lab.write(
+        "opens.c",
+        "#include <dlfcn.h>\n#include <stddef.h>\n\
+         static void *ask(const char *library, const char *function) {\n\
+           void *module = dlopen(library, RTLD_NOW);\n\
+           if (module == NULL) return NULL;\n\
+           void *(*asks)(void) = (void *(*)(void))dlsym(module, function);\n\
+           void *block = asks();\n  dlclose(module);\n  return block;\n}\n\
+         int main(void) {\n  for (int i = 0; i < 10; i++) {\n\
+           if (!ask(\"./libone.so\", \"ask_one\") || !ask(\"./libtwo.so\", \"ask_two\")) return 1;\n  }\n  return 0;\n}\n",
+    );
+    lab.gcc("-g -O0 opens.c -o opens");
+    let logs = record(&lab, "./opens", &[]);
+    let told = explained(&lab, &logs[0]);
+    for (function, bytes) in [("ask_one", 10_000), ("ask_two", 20_000)] {
+        let site = told["sites"].as_array().unwrap().iter().find(|site| site["function"] == function);
+        let site = site.unwrap_or_else(|| panic!("no {function}: {told:#}"));
+        assert_eq!((number(site, "/a/blocks"), number(site, "/a/bytes")), (10, bytes), "{told:#}");
+    }
 }

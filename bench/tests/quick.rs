@@ -3,8 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-const TITLES: [&str; 6] =
-    ["False alarms", "Planted slowdowns", "Coverage of the intervals", "Cost of a run", "Peak memory", "x32"];
+const TITLES: [&str; 7] = [
+    "False alarms",
+    "Planted slowdowns",
+    "Coverage of the intervals",
+    "Cost of a run",
+    "Peak memory",
+    "x32",
+    "Heap recorder",
+];
 
 #[test]
 fn every_claim_can_be_measured_and_a_quick_look_is_not_written_down() {

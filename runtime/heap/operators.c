@@ -72,7 +72,7 @@ static void find(struct found *found, const char *name) {
                 return block;                                                                                \
             }                                                                                                \
         }                                                                                                    \
-        if (!found.is_allocators) {                                                                          \
+        if (!found.is_allocators || is_allocators(CALLER_PLACE)) {                                           \
             return next arguments;                                                                           \
         }                                                                                                    \
         block = next arguments;                                                                              \
@@ -84,7 +84,7 @@ static void find(struct found *found, const char *name) {
     PUBLIC void symbol parameters {                                                                          \
         FIND(symbol)                                                                                         \
         void(*next) parameters = (void(*) parameters)found.function;                                         \
-        if (!found.is_plain && !found.is_allocators) {                                                       \
+        if ((!found.is_plain && !found.is_allocators) || is_allocators(CALLER_PLACE)) {                      \
             next arguments;                                                                                  \
             return;                                                                                          \
         }                                                                                                    \
@@ -101,6 +101,8 @@ static void find(struct found *found, const char *name) {
             return;                                                                                          \
         }                                                                                                    \
         next arguments;                                                                                      \
+        /* No jump: the operator may jump to free, which then would be called by the program. */             \
+        __asm__ volatile("");                                                                                \
     }
 
 #define MALLOC real.malloc(size != 0 ? size : 1)

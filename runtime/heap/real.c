@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 int real_is_glibc;
-uintptr_t real_low, real_size;
+struct stretch real_allocator, real_recorder;
 uint8_t early[1 << 16] __attribute__((aligned(16)));
 static size_t early_used;
 
@@ -44,8 +44,15 @@ static int is_glibc(const void *function) {
            allocator.dli_fbase == library.dli_fbase;
 }
 
+struct measured {
+    uintptr_t within;
+    struct stretch *stretch;
+};
+
+/* The whole of the module that a place is in. */
 static int measure(struct dl_phdr_info *info, size_t size, void *argument) {
-    uintptr_t low = UINTPTR_MAX, high = 0, within = (uintptr_t)argument;
+    uintptr_t low = UINTPTR_MAX, high = 0;
+    struct measured *measured = argument;
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -55,11 +62,10 @@ static int measure(struct dl_phdr_info *info, size_t size, void *argument) {
             high = begins + segment->p_memsz > high ? begins + segment->p_memsz : high;
         }
     }
-    if (within < low || within >= high) {
+    if (measured->within < low || measured->within >= high) {
         return 0;
     }
-    real_low = low;
-    real_size = high - low;
+    *measured->stretch = (struct stretch){low, high - low};
     return 1;
 }
 
@@ -82,7 +88,10 @@ int real_find(void) {
     int replaced = dladdr(malloc_of_all, &first) && dladdr(early, &own) && first.dli_fbase != own.dli_fbase;
     real_is_glibc = is_glibc((void *)found.malloc);
     if (!real_is_glibc) {
-        dl_iterate_phdr(measure, (void *)found.malloc);
+        struct measured allocators = {(uintptr_t)found.malloc, &real_allocator};
+        struct measured recorders = {(uintptr_t)early, &real_recorder};
+        dl_iterate_phdr(measure, &allocators);
+        dl_iterate_phdr(measure, &recorders);
     }
     recorder_allocator(allocator.dli_fname != NULL ? allocator.dli_fname : "", real_is_glibc, replaced);
     real = found;

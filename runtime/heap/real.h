@@ -60,8 +60,16 @@ static inline int real_ready(void) { return __builtin_expect(real.malloc != NULL
 extern int real_is_glibc;
 /* Where an allocator lies that is not glibc: what it asks of itself, or of the system, is not the program's
  * doing. */
-extern uintptr_t real_low, real_size;
-static inline int is_allocators(uintptr_t place) { return place - real_low < real_size; }
+struct stretch {
+    uintptr_t low, size;
+};
+extern struct stretch real_allocator;
+/* Its operators jump to free and the like: whoever looks then sees the recorder's own call of the operator.
+ */
+extern struct stretch real_recorder;
+static inline int is_allocators(uintptr_t place) {
+    return place - real_allocator.low < real_allocator.size || place - real_recorder.low < real_recorder.size;
+}
 
 /* Memory for those who ask while the real functions are being looked for: it is never given back. */
 extern uint8_t early[1 << 16];
@@ -76,6 +84,9 @@ size_t early_size(const void *address);
 #define CHUNK_MAPPED 2
 #define CHUNK_OTHER_ARENA 4
 
+/* What happens meanwhile is nobody's doing that the recorder, which is at work, should tell of. */
+void recorder_silence(int silent);
+
 /* The bytes beyond the requested ones, and where glibc has the block: `spare` of a record. */
 static inline uint64_t spare_of(void *block, size_t requested) {
     size_t usable, place = 0;
@@ -84,7 +95,10 @@ static inline uint64_t spare_of(void *block, size_t requested) {
         place = chunk & CHUNK_MAPPED ? 1 : chunk & CHUNK_OTHER_ARENA ? 2 : 0;
         usable = (chunk & ~(size_t)7) - (chunk & CHUNK_MAPPED ? 2 : 1) * sizeof(size_t);
     } else {
+        /* An allocator may allocate to answer. */
+        recorder_silence(1);
         usable = REAL(malloc_usable_size) != NULL ? REAL(malloc_usable_size)(block) : requested;
+        recorder_silence(0);
     }
     return (uint64_t)(usable - requested) << 2 | place;
 }

@@ -642,6 +642,8 @@ uint32_t recorder_stack(struct stream *stream, uintptr_t place, uintptr_t stack,
     return parent;
 }
 
+void recorder_silence(int silent) { recorder_thread.inside = silent ? SILENT : RECORDING; }
+
 __attribute__((destructor)) static void end(void) {
     struct thread *thread = &recorder_thread;
     if (recorder.epoch != NULL && recorder.epoch->number != 0 && thread->stream != NULL &&
