@@ -45,7 +45,7 @@ pub fn stopping(campaign: &Campaign) -> String {
     for (kind, noun) in [
         (RoundKind::Warmup, "warm-up round"),
         (RoundKind::Simulated, "simulated round"),
-        (RoundKind::Memory, "round of the memory series"),
+        (RoundKind::Memory, "memory round"),
         (RoundKind::Interrupted, "interrupted round"),
     ] {
         match of_kind(kind) {
