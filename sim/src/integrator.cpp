@@ -67,7 +67,7 @@ Integrator::Integrator(Method method, Derivative derivative, std::vector<double>
                        Control control)
     : method_(method), derivative_(std::move(derivative)), control_(std::move(control)), time_(start),
       state_(std::move(initial)), state_rest_(state_.size()), rate_(state_.size()), last_time_(start),
-      last_state_(state_), last_state_rest_(state_.size()), last_rate_(state_.size()),
+      last_end_(start), last_state_(state_), last_state_rest_(state_.size()), last_rate_(state_.size()),
       increment_(state_.size()), error_(state_.size()) {
     if (!finite(start))
         throw BadTime("an integrator cannot begin at " + shown(start), circumstance());
@@ -212,6 +212,7 @@ void Integrator::take(double h, double end) {
         state_[k] = y.hi;
         state_rest_[k] = y.lo;
     }
+    last_end_ = std::max(last_end_, time_);
     const std::span<const double> known = scheme_->last_rate();
     rate_known_ = !known.empty() && first_bad(known) == known.size();
     if (rate_known_)
@@ -238,7 +239,7 @@ void Integrator::interpolate(double time, std::span<double> state) {
 }
 
 void Integrator::retake(double time) {
-    if (!(time >= last_time_ && time <= time_))
+    if (!(time >= last_time_ && time <= last_end_))
         throw BadTime("a step cannot be taken again to " + shown(time) + ", which it does not hold",
                       circumstance());
     scheme_->forget();
@@ -264,7 +265,7 @@ void Integrator::set(std::size_t component, double value) {
     rate_known_ = false;
     next_ = 0.0;
     scheme_->forget();
-    last_time_ = time_; // nothing to look back at beyond the jump
+    last_time_ = last_end_ = time_; // nothing to look back at beyond the jump
     last_state_ = state_;
 }
 

@@ -93,7 +93,7 @@ class Integrator {
     /// The state at a time within the last step, by the cubic that has values and derivatives of both ends:
     /// of fourth order.
     void interpolate(double time, std::span<double> state);
-    /// Takes the last step again, so that it ends at `time`, within it.
+    /// Takes the last step again, so that it ends at `time`, within it as it was taken first.
     void retake(double time);
 
     /// The state jumps: the next step begins afresh.
@@ -130,6 +130,7 @@ class Integrator {
     bool refused_last_ = false; // a step that follows a refused one does not grow
     double last_time_;
     double last_time_rest_ = 0.0;
+    double last_end_;
     std::vector<double> last_state_;
     std::vector<double> last_state_rest_;
     std::vector<double> last_rate_;
