@@ -6,13 +6,17 @@ namespace widthwise::sim::models {
 namespace {
 
 // Rates and references: see the derivations' sources; numbers follow from the constants in each model.
-constexpr std::array<Model, 15> all = {{
+constexpr std::array<Model, 19> all = {{
+    {"ball", "time of the last impact over its closed form", 1.0,
+     "falls and bounces of a point: t1 (1 + 2 e + ... + 2 e^(n-1)), t1 = sqrt(2 h / g)", ball, 12.0, 5.0},
     {"barrier-rounds", "mean length of a round of four", 25.0 / 12.0,
      "greatest of four exponentials: 1 + 1/2 + 1/3 + 1/4", rounds, 20000.0, 200.0},
     {"breakdowns", "mean time in the system", 23.0 / 6.0,
      "M/M/1 with a server that fails (White and Christie, Operations Research 6, 1958), by its generating "
      "function",
      breakdowns, 40000.0, 300.0},
+    {"heating", "mean length of a cycle", 4.013413909243022,
+     "Newton's law of cooling: 20 ln(11/9), between 19 and 21 degrees", heating, 50.0, 5.0},
     {"impatience", "share that gives up", 0.31303528549933135, "Erlang A with one server: p0 = 2 / (e^2 - 1)",
      impatience, 40000.0, 300.0},
     {"jackson", "mean time in the network", 35.0 / 9.0 + 30.0 / 7.0,
@@ -20,6 +24,8 @@ constexpr std::array<Model, 15> all = {{
     {"little", "L over lambda W", 1.0,
      "Little, Operations Research 9, 1961; an identity for a run that begins and ends empty", little, 20000.0,
      300.0},
+    {"lorenz", "rate at which volumes shrink", 41.0 / 3.0,
+     "Liouville's formula: the trace of the Jacobian, sigma + 1 + beta", lorenz, 1.0, 0.5},
     {"md1", "mean time in the system", 2.4, "Pollaczek and Khinchine, rho = 0.8, no variance", md1, 40000.0,
      300.0},
     {"mg1", "mean time in the system", 3.2, "Pollaczek and Khinchine, rho = 0.8, squared variation 1/2", mg1,
@@ -35,6 +41,8 @@ constexpr std::array<Model, 15> all = {{
     {"preemption", "mean time of the unimportant", 100.0 / 21.0,
      "two classes, preemptive resume (White and Christie 1958): 1/0.7 + 0.7/(0.7 0.3)", preemption, 40000.0,
      300.0},
+    {"rc-circuit", "highest voltage under a square wave", 0.7310585786300049,
+     "charging and discharging through RC for one RC each: 1 / (1 + 1/e)", rc_circuit, 15.0, 3.0},
     {"relay", "mean time of a relay", 4.0, "four legs of mean 1", relay, 5000.0, 60.0},
     {"repair", "mean number working", 12.552 / 3.5104, "M/M/1 with five customers (machine interference)",
      repair, 60000.0, 400.0},

@@ -49,6 +49,12 @@ double philosophers(Simulation &sim, double time);
 double rounds(Simulation &sim, double count);
 double relay(Simulation &sim, double count);
 
+// What moves continuously, alone and with processes (continuous.cpp).
+double ball(Simulation &sim, double impacts);
+double heating(Simulation &sim, double cycles);
+double lorenz(Simulation &sim, double time);
+double rc_circuit(Simulation &sim, double periods);
+
 // Networks (networks.cpp).
 double jackson(Simulation &sim, double customers);
 double packets(Simulation &sim, double time);

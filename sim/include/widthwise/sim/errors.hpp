@@ -75,6 +75,16 @@ class StackOverflow : public SimulationError {
     using SimulationError::SimulationError;
 };
 
+/// An integrator's step became as small as time's own resolution and still missed its accuracy.
+class AccuracyUnmet : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A continuous state, or its derivative, is NaN or infinite.
+class BadState : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
 /// A switching back-end is not there, or has no stack left to give.
 class SwitchingUnavailable : public SimulationError {
     using SimulationError::SimulationError;

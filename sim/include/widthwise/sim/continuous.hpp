@@ -1,0 +1,75 @@
+// The continuous half of a combined model: a system of equations that moves with a simulation's clock.
+//
+// Why it steps only up to the next discrete event: what a process reads or changes at its time is then the
+// state at that very time. What crosses zero on the way is an event like any other: located within the step
+// (Brent, Algorithms for Minimization without Derivatives, 1973, ch. 4), put on the agenda for that time,
+// and told after whatever was scheduled for the same time before.
+//
+// Invariants:
+//   between events the state's time is the simulation's; no discrete event happens while it lags;
+//   the clock never passes a crossing before its action has run;
+//   a crossing is told once: its sign must turn before it is told again.
+#pragma once
+
+#include "widthwise/sim/ode.hpp"
+#include "widthwise/sim/simulation.hpp"
+
+#include <limits>
+#include <memory>
+
+namespace widthwise::sim {
+
+/// Which way a function of the state must go through zero.
+enum class Crossing : std::uint8_t { up, down, either };
+
+class Continuous final : public Motion {
+  public:
+    /// Of (t, y); its zeros are looked for.
+    using Guard = std::function<double(double t, std::span<const double> y)>;
+
+    /// Takes the simulation's motion; gives it back when it goes. It must not outlive the simulation.
+    Continuous(Simulation &sim, Method method, Derivative derivative, std::vector<double> initial,
+               Control control = {});
+    ~Continuous() override;
+    Continuous(const Continuous &) = delete;
+    Continuous &operator=(const Continuous &) = delete;
+
+    /// At the simulation's time. Read by whoever is on turn.
+    [[nodiscard]] double operator[](std::size_t component) const { return integrator_.state()[component]; }
+    [[nodiscard]] std::span<const double> state() const noexcept { return integrator_.state(); }
+    /// The state jumps now. What crosses zero by the jump is no crossing.
+    void set(std::size_t component, double value);
+    /// Something the derivative depends on has changed now: the next step begins afresh.
+    void disturb();
+
+    /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
+    /// the side to which it leaves. Throws AccuracyUnmet, out of run(), if crossings pile up at one time.
+    void when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
+              std::int16_t priority = 0);
+
+    [[nodiscard]] const Integrator &integrator() const noexcept { return integrator_; }
+
+    double advance(Simulation &sim, double from, double to) override;
+
+  private:
+    struct Watch {
+        Guard guard;
+        Crossing crossing;
+        std::function<void(Simulation &)> action;
+        std::int16_t priority;
+        double value = 0.0; // at the end of what has been looked at; 0: it is not known on which side
+        bool known = false;
+        double told = -std::numeric_limits<double>::infinity();
+    };
+    [[nodiscard]] double turning(const Watch &watch);
+    [[nodiscard]] double guarded(const Watch &watch, double time);
+    void stop_at(const Watch &watch, double time);
+    void tell(Simulation &sim, const std::shared_ptr<Watch> &watch);
+
+    Simulation *sim_;
+    Integrator integrator_;
+    std::vector<std::shared_ptr<Watch>> watches_; // shared with actions on the agenda
+    std::vector<double> between_;
+};
+
+} // namespace widthwise::sim

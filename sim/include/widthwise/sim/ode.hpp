@@ -1,0 +1,145 @@
+// Systems of first-order equations y' = f(t, y), integrated step by step.
+//
+// Why not only the answer at the end: a combined model needs to stop at the times of discrete events, to look
+// between steps for what crosses a threshold, and to go on after the state has jumped.
+//
+// Invariants:
+//   a step ends exactly at the limit it is given or before it; time is kept as a sum of two doubles, so that
+//   a million small steps drift no more than one;
+//   every accepted state has its derivative evaluated at that state, not at a predicted one;
+//   nothing comes from libm: a run has the same bits in every ABI.
+// References: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (2nd ed., 1993), II.4
+// (step size, first step), II.6 (Hermite); Kahan's and Neumaier's compensated sums.
+#pragma once
+
+#include "widthwise/sim/errors.hpp"
+#include "widthwise/sim/tableaus.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace widthwise::sim {
+
+/// Writes y' for (t, y); all of the state's length.
+using Derivative = std::function<void(double t, std::span<const double> y, std::span<double> rate)>;
+
+/// Writes df/dy by rows (n * n values), and df/dt (n values).
+using Jacobian = std::function<void(double t, std::span<const double> y, std::span<double> by_state,
+                                    std::span<double> by_time)>;
+
+/// rodas4 is the one for stiff systems; abm4 keeps one step size as long as it can.
+enum class Method { euler, rke, rkf3, rkf5, rkf8, tsit5, vern7, abm4, rodas4 };
+
+std::string_view name_of(Method method);
+/// Of the global error in the step size.
+int order_of(Method method);
+
+struct Control {
+    double relative = 1e-6; // error of a step allowed, relative to the state's component
+    double absolute = 1e-9; // and in its own unit
+    double step = 0.0;      // > 0: steps of this length, whatever their error; 0: chosen for accuracy
+    double longest = 0.0;   // > 0: no step is longer
+    Jacobian jacobian = {}; // for rodas4; differences are taken without it
+};
+
+/// What one step of a method has to do; kept apart from the choice of its length.
+class Scheme {
+  public:
+    virtual ~Scheme() = default;
+    struct Start {
+        double time;
+        std::span<const double> state;
+        std::span<const double> rate; // at that state
+        bool repeated;                // the step before from the same state was refused
+    };
+    /// Writes the increment over `h`, and its estimated error.
+    virtual void attempt(const Derivative &f, const Start &from, double h, std::span<double> increment,
+                         std::span<double> error) = 0;
+    /// The derivative at the new state, where the attempt has it; empty otherwise.
+    [[nodiscard]] virtual std::span<const double> last_rate() const { return {}; }
+    /// The step is taken.
+    virtual void accept(const Start &, double) {}
+    /// The state has jumped: what is remembered of earlier steps does not hold.
+    virtual void forget() {}
+    /// The next length, for an error of 1 being just allowed.
+    [[nodiscard]] virtual double propose(double h, double error) const = 0;
+    /// By evaluations of the derivative so far.
+    [[nodiscard]] std::uint64_t evaluations() const noexcept { return evaluations_; }
+
+  protected:
+    std::uint64_t evaluations_ = 0;
+};
+
+class Integrator {
+  public:
+    /// Throws BadRequest for a control that allows nothing.
+    Integrator(Method method, Derivative derivative, std::vector<double> initial, double start = 0.0,
+               Control control = {});
+
+    [[nodiscard]] double time() const noexcept { return time_; }
+    [[nodiscard]] std::span<const double> state() const noexcept { return state_; }
+    [[nodiscard]] std::size_t size() const noexcept { return state_.size(); }
+
+    /// One step, which ends at `limit` at the latest. Nothing happens if that is not after time(). Throws
+    /// AccuracyUnmet, BadState.
+    void step(double limit);
+    /// Steps up to `to` exactly.
+    void advance(double to);
+
+    /// The state at a time within the last step, by the cubic that has values and derivatives of both ends:
+    /// of fourth order.
+    void interpolate(double time, std::span<double> state);
+    /// Takes the last step again, so that it ends at `time`, within it as it was taken first.
+    void retake(double time);
+
+    /// The state jumps: the next step begins afresh.
+    void set(std::size_t component, double value);
+
+    /// The beginning of the last step.
+    [[nodiscard]] double last_time() const noexcept { return last_time_; }
+    [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+    [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+    [[nodiscard]] std::uint64_t evaluations() const noexcept { return scheme_->evaluations() + evaluations_; }
+
+    /// Whom errors are to name; their time is always the integrator's.
+    void set_circumstance(const Circumstance &where) { where_ = where; }
+
+  private:
+    void know_rate();
+    [[nodiscard]] double first_step(double limit);
+    [[nodiscard]] double norm(std::span<const double> error, std::span<const double> increment) const;
+    void take(double h, double end);
+    [[noreturn]] void refuse_state(std::string_view what, std::size_t component) const;
+    [[nodiscard]] Circumstance circumstance() const;
+
+    Method method_;
+    Derivative derivative_;
+    Control control_;
+    std::unique_ptr<Scheme> scheme_;
+    double time_;
+    double time_rest_ = 0.0; // what time_ lacks
+    std::vector<double> state_;
+    std::vector<double> state_rest_;
+    std::vector<double> rate_; // at the state, if rate_known_
+    bool rate_known_ = false;
+    double next_ = 0.0;         // length of the next step; 0: to be found
+    bool refused_last_ = false; // a step that follows a refused one does not grow
+    double last_time_;
+    double last_time_rest_ = 0.0;
+    double last_end_;
+    std::vector<double> last_state_;
+    std::vector<double> last_state_rest_;
+    std::vector<double> last_rate_;
+    std::vector<double> increment_;
+    std::vector<double> error_;
+    std::uint64_t steps_ = 0;
+    std::uint64_t refused_ = 0;
+    std::uint64_t evaluations_ = 0;
+    Circumstance where_;
+};
+
+} // namespace widthwise::sim

@@ -1,0 +1,285 @@
+#include "widthwise/sim/ode.hpp"
+
+#include "double_double.hpp"
+#include "schemes.hpp"
+
+#include "widthwise/sim/math.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+namespace widthwise::sim {
+namespace {
+
+constexpr double unit = std::numeric_limits<double>::epsilon();
+
+struct Row {
+    std::string_view name;
+    int order;
+};
+
+/// Those that are tableaus come first, in the tableaus' order.
+constexpr std::array<Row, 9> methods = {{{"euler", 1},
+                                         {"rke", 4},
+                                         {"rkf3", 3},
+                                         {"rkf5", 5},
+                                         {"rkf8", 8},
+                                         {"tsit5", 5},
+                                         {"vern7", 7},
+                                         {"abm4", 4},
+                                         {"rodas4", 4}}};
+
+std::unique_ptr<Scheme> make_scheme(Method method, std::size_t size, const Jacobian &jacobian) {
+    switch (method) {
+    case Method::abm4:
+        return make_adams(size);
+    case Method::rodas4:
+        return make_rosenbrock(size, jacobian);
+    default:
+        return make_runge_kutta(tableaus()[static_cast<std::size_t>(method)], size);
+    }
+}
+
+bool finite(double x) { return x - x == 0.0; }
+
+/// The first that is not finite, or the length.
+std::size_t first_bad(std::span<const double> values) {
+    return static_cast<std::size_t>(
+        std::find_if(values.begin(), values.end(), [](double x) { return !finite(x); }) - values.begin());
+}
+
+std::string shown(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+}
+
+} // namespace
+
+std::string_view name_of(Method method) { return methods[static_cast<std::size_t>(method)].name; }
+int order_of(Method method) { return methods[static_cast<std::size_t>(method)].order; }
+
+Integrator::Integrator(Method method, Derivative derivative, std::vector<double> initial, double start,
+                       Control control)
+    : method_(method), derivative_(std::move(derivative)), control_(std::move(control)), time_(start),
+      state_(std::move(initial)), state_rest_(state_.size()), rate_(state_.size()), last_time_(start),
+      last_end_(start), last_state_(state_), last_state_rest_(state_.size()), last_rate_(state_.size()),
+      increment_(state_.size()), error_(state_.size()) {
+    if (!finite(start))
+        throw BadTime("an integrator cannot begin at " + shown(start), circumstance());
+    if (!(control_.relative >= 0.0) || !(control_.absolute >= 0.0) ||
+        !(control_.relative + control_.absolute > 0.0) || !finite(control_.relative + control_.absolute) ||
+        !(control_.step >= 0.0) || !finite(control_.step) || !(control_.longest >= 0.0))
+        throw BadRequest(
+            "an integrator's control needs a positive tolerance, and no negative or infinite one",
+            circumstance());
+    if (state_.empty() || !derivative_)
+        throw BadRequest("an integrator needs a state and a derivative", circumstance());
+    scheme_ = make_scheme(method, state_.size(), control_.jacobian);
+    if (const std::size_t bad = first_bad(state_); bad != state_.size())
+        refuse_state("the state", bad);
+}
+
+void Integrator::know_rate() {
+    if (rate_known_)
+        return;
+    derivative_(time_, state_, rate_);
+    ++evaluations_;
+    if (const std::size_t bad = first_bad(rate_); bad != rate_.size())
+        refuse_state("the derivative", bad);
+    rate_known_ = true;
+}
+
+/// The root mean square of the components' errors, each in units of what is allowed.
+double Integrator::norm(std::span<const double> error, std::span<const double> increment) const {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < state_.size(); ++k) {
+        const double size = std::max(std::fabs(state_[k]), std::fabs(state_[k] + increment[k]));
+        const double e = error[k] / (control_.absolute + control_.relative * size);
+        sum += e * e;
+    }
+    return math::sqrt(sum / static_cast<double>(static_cast<std::int64_t>(state_.size())));
+}
+
+/// Hairer, Norsett and Wanner I, II.4: from the sizes of the state, its derivative and its second derivative.
+double Integrator::first_step(double limit) {
+    std::fill(increment_.begin(), increment_.end(), 0.0);
+    const double d0 = norm(state_, increment_);
+    const double d1 = norm(rate_, increment_);
+    double h = d0 < 1e-5 || d1 < 1e-5 ? 1e-6 : 0.01 * d0 / d1;
+    h = std::min(h, limit - time_);
+    for (std::size_t k = 0; k < state_.size(); ++k)
+        error_[k] = state_[k] + h * rate_[k];
+    derivative_(time_ + h, error_, increment_);
+    ++evaluations_;
+    if (first_bad(increment_) != increment_.size())
+        return h;
+    for (std::size_t k = 0; k < state_.size(); ++k)
+        error_[k] = increment_[k] - rate_[k];
+    std::fill(increment_.begin(), increment_.end(), 0.0);
+    const double most = std::max(d1, norm(error_, increment_) / h);
+    const double wanted =
+        most <= 1e-15 ? std::max(1e-6, h * 1e-3) : math::pow(0.01 / most, 1.0 / (order_of(method_) + 1));
+    return finite(most) ? std::min(100.0 * h, wanted) : 1e-6 * h;
+}
+
+void Integrator::step(double limit) {
+    if (!(limit > time_))
+        return;
+    know_rate();
+    const bool fixed = control_.step > 0.0;
+    if (fixed)
+        next_ = control_.step;
+    else if (next_ == 0.0)
+        next_ = first_step(limit);
+    double h = next_;
+    if (control_.longest > 0.0)
+        h = std::min(h, control_.longest);
+    const double left = (limit - time_) - time_rest_;
+    const double least = std::max(16.0 * unit * std::fabs(time_), 1e-30 * left);
+    h = std::max(h, least);
+    Scheme::Start start{time_, state_, rate_, false};
+    for (;;) {
+        // No sliver is left for a last step: it would be all round-off.
+        bool cut = false;
+        double length = h;
+        if (length >= left * (1.0 - 1e-9)) {
+            length = left;
+            cut = true;
+        } else if (!fixed && method_ != Method::abm4 && 2.0 * length > left) {
+            length = 0.5 * left;
+        }
+        scheme_->attempt(derivative_, start, length, increment_, error_);
+        start.repeated = true;
+        const std::size_t bad = first_bad(increment_);
+        if (fixed) {
+            if (bad != increment_.size())
+                refuse_state("the state after a step", bad);
+            scheme_->accept(start, length);
+            take(length, cut ? limit : std::numeric_limits<double>::quiet_NaN());
+            return;
+        }
+        const double error = norm(error_, increment_);
+        if (error <= 1.0 && bad == increment_.size()) {
+            scheme_->accept(start, length);
+            const double proposed = scheme_->propose(length, error);
+            // What was cut short for the limit's sake says little about the length that would have done,
+            // unless it says that less will do.
+            next_ = length < h ? std::max(proposed, std::min(h, next_)) : proposed;
+            if (refused_last_)
+                next_ = std::min(next_, length);
+            refused_last_ = false;
+            take(length, cut ? limit : std::numeric_limits<double>::quiet_NaN());
+            return;
+        }
+        ++refused_;
+        refused_last_ = true;
+        h = finite(error) ? scheme_->propose(length, error) : 0.2 * length;
+        if (h < least) {
+            if (bad != increment_.size())
+                refuse_state("the state after the shortest step", bad);
+            throw AccuracyUnmet("method " + std::string(name_of(method_)) + " cannot keep the error below " +
+                                    shown(control_.relative) + " (relative) and " + shown(control_.absolute) +
+                                    " (absolute) with steps longer than " + shown(h) +
+                                    "; allow more, or look for a jump in the derivative",
+                                circumstance());
+        }
+    }
+}
+
+/// Moves by the increment. `end` is where the time stands then; NaN: by `h` on.
+void Integrator::take(double h, double end) {
+    ++steps_;
+    last_time_ = time_;
+    last_time_rest_ = time_rest_;
+    last_state_ = state_;
+    last_state_rest_ = state_rest_;
+    last_rate_ = rate_;
+    if (end == end) {
+        time_ = end;
+        time_rest_ = 0.0;
+    } else {
+        const DoubleDouble t = two_sum(time_, h + time_rest_);
+        time_ = t.hi;
+        time_rest_ = t.lo;
+    }
+    for (std::size_t k = 0; k < state_.size(); ++k) {
+        const DoubleDouble y = two_sum(state_[k], increment_[k] + state_rest_[k]);
+        state_[k] = y.hi;
+        state_rest_[k] = y.lo;
+    }
+    last_end_ = std::max(last_end_, time_);
+    const std::span<const double> known = scheme_->last_rate();
+    rate_known_ = !known.empty() && first_bad(known) == known.size();
+    if (rate_known_)
+        std::copy(known.begin(), known.end(), rate_.begin());
+    if (const std::size_t bad = first_bad(state_); bad != state_.size())
+        refuse_state("the state", bad);
+}
+
+void Integrator::advance(double to) {
+    while (time_ < to)
+        step(to);
+}
+
+void Integrator::interpolate(double time, std::span<double> state) {
+    know_rate();
+    const double h = time_ - last_time_;
+    const double x = h > 0.0 ? (time - last_time_) / h : 1.0;
+    const double y = 1.0 - x;
+    for (std::size_t k = 0; k < state_.size(); ++k) {
+        const double rise = state_[k] - last_state_[k];
+        state[k] = y * last_state_[k] + x * state_[k] +
+                   x * y * (y * (h * last_rate_[k] - rise) - x * (h * rate_[k] - rise));
+    }
+}
+
+void Integrator::retake(double time) {
+    if (!(time >= last_time_ && time <= last_end_))
+        throw BadTime("a step cannot be taken again to " + shown(time) + ", which it does not hold",
+                      circumstance());
+    scheme_->forget();
+    time_ = last_time_;
+    time_rest_ = last_time_rest_;
+    state_ = last_state_;
+    state_rest_ = last_state_rest_;
+    rate_ = last_rate_;
+    rate_known_ = true;
+    const double h = (time - time_) - time_rest_;
+    if (!(h > 0.0))
+        return;
+    --steps_;
+    scheme_->attempt(derivative_, {time_, state_, rate_, false}, h, increment_, error_);
+    take(h, time);
+}
+
+void Integrator::set(std::size_t component, double value) {
+    state_.at(component) = value;
+    state_rest_[component] = 0.0;
+    if (!finite(value))
+        refuse_state("the state", component);
+    rate_known_ = false;
+    next_ = 0.0;
+    scheme_->forget();
+    last_time_ = last_end_ = time_; // nothing to look back at beyond the jump
+    last_state_ = state_;
+}
+
+void Integrator::refuse_state(std::string_view what, std::size_t component) const {
+    const double value = what == "the derivative" ? rate_[component] : state_[component];
+    throw BadState(std::string(what) + " is " + (finite(value) ? "not finite" : shown(value)) +
+                       " in component " + std::to_string(component),
+                   circumstance());
+}
+
+Circumstance Integrator::circumstance() const {
+    Circumstance where = where_;
+    where.time = time_;
+    return where;
+}
+
+} // namespace widthwise::sim

@@ -1,0 +1,12 @@
+// The kinds of methods behind an Integrator.
+#pragma once
+
+#include "widthwise/sim/ode.hpp"
+
+namespace widthwise::sim {
+
+std::unique_ptr<Scheme> make_runge_kutta(const Tableau &tableau, std::size_t size);
+std::unique_ptr<Scheme> make_adams(std::size_t size);
+std::unique_ptr<Scheme> make_rosenbrock(std::size_t size, const Jacobian &jacobian);
+
+} // namespace widthwise::sim

@@ -1,0 +1,139 @@
+#include "check.hpp"
+
+#include "widthwise/sim/continuous.hpp"
+#include "widthwise/sim/math.hpp"
+#include "widthwise/sim/process.hpp"
+#include "widthwise/sim/roots.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace widthwise::sim;
+
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+void turning(double, std::span<const double> y, std::span<double> rate) {
+    rate[0] = -y[1];
+    rate[1] = y[0];
+}
+
+Process reader(Simulation &sim, Continuous &circle, double every, double &worst) {
+    for (;;) {
+        co_await wait(every);
+        worst = std::max(worst, std::fabs(circle[0] - math::cos(sim.now())));
+        worst = std::max(worst, std::fabs(circle.integrator().time() - sim.now()));
+    }
+}
+
+} // namespace
+
+TEST("a zero between two points is found to the last digits") {
+    const double root = brent([](double x) { return x * x * x - 2.0; }, 0.0, 2.0, -2.0, 6.0, 0.0);
+    CHECK(std::fabs(root - 1.2599210498948732) < 1e-15);
+    int calls = 0;
+    const auto cliff = [&calls](double x) {
+        ++calls;
+        return x < 0.3 ? -1e-9 : 1e9; // nothing a parabola could follow
+    };
+    CHECK(std::fabs(brent(cliff, 0.0, 1.0, -1e-9, 1e9, 0.0) - 0.3) < 1e-15);
+    CHECK(calls < 300);
+    CHECK_EQUAL(brent([](double x) { return x; }, -1.0, 1.0, -1.0, 1.0, 0.0), 0.0);
+}
+
+TEST("processes see the continuous state at their own time") {
+    for (const Method method : {Method::rke, Method::rkf8, Method::abm4, Method::rodas4}) {
+        Simulation sim;
+        Continuous circle(sim, method, turning, {1.0, 0.0}, {.relative = 1e-9, .absolute = 1e-9});
+        double worst = 0.0;
+        sim.start(reader(sim, circle, 0.37, worst), "reader");
+        sim.run_until(10.0);
+        CHECK(worst > 0.0);
+        CHECK(worst < 1e-6);
+        CHECK_EQUAL(circle.integrator().time(), 10.0);
+    }
+}
+
+TEST("crossings are told in their direction, at their times, in step with discrete events") {
+    Simulation sim;
+    Continuous circle(sim, Method::vern7, turning, {1.0, 0.0}, {.relative = 1e-12, .absolute = 1e-12});
+    std::string story;
+    double worst = 0.0;
+    const auto tell = [&](const char *what, double time) {
+        return [&story, &worst, what, time](Simulation &s) {
+            story += what;
+            worst = std::max(worst, std::fabs(std::remainder(s.now() - time, 2.0 * pi)));
+        };
+    };
+    const auto height = [](double, auto y) { return y[1]; };
+    const auto across = [](double, auto y) { return y[0]; };
+    circle.when(height, Crossing::up, tell("u", 0.0));
+    circle.when(height, Crossing::down, tell("d", pi));
+    circle.when(across, Crossing::down, tell("l", pi / 2));
+    circle.when(across, Crossing::up, tell("r", 3 * pi / 2));
+    sim.at(1.0, [&] { story += "1"; });
+    sim.at(4.0, [&] { story += "4"; });
+    sim.run_until(4.2 * pi);
+    CHECK_EQUAL(story, std::string("1ld4ruldru"));
+    CHECK(worst < 1e-10);
+}
+
+TEST("a guard that touches zero from where it is not watched, or jumps over it, is not told") {
+    Simulation sim;
+    Continuous line(sim, Method::rkf5, [](double, auto, auto rate) { rate[0] = 1.0; }, {-2.0});
+    int told = 0;
+    line.when([](double, auto y) { return y[0]; }, Crossing::either, [&](Simulation &) { ++told; });
+    sim.at(1.0, [&] { line.set(0, 1.0); });  // over it
+    sim.at(3.0, [&] { line.set(0, -1.0); }); // and back
+    sim.run_until(3.5);
+    CHECK_EQUAL(told, 0);
+    sim.run_until(5.0);
+    CHECK_EQUAL(told, 1);
+    CHECK_EQUAL(line[0], 1.0);
+}
+
+TEST("each impact of a bouncing ball is where the closed form has it") {
+    Simulation sim;
+    Continuous ball(sim, Method::rke,
+                    [](double, auto y, auto rate) {
+                        rate[0] = y[1];
+                        rate[1] = -9.81;
+                    },
+                    {1.0, 0.0});
+    std::vector<double> impacts;
+    ball.when([](double, auto y) { return y[0]; }, Crossing::down,
+              [&](Simulation &s) {
+                  impacts.push_back(s.now());
+                  ball.set(1, -0.8 * ball[1]);
+              });
+    sim.run_until(3.5);
+    const double fall = std::sqrt(2.0 / 9.81);
+    double expected = fall;
+    double flight = 2.0 * fall;
+    CHECK(impacts.size() >= 8);
+    for (const double impact : impacts) {
+        CHECK(std::fabs(impact - expected) < 1e-11);
+        flight *= 0.8;
+        expected += flight;
+    }
+}
+
+TEST("a state that is no number comes out of run, with model time and seed") {
+    Simulation sim(Options{.seed = 7});
+    Continuous bad(
+        sim, Method::tsit5,
+        [](double t, auto, auto rate) { rate[0] = t < 2.5 ? 1.0 : std::numeric_limits<double>::quiet_NaN(); },
+        {0.0});
+    try {
+        sim.run_until(5.0);
+        check::fail(__FILE__, __LINE__, "NaN went unnoticed");
+    } catch (const BadState &error) {
+        CHECK(std::fabs(error.where().time - 2.5) < 1e-6);
+        CHECK_EQUAL(error.where().seed, 7u);
+    }
+    CHECK_THROWS(bad.set(1, 0.0), BadRequest);
+    CHECK_THROWS(sim.run_until(6.0), WrongState);
+}
