@@ -244,8 +244,8 @@ mod tests {
 
     fn profile(size: &str, bytes: u64) -> Profile {
         let frames = vec![
-            frame("main", Some("/home/x/a.cpp"), 30),
-            frame("fill(Node&, int)", Some("/home/x/a.cpp"), 12),
+            frame("main", Some("src/a.cpp"), 30),
+            frame("fill(Node&, int)", Some("src/a.cpp"), 12),
             frame(
                 &format!("std::__new_allocator<std::_List_node<int> >::allocate({size}, void const*)"),
                 Some("/usr/include/c++/12/bits/new_allocator.h"),
