@@ -3,7 +3,6 @@
 #include "recorder.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdlib.h>
 
 int real_is_glibc;
@@ -51,21 +50,13 @@ struct measured {
 
 /* The whole of the module that a place is in. */
 static int measure(struct dl_phdr_info *info, size_t size, void *argument) {
-    uintptr_t low = UINTPTR_MAX, high = 0;
     struct measured *measured = argument;
+    struct stretch stretch = module_stretch(info);
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t begins = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
-        if (segment->p_type == PT_LOAD) {
-            low = begins < low ? begins : low;
-            high = begins + segment->p_memsz > high ? begins + segment->p_memsz : high;
-        }
-    }
-    if (measured->within < low || measured->within >= high) {
+    if (!is_within(stretch, measured->within)) {
         return 0;
     }
-    *measured->stretch = (struct stretch){low, high - low};
+    *measured->stretch = stretch;
     return 1;
 }
 

@@ -6,6 +6,8 @@
 #ifndef WIDTHWISE_HEAP_REAL_H
 #define WIDTHWISE_HEAP_REAL_H
 
+#include "module.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -60,15 +62,12 @@ static inline int real_ready(void) { return __builtin_expect(real.malloc != NULL
 extern int real_is_glibc;
 /* Where an allocator lies that is not glibc: what it asks of itself, or of the system, is not the program's
  * doing. */
-struct stretch {
-    uintptr_t low, size;
-};
 extern struct stretch real_allocator;
 /* Its operators jump to free and the like: whoever looks then sees the recorder's own call of the operator.
  */
 extern struct stretch real_recorder;
 static inline int is_allocators(uintptr_t place) {
-    return place - real_allocator.low < real_allocator.size || place - real_recorder.low < real_recorder.size;
+    return is_within(real_allocator, place) || is_within(real_recorder, place);
 }
 
 /* Memory for those who ask while the real functions are being looked for: it is never given back. */

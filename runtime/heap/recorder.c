@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "recorder.h"
+#include "module.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,6 @@ struct node {
     uint32_t parent, number;
 };
 
-struct range {
-    uintptr_t low, high;
-};
-
 struct recorder recorder;
 __thread struct thread recorder_thread __attribute__((tls_model("initial-exec")));
 
@@ -42,19 +39,23 @@ static int
     lock; /* of the streams and of the modules; whoever holds it is SILENT, so no handler waits for itself */
 static pthread_key_t key;
 static int has_key;
-static struct range modules[MODULES];
+static struct stretch modules[MODULES];
 static uint32_t module_count;
 static struct log_header untold = {.state = 0}; /* what is found before there is a log */
 
 /* The C library's own functions of these names would be recorded. */
-static void *map(uint64_t size, int flags, int fd, uint64_t offset) {
+static void *map_at(void *at, uint64_t size, int flags, int fd, uint64_t offset) {
 #ifdef SYS_mmap2
     long where =
-        syscall(SYS_mmap2, NULL, (size_t)size, PROT_READ | PROT_WRITE, flags, fd, (long)(offset / PAGE));
+        syscall(SYS_mmap2, at, (size_t)size, PROT_READ | PROT_WRITE, flags, fd, (long)(offset / PAGE));
 #else
-    long where = syscall(SYS_mmap, NULL, (size_t)size, PROT_READ | PROT_WRITE, flags, fd, (long)offset);
+    long where = syscall(SYS_mmap, at, (size_t)size, PROT_READ | PROT_WRITE, flags, fd, (long)offset);
 #endif
     return where == -1 ? NULL : (void *)(uintptr_t)(unsigned long)where;
+}
+
+static void *map(uint64_t size, int flags, int fd, uint64_t offset) {
+    return map_at(NULL, size, flags, fd, offset);
 }
 
 static void unmap(void *address, uint64_t size) { syscall(SYS_munmap, address, (size_t)size); }
@@ -82,10 +83,9 @@ static void *map_own(uint64_t size) {
 /* Room on the disk is taken before the memory is written to: without, the program would die of SIGBUS. */
 static int extend(int fd, uint64_t from, uint64_t size) {
 #ifdef __i386__
-    return (int)syscall(SYS_fallocate, fd, 0, (uint32_t)from, (uint32_t)(from >> 32), (uint32_t)size, 0) == 0;
+    return syscall(SYS_fallocate, fd, 0, (uint32_t)from, (uint32_t)(from >> 32), (uint32_t)size, 0) == 0;
 #else
-    int done = (int)syscall(SYS_fallocate, fd, 0, from, size) == 0;
-    return done;
+    return syscall(SYS_fallocate, fd, 0, from, size) == 0;
 #endif
 }
 
@@ -172,12 +172,7 @@ static void after_fork(void) {
     struct stream *stream = recorder_thread.stream;
     if (stream != NULL && stream->chunk != NULL) {
         uint64_t size = (uint64_t)(stream->chunks_end - stream->chunk);
-        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-#ifdef SYS_mmap2
-        syscall(SYS_mmap2, stream->chunk, (size_t)size, PROT_READ | PROT_WRITE, flags, -1, 0L);
-#else
-        syscall(SYS_mmap, stream->chunk, (size_t)size, PROT_READ | PROT_WRITE, flags, -1, 0L);
-#endif
+        map_at(stream->chunk, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     }
 }
 
@@ -418,7 +413,7 @@ void recorder_closed(void) {
 static int is_told(uintptr_t place) {
     uint32_t count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
-        if (place >= modules[i].low && place < modules[i].high) {
+        if (is_within(modules[i], place)) {
             return 1;
         }
     }
@@ -427,20 +422,12 @@ static int is_told(uintptr_t place) {
 
 static int tell_module(struct dl_phdr_info *info, size_t size, void *argument) {
     struct stream *stream = argument;
-    struct range range = {UINTPTR_MAX, 0};
+    struct stretch stretch = module_stretch(info);
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t low = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
-        if (segment->p_type == PT_LOAD) {
-            range.low = low < range.low ? low : range.low;
-            range.high = low + segment->p_memsz > range.high ? low + segment->p_memsz : range.high;
-        }
-    }
     take(&lock);
-    int is_new = range.low < range.high && !is_told(range.low) && module_count < MODULES;
+    int is_new = stretch.size != 0 && !is_told(stretch.low) && module_count < MODULES;
     if (is_new) {
-        modules[module_count] = range;
+        modules[module_count] = stretch;
         __atomic_store_n(&module_count, module_count + 1, __ATOMIC_RELEASE);
     }
     give(&lock);
@@ -462,8 +449,8 @@ static int tell_module(struct dl_phdr_info *info, size_t size, void *argument) {
     *at++ = LOG_MODULE;
     at = put_number(at, recorder.epoch->number);
     at = put_number(at, (uintptr_t)info->dlpi_addr);
-    at = put_number(at, range.low);
-    at = put_number(at, range.high);
+    at = put_number(at, stretch.low);
+    at = put_number(at, stretch.low + stretch.size);
     at = put_number(at, length);
     memcpy(at, name, length);
     recorder_commit(stream, at + length, LOG_OTHER);

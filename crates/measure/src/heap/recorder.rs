@@ -18,6 +18,7 @@ macro_rules! carried {
 const SOURCE: &[(&str, &str)] = carried!(
     "hooks.c",
     "log.h",
+    "module.h",
     "operators.c",
     "real.c",
     "real.h",
