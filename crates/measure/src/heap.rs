@@ -37,8 +37,6 @@ pub struct Recording {
     pub refused: Option<String>,
     /// What a reader must know of them.
     pub remarks: Vec<String>,
-    /// The program's file.
-    pub program: String,
     /// When it began, by CLOCK_MONOTONIC, in nanoseconds.
     pub began_ns: u64,
     /// How long it ran, with the recorder.
@@ -113,7 +111,6 @@ pub fn record(
         return Ok(None);
     }
     let mut recording = Recording {
-        program: participant.start.file.display().to_string(),
         began_ns: ran.began_at.as_nanos() as u64,
         wall_ns: ran.wall.as_nanos() as u64,
         system: system(&seen.since(ran.began_at, ran.wall)),

@@ -1,5 +1,6 @@
 //! Why one variant asks for less memory than another: its allocation sites, those that matter first.
 
+use anstyle::Style;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 use widthwise_anatomy::heap::discrepancy::Views;
@@ -8,11 +9,13 @@ use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
 
 use crate::amounts::counted;
-use crate::terminal::Palette;
+use crate::terminal::{wrapped, Palette};
 use crate::visible;
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
+/// No terminal is narrower.
+const NARROWEST: usize = 40;
 /// Savings that differ by more than this are told to be different.
 const PARTED: f64 = 0.05;
 /// A name longer than this loses its template arguments.
@@ -221,10 +224,10 @@ impl Explanation<'_> {
         };
         text += &format!("{strong}{}{strong:#} · {}\n\n", visible::line(self.program), visible::line(&title));
         for sentence in self.sentences() {
-            text += &wrapped(&sentence, "  ", width);
+            text += &paragraph(&sentence, width, Style::new());
         }
         text.push('\n');
-        text += &self.table(width, palette);
+        text += &self.table(palette);
         let remarks: Vec<String> = std::iter::once(self.a)
             .chain(self.b)
             .flat_map(|side| side.remarks.iter().map(move |remark| format!("{}: {remark}", side.name)))
@@ -233,7 +236,7 @@ impl Explanation<'_> {
             text.push('\n');
         }
         for remark in remarks {
-            text += &format!("{faint}{}{faint:#}", wrapped(&visible::line(&remark), "  ", width));
+            text += &paragraph(&visible::line(&remark), width, faint);
         }
         text
     }
@@ -401,7 +404,7 @@ impl Explanation<'_> {
         sentences
     }
 
-    fn table(&self, width: usize, palette: &Palette) -> String {
+    fn table(&self, palette: &Palette) -> String {
         let whole: f64 = match self.b {
             Some(b) => self.a.peak_bytes as f64 - b.peak_bytes as f64,
             None => self.a.peak_bytes as f64,
@@ -464,7 +467,6 @@ impl Explanation<'_> {
                 line += &format!("{pad}{cell}   ");
             }
             // The last column runs over the edge rather than being cut: it is what people copy.
-            let _ = width;
             line += &row[4];
             let style = if index == 0 { palette.faint } else { Default::default() };
             text += &format!("{style}{}{style:#}\n", line.trim_end());
@@ -521,19 +523,9 @@ impl Explanation<'_> {
     }
 }
 
-fn wrapped(text: &str, indent: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let mut line = indent.to_owned();
-    for word in text.split_whitespace() {
-        if line.width() + 1 + word.width() > width.max(40) && line.trim() != "" {
-            lines += &format!("{}\n", line.trim_end());
-            line = indent.to_owned();
-        }
-        line += word;
-        line.push(' ');
-    }
-    lines += &format!("{}\n", line.trim_end());
-    lines
+fn paragraph(text: &str, width: usize, style: Style) -> String {
+    let lines = wrapped(text, width.max(NARROWEST) - 2);
+    lines.iter().map(|line| format!("  {style}{line}{style:#}\n")).collect()
 }
 
 #[cfg(test)]

@@ -463,7 +463,7 @@ fn visible_width(line: &str) -> usize {
 }
 
 /// The text in lines of at most that width, broken at spaces; a number keeps its unit `%`.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let glued = text.replace(" %", "\u{a0}%");
     for word in glued.split(' ').filter(|word| !word.is_empty()) {

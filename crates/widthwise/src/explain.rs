@@ -1,16 +1,16 @@
 //! `explain`: why two variants differ.
 
 mod peer;
+mod sources;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{folded, pprof, symbols, History, Log, Profile, Symbols};
-use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
 use widthwise_measure::heap::{self, Recording};
@@ -19,6 +19,7 @@ use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::terminal::Palette;
 
 use self::peer::Foreign;
+use self::sources::Source;
 use crate::failure::Failure;
 use crate::output;
 use crate::presentation::{self, short};
@@ -83,11 +84,11 @@ impl Explain {
         if self.preload || self.link_options.is_some() {
             return self.recorder();
         }
-        let (program, sources) = self.sources()?;
+        let (program, sources) = sources::find(&self.sides, &self.campaign)?;
         let mut symbols = Symbols::default();
         let mut read = Vec::new();
-        for (name, logs, recording) in &sources {
-            read.push(read_side(name, logs, recording, &mut symbols)?);
+        for source in &sources {
+            read.push(read_side(source, &mut symbols)?);
         }
         let [a, rest @ ..] = read.as_slice() else {
             return Err(Failure::request("nothing to explain"));
@@ -180,99 +181,16 @@ impl Explain {
         }
         Ok(())
     }
-
-    /// The program's name; and of each side its name, its logs and what was noted when they were recorded.
-    #[allow(clippy::type_complexity)]
-    fn sources(&self) -> Result<(String, Vec<(String, Vec<PathBuf>, Recording)>), Failure> {
-        if !self.sides.is_empty() && self.sides.iter().all(|side| Path::new(side).is_file()) {
-            let sides = self.sides.iter().map(|side| {
-                (
-                    side.clone(),
-                    vec![PathBuf::from(side)],
-                    Recording { program: String::new(), ..Recording::default() },
-                )
-            });
-            return Ok(("logs".to_owned(), sides.collect()));
-        }
-        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let head = archive.head();
-        let again = |role: &str| role == "again";
-        let names: Vec<&str> =
-            head.variants.iter().filter(|one| !again(&one.role)).map(|one| one.name.as_str()).collect();
-        for side in &self.sides {
-            if !names.contains(&side.as_str()) {
-                return Err(Failure::request(format!(
-                    "{} has no variant \"{side}\", and there is no such file; it has {}",
-                    short(archive.folder()),
-                    names.join(", ")
-                )));
-            }
-        }
-        let experiment = presentation::experiment(&head.spec, head.seed)?;
-        let recorded = |name: &str| {
-            let variant = head.variants.iter().find(|one| one.name == name)?;
-            let folder = heap::folder(archive.folder(), &variant.slug);
-            let note: Recording =
-                serde_json::from_slice(&std::fs::read(folder.join(heap::NOTE)).ok()?).ok()?;
-            Some((name.to_owned(), logs(&folder), note))
-        };
-        let wanted: Vec<&str> = match self.sides.as_slice() {
-            [] => {
-                let others = names.iter().copied().filter(|name| *name != experiment.baseline);
-                let with_logs = |name: &&str| recorded(name).is_some_and(|(_, logs, _)| !logs.is_empty());
-                std::iter::once(experiment.baseline.as_str())
-                    .chain(others.filter(with_logs).take(1))
-                    .collect()
-            }
-            sides => sides.iter().map(String::as_str).collect(),
-        };
-        let mut sides = Vec::new();
-        for name in wanted {
-            match recorded(name) {
-                Some((_, logs, note)) if logs.is_empty() => {
-                    let reason = note.refused.unwrap_or_else(|| "it left no log".to_owned());
-                    return Err(Failure::request(format!(
-                        "the heap of {name} could not be recorded: {reason}"
-                    )));
-                }
-                Some(side) => sides.push(side),
-                None => {
-                    let folder = short(archive.folder());
-                    return Err(Failure::request(format!(
-                        "the heap of {name} was not recorded in {folder}; widthwise compare --resume {folder} --heap \
-                         records it"
-                    )));
-                }
-            }
-        }
-        Ok((experiment.program.name.clone(), sides))
-    }
 }
 
-fn logs(folder: &Path) -> Vec<PathBuf> {
-    let mut logs: Vec<PathBuf> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().ends_with(heap::ENDING))
-        .collect();
-    logs.sort();
-    logs
-}
-
-fn read_side(
-    name: &str,
-    logs: &[PathBuf],
-    recording: &Recording,
-    symbols: &mut Symbols,
-) -> Result<Read, Failure> {
+fn read_side(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
+    let Source { name, logs, recording } = source;
     let mut side = empty(name, logs.len(), recording);
     let mut files = Vec::new();
     for path in logs {
         let bytes =
             heap::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
-        if let ([path], false) = (logs, Log::is_one(&bytes)) {
+        if let ([path], false) = (logs.as_slice(), Log::is_one(&bytes)) {
             let packed =
                 std::fs::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
             if let Some(foreign) = peer::read(path, &packed) {
