@@ -121,6 +121,12 @@ __attribute__((noreturn)) static inline void sys_exit_group(int status) {
         SYSCALL(__NR_exit_group, status, 0, 0, 0);
 }
 
+/* Sleeps until then, CLOCK_MONOTONIC; at once if that is past. */
+static inline void sleep_until(uint64_t at_ns) {
+    struct timespec at = {(int64_t)(at_ns / 1000000000), (int64_t)(at_ns % 1000000000)};
+    while (SYSCALL(__NR_clock_nanosleep, 1 /* CLOCK_MONOTONIC */, 1 /* TIMER_ABSTIME */, &at, 0) == -EINTR) {
+    }
+}
 static inline uint64_t now_ns(void) {
     struct timespec time = {0, 0};
     SYSCALL(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &time, 0, 0);

@@ -48,9 +48,11 @@ struct request {
     uint64_t size;   /* of the whole request, strings included */
     uint64_t number; /* counts up */
     uint64_t flags;
-    uint64_t thp;             /* 0: leave; 1: always; 2: madvise, written to the system's setting */
-    uint64_t arguments;       /* number of strings after the first five: argv */
-    uint64_t variables;       /* number of strings after those: envp */
+    uint64_t thp;       /* 0: leave; 1: always; 2: madvise, written to the system's setting */
+    uint64_t arguments; /* number of strings after the first five: argv */
+    uint64_t variables; /* number of strings after those: envp */
+    uint64_t
+        not_before_ns; /* CLOCK_MONOTONIC: no execve before then, so that several launchers start as one */
     uint64_t cpus[CPU_WORDS]; /* all zero: leave the affinity alone */
     /* strings, each with its NUL: file, directory, stdin, stdout, stderr, argv…, envp… */
 };
@@ -241,6 +243,8 @@ static int start(void *argument) {
         sys_sched_yield();
     sys_no_core_files();
     sys_unblock_all_signals();
+    if (request->not_before_ns)
+        sleep_until(request->not_before_ns);
     child.began_ns = now_ns();
     n = sys_execve(plan->file, plan->argv, plan->envp);
     fail(STEP_EXEC, n);

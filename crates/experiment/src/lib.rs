@@ -26,6 +26,7 @@ pub mod point;
 pub mod request;
 pub mod resolve;
 pub mod said;
+pub mod scale;
 pub mod source;
 pub mod spec;
 pub mod suggestion;

@@ -61,6 +61,10 @@ static PLACEHOLDERS: &[Placeholder] = placeholders![
     "cxxflags" true  false "the options for C++";
     "ldflags"  true  false "the options for linking";
     "ar"       true  false "the archiver";
+    "processes" false true "scale: how many children or threads the program is to start; 1 for a job";
+    "index"    false true  "scale: the number of a job, from 0";
+    "events"   false true  "scale: the events of the program, or of a job";
+    "first"    false true  "scale: the number of a job's first event, from 0";
 ];
 
 /// Every placeholder.

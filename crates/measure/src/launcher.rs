@@ -67,6 +67,8 @@ pub struct Request<'a> {
     pub thp: widthwise_experiment::model::Thp,
     /// Watch every process of the tree to its exit, and read its peaks there (ptrace).
     pub exit_stop: bool,
+    /// Its execve waits for this moment (CLOCK_MONOTONIC), so that several launchers start as one; zero waits for none.
+    pub not_before: Duration,
 }
 
 /// Which step failed when a program could not be started. Numbers as in launcher.c.
@@ -297,6 +299,13 @@ fn above(descriptor: &impl AsRawFd, least: libc::c_int) -> io::Result<OwnedFd> {
     }
 }
 
+/// Readable when a reply has come.
+impl AsRawFd for Launcher {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
 impl Drop for Launcher {
     fn drop(&mut self) {
         // The end of file tells it to leave.
@@ -346,7 +355,8 @@ fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), Lau
     }
     let begin = bytes.len();
     let variables = request.environment.len() + 1;
-    let head = [0, number, flags, thp, request.arguments.len() as u64, variables as u64];
+    let not_before = request.not_before.as_nanos() as u64;
+    let head = [0, number, flags, thp, request.arguments.len() as u64, variables as u64, not_before];
     for word in head.iter().chain(&cpus) {
         bytes.extend_from_slice(&word.to_ne_bytes());
     }

@@ -14,6 +14,7 @@ pub mod program;
 pub mod rounds;
 pub mod run;
 pub mod sampler;
+pub mod scale;
 pub mod schedule;
 pub mod simulation;
 pub mod source;

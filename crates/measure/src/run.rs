@@ -340,6 +340,7 @@ impl Runner {
             fixed_addresses: start.fixed_addresses,
             thp: start.thp,
             exit_stop: self.accounting == Accounting::ExitStop,
+            not_before: Duration::ZERO,
         };
         if self.begun.is_empty() {
             // Nothing that was told before is this run's.
@@ -577,7 +578,7 @@ fn written(path: &Path) -> u64 {
 }
 
 /// Runs `sh -e` text; on failure, how it ended and the last line it complained with.
-fn shell(text: &str, start: &Start) -> Result<(), String> {
+pub(crate) fn shell(text: &str, start: &Start) -> Result<(), String> {
     let output = std::process::Command::new("sh")
         .args(["-e", "-c", text])
         .current_dir(&start.directory)
@@ -600,7 +601,7 @@ fn shell(text: &str, start: &Start) -> Result<(), String> {
     Err(format!("`{text}` failed ({how}): {last}"))
 }
 
-fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) -> Ending {
+pub(crate) fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) -> Ending {
     if let Some((step, error)) = &reply.failed {
         let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
         let reason = match step {

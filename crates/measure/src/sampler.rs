@@ -9,11 +9,11 @@
 //! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
 
 mod keeping;
-mod marks;
+pub(crate) mod marks;
 mod pagemap;
 mod purse;
-mod smaps;
-mod tree;
+pub(crate) mod smaps;
+pub(crate) mod tree;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

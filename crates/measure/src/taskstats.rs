@@ -41,6 +41,10 @@ pub struct Exit {
     pub peak_virtual: u64,
     /// CPU time of this thread, in nanoseconds.
     pub cpu_ns: u64,
+    /// From its beginning to its end, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// What it would be waited for with, as wait4(2) gives it; of the thread that was the process's last.
+    pub status: i32,
 }
 
 /// A process: its threads' exits taken together.
@@ -230,11 +234,21 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         comm: String::from_utf8_lossy(comm).into_owned(),
         pid: read_u32(stats, 128)?,
         parent: read_u32(stats, 132)?,
-        cpu_ns: (read_u64(stats, 152)?.saturating_add(read_u64(stats, 160)?)).saturating_mul(1000),
+        cpu_ns: cpu_ns(stats)?,
+        elapsed_ns: read_u64(stats, 144)?.saturating_mul(1000),
+        status: read_u32(stats, 4)? as i32,
         peak_resident: read_u64(stats, 200)?.saturating_mul(1024),
         peak_virtual: read_u64(stats, 208)?.saturating_mul(1024),
         tgid: read_u32(stats, 368)?,
     })
+}
+
+/// `cpu_run_virtual_total` is the scheduler's own sum; `ac_utime` and `ac_stime` only count ticks (kernel/delayacct.c and
+/// kernel/tsacct.c). A kernel without delay accounting leaves the former at zero.
+fn cpu_ns(stats: &[u8]) -> Option<u64> {
+    let exact = read_u64(stats, 72)?;
+    let ticks = read_u64(stats, 152)?.saturating_add(read_u64(stats, 160)?).saturating_mul(1000);
+    Some(if exact > 0 { exact } else { ticks })
 }
 
 fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
@@ -319,6 +333,8 @@ mod tests {
             peak_resident: resident,
             peak_virtual: 2 * resident,
             cpu_ns: 10,
+            elapsed_ns: 20,
+            status: 0,
         }
     }
 

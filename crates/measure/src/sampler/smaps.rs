@@ -38,6 +38,10 @@ pub struct Mapping {
     pub amounts: Amounts,
     /// Of the resident: pages that nobody else maps.
     pub private: u64,
+    /// Of these: written to.
+    pub private_dirty: u64,
+    /// Merged by KSM.
+    pub merged: u64,
     /// Swapped out, divided by the number of users.
     pub swap_share: u64,
     /// Huge pages.
@@ -116,7 +120,12 @@ fn field(line: &[u8], mapping: &mut Mapping) {
         b"Anonymous" => amounts.anonymous = bytes,
         b"Swap" => amounts.swap = bytes,
         b"SwapPss" => mapping.swap_share = bytes,
-        b"Private_Clean" | b"Private_Dirty" => mapping.private += bytes,
+        b"Private_Clean" => mapping.private += bytes,
+        b"Private_Dirty" => {
+            mapping.private += bytes;
+            mapping.private_dirty += bytes;
+        }
+        b"KSM" => mapping.merged += bytes,
         b"AnonHugePages" | b"ShmemPmdMapped" | b"FilePmdMapped" | b"Shared_Hugetlb" | b"Private_Hugetlb" => {
             mapping.huge += bytes;
         }

@@ -305,13 +305,14 @@ impl Text {
 }
 
 /// The threads of a process.
-fn threads(pid: u32) -> Vec<u32> {
+/// The threads of a process.
+pub fn threads(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The children of one thread (CONFIG_PROC_CHILDREN, which CRIU needs, and every distribution has).
-fn children(pid: u32, thread: u32) -> Vec<u32> {
+pub fn children(pid: u32, thread: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }

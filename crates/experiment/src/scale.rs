@@ -1,0 +1,327 @@
+//! Scale: how throughput and memory grow with the number of processes. What is asked, and what one attempt yields.
+//!
+//! A *cell* is a variant with a mode, a placement and a number of processes; an *attempt* is one run of a cell. Times are
+//! nanoseconds, amounts are bytes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Ending;
+
+/// Words that commands of a study may refer to, besides those of every run command: filled in for each cell.
+pub const WORDS: [&str; 4] = ["processes", "index", "events", "first"];
+
+/// How there come to be several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// One program that is told how many children to fork.
+    Fork,
+    /// So many copies, each started by itself, at the same moment.
+    Jobs,
+    /// One program that is told how many threads to start.
+    Threads,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Mode; 3] = [Mode::Fork, Mode::Jobs, Mode::Threads];
+
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Fork => "fork",
+            Mode::Jobs => "jobs",
+            Mode::Threads => "threads",
+        }
+    }
+
+    /// What there are several of, in the plural.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Mode::Fork => "children",
+            Mode::Jobs => "jobs",
+            Mode::Threads => "threads",
+        }
+    }
+
+    /// What there is one more of.
+    pub fn singular(self) -> &'static str {
+        match self {
+            Mode::Fork => "child",
+            Mode::Jobs => "job",
+            Mode::Threads => "thread",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Mode, String> {
+        let found = Mode::ALL.into_iter().find(|mode| mode.name() == word);
+        found.ok_or_else(|| format!("\"{word}\" is no mode: fork, jobs or threads"))
+    }
+}
+
+/// How much there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "work", content = "events")]
+pub enum Work {
+    /// So many events, whatever the number of processes: they share them.
+    Shared(u64),
+    /// So many events for each process.
+    Each(u64),
+    /// Nobody knows; the program does the same whatever the number of processes.
+    OnceUnknown,
+    /// Nobody knows; each process does the same.
+    EachUnknown,
+}
+
+impl Work {
+    /// Events of all processes together, if they are known.
+    pub fn events(self, processes: usize) -> Option<u64> {
+        match self {
+            Work::Shared(events) => Some(events),
+            Work::Each(events) => Some(events.saturating_mul(processes as u64)),
+            Work::OnceUnknown | Work::EachUnknown => None,
+        }
+    }
+
+    /// What throughput counts: events, or work of the size that one process has.
+    pub fn done(self, processes: usize) -> f64 {
+        match self {
+            Work::OnceUnknown => 1.0,
+            Work::EachUnknown => processes as f64,
+            _ => self.events(processes).unwrap_or(1) as f64,
+        }
+    }
+
+    /// The unit of throughput, without the "per second".
+    pub fn unit(self) -> &'static str {
+        match self {
+            Work::Shared(_) | Work::Each(_) => "events",
+            Work::OnceUnknown | Work::EachUnknown => "runs",
+        }
+    }
+
+    /// Whether the work of all together stays the same when there are more processes.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Work::Shared(_) | Work::OnceUnknown)
+    }
+}
+
+/// One point of a study.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cell {
+    /// The variant's name.
+    pub variant: String,
+    /// How there come to be several.
+    pub mode: Mode,
+    /// The placement's name: `cores`, `siblings`, a list of CPUs.
+    pub placement: String,
+    /// How many.
+    pub processes: usize,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let noun = if self.processes == 1 { self.mode.singular() } else { self.mode.noun() };
+        write!(f, "{}, {} {noun}, {}", self.variant, self.processes, self.placement)
+    }
+}
+
+/// What an attempt is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To warm up; used for nothing.
+    Warmup,
+    /// To be timed.
+    Timed,
+    /// Timed, with one event: what is left is the sequential part, as innocente-2012 estimates it.
+    OneEvent,
+    /// Timed, with half of the events: a point of the regression.
+    HalfOfEvents,
+    /// To have its memory read, while it stands still.
+    Memory,
+}
+
+impl Purpose {
+    /// The name in the archive, JSON and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Warmup => "warmup",
+            Purpose::Timed => "timed",
+            Purpose::OneEvent => "one-event",
+            Purpose::HalfOfEvents => "half-of-events",
+            Purpose::Memory => "memory",
+        }
+    }
+}
+
+/// One run of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its round.
+    pub round: u32,
+    /// Its place in the round's random order.
+    pub position: u32,
+    /// Of which cell.
+    pub cell: Cell,
+    /// What for.
+    pub purpose: Purpose,
+    /// Events it was given, all processes together.
+    pub events: Option<u64>,
+    /// How it ended: the first that did not end well, or done.
+    pub ending: Ending,
+    /// Why that is no success, in words.
+    pub failure: Option<String>,
+    /// From the start (of the first) to the end (of the last).
+    pub elapsed_ns: u64,
+    /// From the start of the first to that of the last.
+    pub spread_ns: u64,
+    /// CPU time of everything that was started.
+    pub cpu_ns: u64,
+    /// What the parent had used and what time had passed when its first child or thread was there.
+    pub before_fork: Option<BeforeFork>,
+    /// The children, jobs or threads, in the order of their CPUs.
+    pub members: Vec<Member>,
+    /// Hardware counters, summed over everything that was started, by name of the metric.
+    pub counters: BTreeMap<String, f64>,
+    /// Memory, where it was read.
+    pub memory: Option<Memory>,
+    /// What a report should say.
+    pub remarks: Vec<String>,
+}
+
+impl Attempt {
+    /// Whether its figures may be used.
+    pub fn is_sound(&self) -> bool {
+        self.ending == Ending::Done && self.failure.is_none()
+    }
+}
+
+/// The parent at its first fork (or at its first thread).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeforeFork {
+    /// CPU time of the parent until then.
+    pub cpu_ns: u64,
+    /// Time since its start.
+    pub elapsed_ns: u64,
+}
+
+/// One child, job or thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its number.
+    pub pid: u32,
+    /// The CPU it was put on; none if it was left alone.
+    pub cpu: Option<u32>,
+    /// The CPUs that it chose by itself, where it did.
+    pub moved_to: Option<String>,
+    /// When it began, from the attempt's start.
+    pub began_ns: u64,
+    /// When it ended.
+    pub ended_ns: u64,
+    /// Its CPU time, with what it started itself.
+    pub cpu_ns: u64,
+    /// The CPU time is that of its end; otherwise it was read last at some moment before.
+    pub exact: bool,
+    /// Peak resident memory, where the kernel told it.
+    pub peak_resident: Option<u64>,
+    /// What it told of its events.
+    pub told: Option<Told>,
+}
+
+/// What a program's own lines tell of its events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Events, or lines that matched.
+    pub events: u64,
+    /// Mean elapsed seconds an event.
+    pub elapsed_s: Option<f64>,
+    /// Mean CPU seconds an event.
+    pub cpu_s: Option<f64>,
+}
+
+/// The memory of everything that was started, over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Moments, in order.
+    pub moments: Vec<Moment>,
+    /// Everything stood still at each moment; otherwise processes were read one after the other while they ran.
+    pub frozen: bool,
+    /// Index of the moment with the highest PSS while all members were there.
+    pub highest: Option<usize>,
+    /// Each member at that moment, in their order.
+    pub members: Vec<MemberMemory>,
+    /// Memory of forked children by mapping, at that moment, all children together.
+    pub unshared: Vec<Unshared>,
+}
+
+/// All processes at one moment, summed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Since the start.
+    pub at_ns: u64,
+    /// Members there at the time.
+    pub members: usize,
+    /// Processes there at the time.
+    pub processes: usize,
+    /// Proportional set size: each page divided by the number of its users.
+    pub pss: u64,
+    /// Of it: anonymous memory.
+    pub pss_anonymous: u64,
+    /// Unique set size: pages that one process has alone.
+    pub uss: u64,
+    /// Pages written that one process has alone.
+    pub private_dirty: u64,
+    /// Resident sizes; shared pages count in each.
+    pub resident: u64,
+    /// Transparent huge pages.
+    pub huge: u64,
+    /// Pages merged by KSM.
+    pub merged: u64,
+    /// The system's AnonPages, above what they were before the start.
+    pub system_anonymous: i64,
+    /// The system's AnonHugePages, likewise.
+    pub system_huge: i64,
+}
+
+/// One member's memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberMemory {
+    /// Proportional set size.
+    pub pss: u64,
+    /// Unique set size.
+    pub uss: u64,
+    /// Pages written that it has alone.
+    pub private_dirty: u64,
+    /// Resident size.
+    pub resident: u64,
+}
+
+/// What became of the parent's memory in the children, for one kind of mapping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unshared {
+    /// What the mapping is for, or the library it belongs to.
+    pub part: String,
+    /// What the parent had there at the fork.
+    pub at_fork: u64,
+    /// What all children together still share of it.
+    pub shared: u64,
+    /// What they have copied by writing to it, or lost by freeing it and touching it anew.
+    pub copied: u64,
+    /// What they have there that the parent had not.
+    pub own: u64,
+}

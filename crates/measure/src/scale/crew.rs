@@ -1,0 +1,361 @@
+//! A crew: several launchers, which start their programs at the same moment, one each.
+//!
+//! Every job has a launcher of its own, and with it all that a single run has: a control group, an account of its whole
+//! tree, the end of what it leaves behind. They start together because each waits for the same moment on the same clock
+//! before its execve (`runtime/launcher`), not because somebody wakes them one after the other.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use widthwise_experiment::outcome::Ending;
+use widthwise_experiment::Metric;
+
+use crate::cgroup::Cgroup;
+use crate::counters::Counters;
+use crate::launcher::{Launcher, LauncherError, Reply, Request};
+use crate::run::{ending, Limits, Start};
+use crate::sampler::now;
+use crate::taskstats::{Exit, Listener};
+
+/// What sending all requests takes, at least and for each: the start is no earlier.
+const LEAD: Duration = Duration::from_millis(2);
+const LEAD_EACH: Duration = Duration::from_micros(150);
+/// The longest sleep between looks at time limits and Ctrl-C.
+const TICK: Duration = Duration::from_millis(100);
+/// What does not end when it is told to is given up after so long; the launchers themselves give up after five seconds.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A crew cannot do its work.
+#[derive(Debug, Error)]
+pub enum CrewError {
+    /// A launcher.
+    #[error(transparent)]
+    Launcher(#[from] LauncherError),
+    /// The scratch folder.
+    #[error("{}: {error}", path.display())]
+    Scratch {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// Processes could not be killed.
+    #[error("processes that the program left behind could not be killed; see `ps -e`")]
+    Escaped,
+}
+
+/// One program to start.
+#[derive(Debug)]
+pub struct Task<'a> {
+    /// What, with its words filled in.
+    pub start: &'a Start,
+    /// Where it may run; empty for anywhere.
+    pub cpus: Vec<u32>,
+    /// Its standard output; standard error lies beside it.
+    pub output: PathBuf,
+    /// The bytes of one more variable, so that the stack begins elsewhere in each run.
+    pub padding: usize,
+    /// It is load for the others: ended when they have ended, and in no account.
+    pub background: bool,
+}
+
+impl Task<'_> {
+    /// Where its standard error lies.
+    pub fn errors(&self) -> PathBuf {
+        self.output.with_extension("err")
+    }
+}
+
+/// How one program went.
+#[derive(Debug)]
+pub struct Done {
+    /// What its launcher saw.
+    pub reply: Reply,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// Who watches while a crew works.
+pub trait Overseer {
+    /// Looks at what has been started, by the numbers of the launchers, and says how long not to look again.
+    fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration;
+}
+
+/// What became of all.
+#[derive(Debug)]
+pub struct Performance {
+    /// Of each task, in their order; those in the background too.
+    pub done: Vec<Done>,
+    /// Every exit on the machine meanwhile, with the moment at which it was told.
+    pub exits: Vec<(Exit, u64)>,
+    /// The kernel has dropped some of them.
+    pub exits_lost: bool,
+    /// The moment that was appointed for the start.
+    pub appointed: Duration,
+    /// Counters of those in the foreground, by name.
+    pub counters: Vec<(Metric, f64)>,
+    /// CPU time of all that is ours meanwhile: this process and its launchers.
+    pub own_cpu_ns: u64,
+}
+
+#[derive(Debug)]
+struct Hand {
+    // In the order of dropping: the launcher must be gone before its group can be removed.
+    launcher: Launcher,
+    counters: Counters,
+    group: Cgroup,
+}
+
+/// Launchers, as many as were ever needed at once.
+#[derive(Debug)]
+pub struct Crew {
+    hands: Vec<Hand>,
+    listener: Option<Listener>,
+    /// Why there are no taskstats.
+    pub without_taskstats: Option<String>,
+    metrics: Vec<Metric>,
+}
+
+impl Crew {
+    /// A crew that counts these metrics, where they are counters and the machine has them.
+    pub fn new(metrics: &[Metric]) -> Crew {
+        let (listener, without_taskstats) = match Listener::open() {
+            Ok(listener) => (Some(listener), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Crew { hands: Vec::new(), listener, without_taskstats, metrics: metrics.to_vec() }
+    }
+
+    /// Counters that cannot be had here, with the reason. Known once there is a first launcher.
+    pub fn missing_counters(&mut self) -> Result<Vec<(Metric, String)>, CrewError> {
+        self.grow(1)?;
+        Ok(self.hands.first().map(|hand| hand.counters.missing.clone()).unwrap_or_default())
+    }
+
+    /// Whether what is running can be made to stand still.
+    pub fn can_freeze(&mut self) -> Result<bool, CrewError> {
+        self.grow(1)?;
+        Ok(self
+            .hands
+            .iter()
+            .all(|hand| hand.group.unified().is_some_and(|group| group.join("cgroup.freeze").exists())))
+    }
+
+    fn grow(&mut self, hands: usize) -> Result<(), CrewError> {
+        while self.hands.len() < hands {
+            let group = Cgroup::make();
+            let launcher = Launcher::start(&group)?;
+            group.adopt(launcher.pid());
+            let counters = Counters::open(&self.metrics, launcher.pid());
+            self.hands.push(Hand { launcher, counters, group });
+        }
+        Ok(())
+    }
+
+    /// Starts all tasks at one moment, and waits until those in the foreground have ended, and then all.
+    ///
+    /// # Errors
+    /// A launcher is gone, or something cannot be killed. How the programs end is no error.
+    pub fn perform(
+        &mut self,
+        tasks: &[Task],
+        limits: Limits,
+        cut_off: &dyn Fn() -> bool,
+        overseer: &mut dyn Overseer,
+    ) -> Result<Performance, CrewError> {
+        self.grow(tasks.len())?;
+        let own_before = own_cpu();
+        let mut exits = Vec::new();
+        if let Some(listener) = &mut self.listener {
+            listener.drain(&mut Vec::new());
+        }
+        let appointed = Duration::from_nanos(now()) + LEAD + LEAD_EACH * tasks.len() as u32;
+        let mut numbers = Vec::new();
+        for (hand, task) in self.hands.iter_mut().zip(tasks) {
+            numbers.push(hand.begin(task, appointed)?);
+        }
+        let launchers: Vec<u32> =
+            self.hands.iter().take(tasks.len()).map(|hand| hand.launcher.pid()).collect();
+        let foreground: Vec<u32> = launchers
+            .iter()
+            .zip(tasks)
+            .filter(|(_, task)| !task.background)
+            .map(|(launcher, _)| *launcher)
+            .collect();
+        let groups: Vec<Option<PathBuf>> = self
+            .hands
+            .iter()
+            .zip(tasks)
+            .filter(|(_, task)| !task.background)
+            .map(|(hand, _)| hand.group.unified().map(Path::to_owned))
+            .collect();
+        let mut replies: Vec<Option<Reply>> = tasks.iter().map(|_| None).collect();
+        let mut killed: Vec<Option<Ending>> = vec![None; tasks.len()];
+        let deadline = Instant::now() + limits.timeout;
+        let mut told_to_end: Option<Instant> = None;
+        let mut exits_lost = false;
+        let mut next_look = Instant::now();
+        loop {
+            let working = tasks.iter().zip(&replies).any(|(task, reply)| !task.background && reply.is_none());
+            if !working && told_to_end.is_none() {
+                self.end(&numbers, &replies, &mut killed, &Ending::Done)?;
+                told_to_end = Some(Instant::now());
+            }
+            if replies.iter().all(Option::is_some) {
+                break;
+            }
+            if told_to_end.is_some_and(|since| since.elapsed() > PATIENCE) {
+                return Err(CrewError::Escaped);
+            }
+            if working && Instant::now() >= next_look {
+                next_look = Instant::now() + overseer.look(&foreground, &groups);
+            }
+            self.sleep(
+                &replies,
+                if working { next_look.saturating_duration_since(Instant::now()) } else { TICK },
+            );
+            self.hear(&mut replies)?;
+            if let Some(listener) = &mut self.listener {
+                let mut told = Vec::new();
+                exits_lost |= listener.drain(&mut told);
+                let at = now();
+                exits.extend(told.into_iter().map(|exit| (exit, at)));
+            }
+            if working && told_to_end.is_none() {
+                let why = if Instant::now() >= deadline {
+                    Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
+                } else if tasks.iter().any(|task| written(&task.output) > limits.output_bytes) {
+                    Some(Ending::Flood { limit_bytes: limits.output_bytes })
+                } else if cut_off() {
+                    Some(Ending::Signal { signal: libc::SIGINT })
+                } else {
+                    None
+                };
+                if let Some(why) = why {
+                    self.end(&numbers, &replies, &mut killed, &why)?;
+                    told_to_end = Some(Instant::now());
+                }
+            }
+        }
+        let counters = self.counted(tasks);
+        let mut done = Vec::new();
+        for ((task, reply), killed) in tasks.iter().zip(replies).zip(killed) {
+            let Some(reply) = reply else { return Err(CrewError::Escaped) };
+            if reply.escaped {
+                return Err(CrewError::Escaped);
+            }
+            let ending = match killed {
+                Some(why) if reply.failed.is_none() && reply.cut_off => why,
+                _ => ending(&reply, task.start, &task.output, &task.cpus),
+            };
+            done.push(Done { reply, ending });
+        }
+        Ok(Performance {
+            done,
+            exits,
+            exits_lost,
+            appointed,
+            counters,
+            own_cpu_ns: own_cpu().saturating_sub(own_before),
+        })
+    }
+
+    /// Tells every launcher whose program still runs to end it.
+    fn end(
+        &mut self,
+        numbers: &[u64],
+        replies: &[Option<Reply>],
+        killed: &mut [Option<Ending>],
+        why: &Ending,
+    ) -> Result<(), CrewError> {
+        for (place, hand) in self.hands.iter_mut().enumerate().take(numbers.len()) {
+            if replies[place].is_none() {
+                hand.launcher.cut_off(numbers[place])?;
+                killed[place] = Some(why.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, replies: &mut [Option<Reply>]) -> Result<(), CrewError> {
+        for (hand, reply) in
+            self.hands.iter_mut().zip(replies.iter_mut()).filter(|(_, reply)| reply.is_none())
+        {
+            let mut heard = VecDeque::new();
+            hand.launcher.replies(&mut heard)?;
+            *reply = heard.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something has ended, or so much time has passed.
+    fn sleep(&self, replies: &[Option<Reply>], most: Duration) {
+        let waiting = self.hands.iter().zip(replies).filter(|(_, reply)| reply.is_none());
+        let mut descriptors: Vec<RawFd> = waiting.map(|(hand, _)| hand.launcher.as_raw_fd()).collect();
+        descriptors.extend(self.listener.as_ref().map(Listener::descriptor));
+        let mut polls: Vec<libc::pollfd> =
+            descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+        let most = most.min(TICK);
+        let time = libc::timespec { tv_sec: 0, tv_nsec: most.as_nanos() as libc::c_long };
+        // SAFETY: valid pollfds of that number and a valid timespec. Whatever ends the sleep, everything is looked at.
+        unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, &time, std::ptr::null()) };
+    }
+
+    fn counted(&mut self, tasks: &[Task]) -> Vec<(Metric, f64)> {
+        let mut sums: Vec<(Metric, f64)> = Vec::new();
+        for (hand, task) in self.hands.iter_mut().zip(tasks) {
+            let counted = hand.counters.end();
+            if task.background {
+                continue;
+            }
+            for (metric, reading) in counted {
+                match sums.iter_mut().find(|(known, _)| known.name == metric.name) {
+                    Some((_, sum)) => *sum += reading.value,
+                    None => sums.push((metric, reading.value)),
+                }
+            }
+        }
+        sums
+    }
+}
+
+impl Hand {
+    fn begin(&mut self, task: &Task, not_before: Duration) -> Result<u64, CrewError> {
+        let (file, arguments) = task.start.executed();
+        let errors = task.errors();
+        let request = Request {
+            file,
+            directory: &task.start.directory,
+            stdin: &task.start.stdin,
+            stdout: &task.output,
+            stderr: &errors,
+            arguments: &arguments,
+            environment: &task.start.environment,
+            padding: task.padding,
+            cpus: &task.cpus,
+            fixed_addresses: task.start.fixed_addresses,
+            thp: task.start.thp,
+            exit_stop: false,
+            not_before,
+        };
+        self.counters.begin();
+        let (number, _) = self.launcher.ask(&request)?;
+        self.launcher.send()?;
+        Ok(number)
+    }
+}
+
+fn written(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |data| data.len())
+}
+
+/// CPU time of this process, and of the launchers that it has waited for.
+fn own_cpu() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec. The call cannot fail with this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
