@@ -166,4 +166,4 @@ pub fn choose_core(topology: &Topology, busy: &BTreeSet<Cpu>, locked: &BTreeSet<
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

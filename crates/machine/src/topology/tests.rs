@@ -35,7 +35,7 @@ fn unfold(recording: &str) -> tempfile::TempDir {
     root
 }
 
-fn from_tree(recording: &str) -> Topology {
+pub(crate) fn from_tree(recording: &str) -> Topology {
     Topology::from_sysfs(unfold(recording).path())
 }
 
