@@ -26,6 +26,7 @@ mod schema;
 mod series;
 mod slug;
 mod stored;
+mod study;
 
 pub use campaign::Archive;
 pub use error::ArchiveError;
@@ -34,3 +35,4 @@ pub use recording::{BuildNote, ProcessNote};
 pub use schema::VERSION;
 pub use slug::slug;
 pub use stored::Stored;
+pub use study::{StudyArchive, StudyHead};

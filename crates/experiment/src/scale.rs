@@ -120,6 +120,54 @@ impl Work {
     }
 }
 
+/// What a study asks besides the program and its variants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Numbers of processes, ascending.
+    pub counts: Vec<usize>,
+    /// Modes.
+    pub modes: Vec<Mode>,
+    /// Names of placements.
+    pub placements: Vec<String>,
+    /// Which kinds of core: `performance`, `efficiency`, `all`.
+    pub kinds: String,
+    /// Events, where they are known.
+    pub events: Option<u64>,
+    /// They are the events of each process; otherwise processes share them.
+    pub events_each: bool,
+    /// Timed rounds, at most.
+    pub rounds: u32,
+    /// Rounds in which memory is read.
+    pub memory_rounds: u32,
+    /// The sequential part is estimated by attempts with one event and with half of them.
+    pub sequential: bool,
+    /// A shell command that runs on each CPU that a cell leaves free.
+    pub background: Option<String>,
+    /// What a job is started with, where it is not the run command.
+    pub jobs_run: Option<String>,
+    /// How a line of an event looks.
+    pub event_pattern: Option<String>,
+    /// Files with such lines.
+    pub event_files: Option<String>,
+    /// Events are told by marks.
+    pub event_marks: bool,
+    /// The memory that capacity is told for, in bytes, all processes together.
+    pub memory_limit: u64,
+}
+
+impl Plan {
+    /// How much there is to do in that mode.
+    pub fn work(&self, mode: Mode) -> Work {
+        match (self.events, self.events_each) {
+            (Some(events), true) => Work::Each(events),
+            (Some(events), false) => Work::Shared(events),
+            (None, _) if mode == Mode::Jobs => Work::EachUnknown,
+            (None, true) => Work::EachUnknown,
+            (None, false) => Work::OnceUnknown,
+        }
+    }
+}
+
 /// One point of a study.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
@@ -200,6 +248,8 @@ pub struct Attempt {
     pub counters: BTreeMap<String, f64>,
     /// Memory, where it was read.
     pub memory: Option<Memory>,
+    /// Digest of what was written to standard output, by all jobs in their order.
+    pub answer: Option<String>,
     /// What a report should say.
     pub remarks: Vec<String>,
 }

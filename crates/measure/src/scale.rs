@@ -8,7 +8,7 @@ pub mod told;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use widthwise_experiment::outcome::Ending;
@@ -182,6 +182,7 @@ fn not_begun(order: &Order, ending: Ending) -> Attempt {
         members: Vec::new(),
         counters: BTreeMap::new(),
         memory: None,
+        answer: None,
         remarks: Vec::new(),
     }
 }
@@ -410,9 +411,22 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
             );
         }
     }
+    attempt.answer = Some(answer(tasks));
     tell(order, tasks, pipes, &mut attempt);
     attempt.remarks = remarks;
     attempt
+}
+
+/// A digest of every standard output, in the order of the jobs.
+fn answer(tasks: &[Task]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for task in tasks.iter().filter(|task| !task.background) {
+        // A file that is gone counts as one that is empty.
+        if let Ok(file) = std::fs::File::open(&task.output) {
+            let _ = hasher.update_reader(file);
+        }
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
 }
 
 /// A member that did not end well makes the attempt no success, whatever the parent said.
@@ -574,7 +588,7 @@ pub trait Keeper {
     /// Its own errors.
     type Error;
     /// How often the user has asked for an end.
-    fn interrupted(&self) -> &AtomicU32;
+    fn interrupted(&self) -> &AtomicU8;
     /// An attempt has ended; to be kept before this returns.
     fn attempted(&mut self, attempt: &Attempt) -> Result<(), Self::Error>;
     /// A round has ended: whether that is enough.

@@ -15,6 +15,7 @@ mod pairs;
 pub mod serial;
 pub mod stopping;
 pub mod stream;
+pub mod study;
 mod typical;
 pub mod words;
 

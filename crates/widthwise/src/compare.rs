@@ -1,10 +1,8 @@
 //! `compare`: the main job.
 
-mod arguments;
 mod budget;
 mod heap;
 mod memory;
-mod preparation;
 mod recorder;
 mod simulator;
 
@@ -15,7 +13,7 @@ use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
-use widthwise_experiment::{spec, spec_text, Facts, Metric, Request};
+use widthwise_experiment::{placeholder, scale, spec, spec_text, Facts, Metric, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::record::{self, MachineRecord};
@@ -25,12 +23,12 @@ use widthwise_measure::rounds::{self, End, Participant, Plan, RoundsError};
 use widthwise_measure::run::{Accounting, Limits, Runner};
 use widthwise_report::{html, json, terminal};
 
-use crate::compare::arguments::Arguments;
-use crate::compare::preparation::{Prepared, Unable};
+use crate::arguments::{self, Arguments};
 use crate::compare::recorder::Recorder;
 use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::preparation::{self, Prepared, Unable};
 use crate::presentation::{self, short, Presentation};
 use crate::progress::Progress;
 
@@ -39,9 +37,15 @@ const OUTPUT_LIMIT: u64 = 1 << 30;
 /// A CPU that was in use for more of the time than this is not free.
 const BUSY: f64 = 0.2;
 
-/// The verb.
+/// Build every variant, run them interleaved, and say what each costs.
+///
+///   widthwise compare tree.cpp -- 100000
+///   widthwise compare ./lua-5.4 --build 'make -C src posix CC="$CC" MYCFLAGS="$CFLAGS"' --run '{build}/src/lua bench.lua'
+///   widthwise compare debian:sqlite3 --build '…' --run '{build}/speedtest1 --size 20 :memory:'
+///   widthwise compare --binary x86-64=./a64 --binary i386=./a32 --run '{binary} input'
+///   widthwise compare experiments/sqlite/widthwise.toml --until 1% --budget 5m
 #[derive(Debug, Args)]
-#[command(after_long_help = arguments::metrics())]
+#[command(verbatim_doc_comment, after_long_help = arguments::metrics())]
 pub struct Compare {
     #[command(flatten)]
     arguments: Arguments,
@@ -117,6 +121,7 @@ impl Compare {
         }
         let mut request = self.arguments.request()?;
         check_files(&request)?;
+        refuse_words_of_scale(&request)?;
         let seed = random_seed();
         let facts =
             Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
@@ -439,12 +444,24 @@ fn remarks(
 }
 
 /// Checks the files that a request names, from where the user stands.
-fn check_files(request: &Request) -> Result<(), Failure> {
+pub(crate) fn check_files(request: &Request) -> Result<(), Failure> {
     preparation::check_files(request, &std::env::current_dir().map_err(Failure::machine)?)
 }
 
+/// What only `scale` fills in.
+fn refuse_words_of_scale(request: &Request) -> Result<(), Failure> {
+    let Some(run) = &request.program.run else { return Ok(()) };
+    match placeholder::used(&run.value).find(|word| scale::WORDS.contains(word)) {
+        Some(word) => Err(Failure::request(format!(
+            "{}: {{{word}}} is filled in by `widthwise scale`, which studies several processes; here there is one",
+            run.said
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A campaign names its compilers: "all" means those that were here, and stays that.
-fn keep_compilers(request: &mut Request, experiment: &Experiment) {
+pub(crate) fn keep_compilers(request: &mut Request, experiment: &Experiment) {
     use widthwise_experiment::{Axis, Said, Stated};
     if !request.axes.contains_key(&Axis::Compiler) {
         return;
@@ -458,20 +475,20 @@ fn keep_compilers(request: &mut Request, experiment: &Experiment) {
     request.axes.insert(Axis::Compiler, names);
 }
 
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library's own randomness is enough to tell campaigns apart. Spec files hold 63-bit numbers; fewer
     // digits are easier to type again.
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
 }
 
-fn now() -> String {
+pub(crate) fn now() -> String {
     let format = &time::format_description::well_known::Rfc3339;
     let now = time::OffsetDateTime::now_local().unwrap_or_else(|_| time::OffsetDateTime::now_utc());
     now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default()
 }
 
-fn epoch(created: &str) -> std::time::SystemTime {
+pub(crate) fn epoch(created: &str) -> std::time::SystemTime {
     time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
         .map_or_else(|_| std::time::SystemTime::now(), Into::into)
 }

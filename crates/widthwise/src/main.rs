@@ -1,5 +1,6 @@
 //! What do pointer width, compiler, kernel and placement cost this program?
 
+mod arguments;
 mod compare;
 mod doctor;
 mod exec;
@@ -7,9 +8,11 @@ mod explain;
 mod failure;
 mod interrupt;
 mod output;
+mod preparation;
 mod presentation;
 mod progress;
 mod report;
+mod scale;
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +32,8 @@ enum Verb {
     Doctor(doctor::Doctor),
     /// Say why two variants differ: which lines of the program ask for the memory
     Explain(explain::Explain),
+    /// Say how throughput and memory grow with processes: children, jobs or threads, on cores and SMT siblings
+    Scale(Box<scale::Scale>),
     /// Start an x32 program on a kernel without x32
     Exec(exec::Exec),
     /// Render a campaign again: terminal, HTML, Markdown, JSON, CSV
@@ -43,6 +48,7 @@ fn main() -> std::process::ExitCode {
         Verb::Exec(exec) => exec.run(),
         Verb::Explain(explain) => explain.run(),
         Verb::Report(report) => report.run(),
+        Verb::Scale(scale) => scale.run(),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,

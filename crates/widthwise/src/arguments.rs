@@ -1,4 +1,4 @@
-//! The command line of `compare`: everything a spec file can say, and the same model behind it.
+//! The command line of the verbs that measure: everything a spec file can say, and the same model behind it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,9 @@ use widthwise_experiment::{
 
 use crate::failure::Failure;
 
-/// Build every variant, run them interleaved, and say what each costs.
-///
-///   widthwise compare tree.cpp -- 100000
-///   widthwise compare ./lua-5.4 --build 'make -C src posix CC="$CC" MYCFLAGS="$CFLAGS"' --run '{build}/src/lua bench.lua'
-///   widthwise compare debian:sqlite3 --build '…' --run '{build}/speedtest1 --size 20 :memory:'
-///   widthwise compare --binary x86-64=./a64 --binary i386=./a32 --run '{binary} input'
-///   widthwise compare experiments/sqlite/widthwise.toml --until 1% --budget 5m
+// What is said of a program, its variants and how they are run. (No documentation comment: clap would take it for the
+// verb's.)
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub struct Arguments {
     /// A C or C++ file, a folder, debian:PACKAGE[=VERSION], or a spec file (widthwise.toml)
     pub program: Option<String>,

@@ -1,0 +1,511 @@
+//! `scale`: how throughput and memory grow with the number of processes.
+
+mod keeper;
+pub mod picture;
+pub mod presentation;
+mod question;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use widthwise_archive::{StudyArchive, StudyHead};
+use widthwise_experiment::model::Experiment;
+use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
+use widthwise_experiment::{metric, spec, spec_text, Facts, Request};
+use widthwise_machine::compiler::{self, Compiler};
+use widthwise_machine::noise::{busy_cpus, NoiseReader};
+use widthwise_machine::placement::{self, Kinds, Policy};
+use widthwise_machine::record::{self, MachineRecord};
+use widthwise_machine::topology::Topology;
+use widthwise_measure::run::{Limits, Start};
+use widthwise_measure::scale::{study, Crew, End, Order, Slot, Study, StudyError};
+
+use crate::arguments::Arguments;
+use crate::compare::{check_files, keep_compilers, now, random_seed};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::preparation::{self, Prepared};
+use crate::presentation::{experiment, short};
+use crate::progress::Progress;
+use keeper::StudyKeeper;
+use question::Question;
+
+/// More than this on standard output is no answer but a flood.
+const OUTPUT_LIMIT: u64 = 1 << 30;
+/// A CPU that was in use for more of the time than this is not free.
+const BUSY: f64 = 0.2;
+
+/// Say how throughput and memory grow with the number of processes.
+///
+///   widthwise scale worker.c --processes 1,2,4 -- 100000
+///   widthwise scale workloads/reco --run '{build}/reco --processes {processes} --events {events}' --events 400 --mode fork,jobs
+///   widthwise scale --binary new=./new --binary old=./old --run '{binary} -j {processes}' --mode threads --placement cores,siblings
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Scale {
+    #[command(flatten)]
+    arguments: Arguments,
+    #[command(flatten)]
+    question: Question,
+
+    /// Where studies are kept
+    #[arg(long, value_name = "FOLDER", default_value = ".widthwise", help_heading = "Campaign")]
+    archive: PathBuf,
+    /// Go on with a study that was interrupted; a stopping rule may be given anew
+    #[arg(long, value_name = "STUDY", help_heading = "Campaign")]
+    resume: Option<PathBuf>,
+    /// Builds made at once
+    #[arg(long, value_name = "N", help_heading = "Campaign")]
+    jobs: Option<usize>,
+    /// Print the report as JSON
+    #[arg(long, help_heading = "Report")]
+    json: bool,
+}
+
+/// What a session begins with.
+struct Session {
+    compilers: Vec<Compiler>,
+    experiment: Experiment,
+    plan: Plan,
+    spec: String,
+    archive: Option<StudyArchive>,
+}
+
+/// A variant ready to start, in one mode.
+struct Participant {
+    variant: String,
+    mode: Mode,
+    start: Start,
+}
+
+impl Scale {
+    /// Builds, measures, reports.
+    pub fn run(&self) -> Result<(), Failure> {
+        let mut progress = Progress::new();
+        let compilers = compiler::discover();
+        let topology = Topology::here();
+        let mut session = match &self.resume {
+            Some(folder) => self.resumed(folder, compilers)?,
+            None => self.begun(compilers, &topology)?,
+        };
+        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let root = match &session.archive {
+            Some(archive) => archive.folder().parent().map_or_else(|| here.clone(), Path::to_owned),
+            None => here.join(&self.archive),
+        };
+        std::fs::create_dir_all(&root).map_err(|error| {
+            Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
+        })?;
+        let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
+        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let prepare = |experiment: &Experiment| {
+            preparation::prepare(experiment, &session.compilers, &root, &here, jobs, &progress)
+        };
+        let prepared = prepare(&session.experiment)?;
+        let of_jobs = match &session.plan.jobs_run {
+            Some(run) => {
+                let mut experiment = session.experiment.clone();
+                experiment.program.run = run.clone();
+                Some(prepare(&experiment)?)
+            }
+            None => None,
+        };
+        let archive = self.archive(&mut session, &prepared, &topology, &root, &here)?;
+        let folder = archive.folder().to_owned();
+        let participants = participants(&session.plan, &prepared, of_jobs.as_ref());
+        if participants.is_empty() {
+            let reason = prepared.variants.iter().find_map(|ready| ready.start.as_ref().err());
+            return Err(Failure::program(reason.map_or("nothing can be started".into(), |u| u.reason.clone())));
+        }
+        let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
+        preparation::clear_away(&root);
+        progress.end();
+        let reported = presentation::report(&folder, self.json);
+        ended.and(reported)
+    }
+
+    fn begun(&self, compilers: Vec<Compiler>, topology: &Topology) -> Result<Session, Failure> {
+        if self.arguments.program.is_none() && !self.arguments.names_binaries() {
+            return Err(Failure::request(
+                "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
+                 `widthwise scale --help` has examples",
+            ));
+        }
+        let mut request = self.arguments.request()?;
+        check_files(&request)?;
+        let seed = random_seed();
+        let facts =
+            Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
+        let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
+        let experiment = request.resolve(&facts).map_err(Failure::request)?;
+        request.measure.seed.get_or_insert_with(|| {
+            widthwise_experiment::Stated::new(experiment.seed, widthwise_experiment::Said::Flag("--seed"))
+        });
+        keep_compilers(&mut request, &experiment);
+        let rounds = experiment.stopping.rounds;
+        let plan = self.question.plan(topology, &experiment.program.run, rounds, memory)?;
+        Ok(Session { compilers, experiment, plan, spec: spec_text(&request), archive: None })
+    }
+
+    fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
+        if self.arguments.says_more_than_stopping() || self.question.says_anything() {
+            return Err(Failure::request(
+                "--resume goes on with the study as it was begun: only --rounds, --until and --budget may be given anew",
+            ));
+        }
+        let archive = StudyArchive::resume(folder).map_err(Failure::request)?;
+        let head = archive.head().clone();
+        let mut experiment = experiment(&head.spec, head.seed)?;
+        let mut plan = head.plan.clone();
+        let mut stopping = Request::default();
+        self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
+        if stopping != Request::default() {
+            let asked = spec::parse("", "--resume").unwrap_or_default().overlay(stopping);
+            experiment.stopping.until = asked.measure.until.map(|stated| stated.value);
+            experiment.stopping.budget = asked.measure.budget.map(|stated| stated.value);
+            plan.rounds = asked.measure.rounds.map_or(plan.rounds, |stated| stated.value);
+        }
+        Ok(Session { compilers, experiment, plan, spec: head.spec, archive: Some(archive) })
+    }
+
+    /// The archive: made, or checked for being the same study still.
+    fn archive(
+        &self,
+        session: &mut Session,
+        prepared: &Prepared,
+        topology: &Topology,
+        root: &Path,
+        here: &Path,
+    ) -> Result<StudyArchive, Failure> {
+        let identity = preparation::identity(&session.experiment, prepared, here);
+        let machine = MachineRecord::with(session.compilers.clone());
+        if let Some(archive) = session.archive.take() {
+            let mut changes = archive.changed(&identity);
+            if let Ok(old) = serde_json::from_value::<MachineRecord>(archive.head().machine.clone()) {
+                changes.extend(record::changes(&old, &machine));
+            }
+            if changes.is_empty() {
+                return Ok(archive);
+            }
+            return Err(Failure::request(format!(
+                "{} cannot be resumed, since not everything is as it was:\n         {}\n       a new study measures what \
+                 is here now",
+                short(archive.folder()),
+                changes.join("\n         ")
+            )));
+        }
+        let plan = &session.plan;
+        let most = plan.counts.last().copied().unwrap_or(1);
+        let mut placements = Vec::new();
+        let mut remarks = Vec::new();
+        for name in &plan.placements {
+            let placed = placed(topology, name, &plan.kinds, most)?;
+            remarks.extend(placed.remarks.iter().map(|remark| format!("{name}: {remark}")));
+            placements.push((name.clone(), placed.cpus));
+        }
+        let mut variants: Vec<String> = prepared.variants.iter().map(|ready| ready.name.clone()).collect();
+        variants.sort_by_key(|name| *name != session.experiment.baseline);
+        let unable = |ready: &preparation::Ready| {
+            Some((ready.name.clone(), ready.start.as_ref().err()?.reason.clone()))
+        };
+        let usable = |core: &&widthwise_machine::topology::Core| !core.cpus.is_disjoint(&topology.allowed);
+        let head = StudyHead {
+            created: now(),
+            widthwise: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args().collect(),
+            program: session.experiment.program.name.clone(),
+            program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
+            spec: session.spec.clone(),
+            plan: plan.clone(),
+            seed: session.experiment.seed,
+            memory: machine.settings.memory_bytes.unwrap_or(0),
+            machine: serde_json::to_value(&machine).map_err(Failure::machine)?,
+            identity,
+            unable: prepared.variants.iter().filter_map(unable).collect(),
+            variants,
+            placements,
+            allowed: topology.allowed.iter().copied().collect(),
+            cores: topology.cores.iter().filter(usable).map(|core| core.cpus.iter().copied().collect()).collect(),
+            confidence: session.experiment.judging.confidence,
+        };
+        let archive = StudyArchive::create(root, &head).map_err(Failure::request)?;
+        for ready in &prepared.variants {
+            remarks.extend(ready.warnings.iter().cloned());
+        }
+        for remark in remarks {
+            archive.remark(&remark).map_err(Failure::machine)?;
+        }
+        Ok(archive)
+    }
+
+    fn measure(
+        &self,
+        archive: StudyArchive,
+        session: &Session,
+        participants: &[Participant],
+        topology: &Topology,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        interrupt::listen().map_err(Failure::machine)?;
+        let plan = &session.plan;
+        let allowed: Vec<u32> = topology.allowed.iter().copied().collect();
+        let telling = question::telling(plan)?;
+        let background = plan.background.as_ref().map(|text| load(text, &participants[0].start));
+        let wanted = ["cycles", "instructions", "task_clock"].into_iter().filter_map(metric::find);
+        let mut crew = Crew::new(&wanted.collect::<Vec<_>>());
+        for remark in machine_remarks(&mut crew)? {
+            archive.remark(&remark).map_err(Failure::machine)?;
+        }
+        let known = archive.attempts().map_err(Failure::machine)?;
+        let cells = cells(plan, participants, &session.experiment.baseline, topology)?;
+        let make = |purposes: &[Purpose]| -> Vec<Slot> {
+            slots(plan, &cells, purposes, &known, Shared {
+                allowed: &allowed,
+                background: background.as_ref(),
+                telling: telling.as_ref(),
+            })
+        };
+        let made = |purpose: Purpose| {
+            known.iter().filter(|attempt| attempt.purpose == purpose).map(|attempt| attempt.round + 1).max()
+        };
+        // A round that was cut off is not gone on with; its attempts count.
+        let warmed = made(Purpose::Warmup).is_some();
+        let next = known.iter().map(|attempt| attempt.round + 1).max().unwrap_or(0);
+        let rounds_made: std::collections::BTreeSet<u32> =
+            known.iter().filter(|a| a.purpose == Purpose::Timed).map(|a| a.round).collect();
+        let before = rounds_made.len() as u32;
+        let left = plan.rounds.saturating_sub(before);
+        let warmup = if warmed { 0 } else { session.experiment.warmup };
+        let memory = if made(Purpose::Memory).is_some() { 0 } else { plan.memory_rounds };
+        let mut timed = vec![Purpose::Timed];
+        if plan.sequential {
+            timed.extend([Purpose::OneEvent, Purpose::HalfOfEvents]);
+        }
+        let limits = Limits {
+            timeout: session.experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
+            output_bytes: OUTPUT_LIMIT,
+        };
+        let scratch = archive.folder().join("scratch");
+        let phases = [
+            (warmup, true, vec![Purpose::Timed]),
+            (left, false, timed),
+            (memory, false, vec![Purpose::Memory]),
+        ];
+        let planned: u32 = phases.iter().map(|(rounds, _, purposes)| rounds * make(purposes).len() as u32).sum();
+        let mut stopping = session.experiment.stopping;
+        stopping.rounds = Some(plan.rounds);
+        let mut keeper = StudyKeeper::new(archive, progress, stopping, planned, before);
+        let mut first = next;
+        let mut ended = Ok(End::Done);
+        for (rounds, is_warmup, purposes) in phases {
+            let mut slots = make(&purposes);
+            let failed = keeper.archive.attempts().map_err(Failure::machine)?;
+            for slot in &mut slots {
+                slot.out |= failed.iter().any(|a| !a.is_sound() && a.cell == *slot.order.cell);
+            }
+            let mut work = Study {
+                slots,
+                seed: session.experiment.seed,
+                rounds: first..first + rounds,
+                warmup: is_warmup,
+                scratch: scratch.clone(),
+                limits,
+            };
+            first += rounds;
+            ended = study(&mut work, &mut crew, &mut keeper);
+            if !matches!(ended, Ok(End::Done | End::Enough)) {
+                break;
+            }
+        }
+        let why = keeper.why.clone();
+        let archive = keeper.archive;
+        drop(crew);
+        let _ = std::fs::remove_dir_all(&scratch);
+        match ended {
+            Ok(End::Interrupted) => {
+                let folder = short(archive.folder());
+                progress.say(&format!("interrupted; `widthwise scale --resume {folder}` goes on"));
+                Ok(())
+            }
+            Ok(_) => {
+                if let Some(why) = why {
+                    progress.say(&format!("  {why}"));
+                }
+                Ok(())
+            }
+            Err(StudyError::Keeper(error)) => Err(Failure::machine(error)),
+            Err(StudyError::Crew(error)) => Err(Failure::machine(error)),
+        }
+    }
+}
+
+/// Everyone who can be started, in each mode; the baseline first.
+fn participants(plan: &Plan, prepared: &Prepared, of_jobs: Option<&Prepared>) -> Vec<Participant> {
+    let mut all = Vec::new();
+    for &mode in &plan.modes {
+        let from = match of_jobs {
+            Some(of_jobs) if mode == Mode::Jobs => of_jobs,
+            _ => prepared,
+        };
+        for ready in &from.variants {
+            if let Ok(start) = &ready.start {
+                all.push(Participant { variant: ready.name.clone(), mode, start: start.clone() });
+            }
+        }
+    }
+    all
+}
+
+/// A cell with all that it takes.
+struct Ready<'a> {
+    cell: Cell,
+    start: &'a Start,
+    cpus: Vec<u32>,
+    /// It is the smallest of its variant and mode, in the first placement: the sequential part is estimated there.
+    is_smallest: bool,
+}
+
+fn placed(
+    topology: &Topology,
+    name: &str,
+    kinds: &str,
+    processes: usize,
+) -> Result<placement::Placement, Failure> {
+    let wrong = |error: String| Failure::request(format!("--placement {name}: {error}"));
+    let policy: Policy = name.parse().map_err(|error| wrong(format!("{error}")))?;
+    let kinds: Kinds = kinds.parse().map_err(|error| wrong(format!("{error}")))?;
+    placement::place(topology, &policy, kinds, processes).map_err(|error| wrong(error.to_string()))
+}
+
+/// Every cell, and the baseline's smallest once more: the A/A pair.
+fn cells<'a>(
+    plan: &Plan,
+    participants: &'a [Participant],
+    baseline: &str,
+    topology: &Topology,
+) -> Result<Vec<Ready<'a>>, Failure> {
+    let mut all = Vec::new();
+    for participant in participants {
+        for (number, name) in plan.placements.iter().enumerate() {
+            for (step, &processes) in plan.counts.iter().enumerate() {
+                let cell = Cell {
+                    variant: participant.variant.clone(),
+                    mode: participant.mode,
+                    placement: name.clone(),
+                    processes,
+                };
+                let cpus = placed(topology, name, &plan.kinds, processes)?.cpus;
+                let is_smallest = number == 0 && step == 0;
+                if is_smallest && participant.variant == baseline && participant.mode == plan.modes[0] {
+                    let cell = Cell { variant: format!("{baseline} again"), ..cell.clone() };
+                    all.push(Ready { cell, start: &participant.start, cpus: cpus.clone(), is_smallest: false });
+                }
+                all.push(Ready { cell, start: &participant.start, cpus, is_smallest });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// What all attempts have in common.
+struct Shared<'a> {
+    allowed: &'a [u32],
+    background: Option<&'a Start>,
+    telling: Option<&'a widthwise_measure::scale::told::Telling>,
+}
+
+/// The attempts of a round, for these purposes.
+fn slots<'a>(
+    plan: &Plan,
+    cells: &'a [Ready<'a>],
+    purposes: &[Purpose],
+    known: &[Attempt],
+    shared: Shared<'a>,
+) -> Vec<Slot<'a>> {
+    let mut slots = Vec::new();
+    for ready in cells {
+        let again = ready.cell.variant.ends_with(" again");
+        for &purpose in purposes {
+            let work = plan.work(ready.cell.mode);
+            let all = work.events(ready.cell.processes);
+            let events = match purpose {
+                Purpose::OneEvent => Some(1),
+                Purpose::HalfOfEvents => all.map(|events| events / 2),
+                _ => all,
+            };
+            let wanted = match purpose {
+                Purpose::OneEvent | Purpose::HalfOfEvents => ready.is_smallest,
+                Purpose::Memory => !again,
+                _ => true,
+            };
+            if !wanted {
+                continue;
+            }
+            slots.push(Slot {
+                order: Order {
+                    cell: &ready.cell,
+                    purpose,
+                    start: ready.start,
+                    cpus: &ready.cpus,
+                    allowed: shared.allowed,
+                    events,
+                    work,
+                    padding: 0,
+                    background: shared.background,
+                    telling: shared.telling,
+                },
+                out: known.iter().any(|attempt| !attempt.is_sound() && attempt.cell == ready.cell),
+            });
+        }
+    }
+    slots
+}
+
+/// A shell command as load: started anew whenever it ends.
+fn load(text: &str, like: &Start) -> Start {
+    let looped = format!("while :; do {{ {text}\n}} >/dev/null 2>&1 || sleep 0.1; done");
+    Start {
+        file: "/bin/sh".into(),
+        runtime: None,
+        arguments: vec!["sh".into(), "-c".into(), looped],
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect::<BTreeMap<_, _>>(),
+        directory: like.directory.clone(),
+        fresh: None,
+        stdin: "/dev/null".into(),
+        setup: None,
+        teardown: None,
+        thp: widthwise_experiment::model::Thp::System,
+        fixed_addresses: false,
+        exit_status: 0,
+    }
+}
+
+/// What a reader must know of how this study was measured.
+fn machine_remarks(crew: &mut Crew) -> Result<Vec<String>, Failure> {
+    let mut remarks = Vec::new();
+    if let Some(reason) = &crew.without_taskstats {
+        remarks.push(format!(
+            "times of children and threads are those of the last look at them, up to 0.1 s before their end: taskstats: \
+             {reason} (it takes CAP_NET_ADMIN)"
+        ));
+    }
+    let missing = crew.missing_counters().map_err(Failure::machine)?;
+    let names: Vec<&str> = missing.iter().map(|(metric, _)| metric.name).collect();
+    if let Some((_, reason)) = missing.first() {
+        remarks.push(format!("no {}: {reason}; so no clock, NTIME, IPC", names.join(", ")));
+    }
+    let busy = NoiseReader::open([]).map(|mut reader| {
+        let before = reader.read();
+        std::thread::sleep(Duration::from_millis(100));
+        busy_cpus(&before, &reader.read(), BUSY)
+    });
+    if let Some(busy) = busy.ok().filter(|busy| !busy.is_empty()) {
+        let names: Vec<String> = busy.iter().map(u32::to_string).collect();
+        remarks.push(format!("something else was running on CPU {} before the first round", names.join(", ")));
+    }
+    Ok(remarks)
+}

@@ -1,0 +1,227 @@
+//! What a study asks: from flags to numbers of processes, modes and placements, each checked.
+
+use clap::Args;
+use widthwise_experiment::placeholder;
+use widthwise_experiment::scale::{Mode, Plan};
+use widthwise_machine::placement::{self, Kinds, Policy};
+use widthwise_machine::topology::Topology;
+use widthwise_measure::scale::told::{Pattern, Telling};
+
+use crate::failure::Failure;
+
+/// More processes than these are a mistake.
+const MOST_PROCESSES: usize = 4096;
+/// Timed rounds, where nobody says how many.
+const ROUNDS: u32 = 10;
+/// What a grid gives a job on each core.
+const MEMORY_OF_A_CORE: u64 = 2 << 30;
+
+#[derive(Debug, Args)]
+pub struct Question {
+    /// Numbers of processes: 1,2,4 (default: powers of two up to the CPUs, and the cores)
+    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Scale")]
+    processes: Vec<usize>,
+    /// fork (the program forks {processes} children), jobs (so many copies), threads (it starts {processes} threads)
+    #[arg(long, value_name = "MODE,…", value_delimiter = ',', help_heading = "Scale")]
+    mode: Vec<Mode>,
+    /// cores, siblings, module, l3, node, spread, or a list of CPUs such as 0,2-3; once for each list
+    #[arg(long, value_name = "PLACEMENT", help_heading = "Scale")]
+    placement: Vec<String>,
+    /// On a machine that mixes kinds of core: performance, efficiency or all
+    #[arg(long, value_name = "KINDS", default_value = "performance", help_heading = "Scale")]
+    cores: String,
+    /// Events of all processes together; {events} in the run command, and {first} for a job's first
+    #[arg(long, value_name = "N", help_heading = "Scale")]
+    events: Option<u64>,
+    /// --events is what each process does, so that the work grows with their number
+    #[arg(long, requires = "events", help_heading = "Scale")]
+    events_each: bool,
+    /// What a job is started with, if not with the run command
+    #[arg(long, value_name = "COMMAND", help_heading = "Scale")]
+    jobs_run: Option<String>,
+    /// Shell command that runs on each CPU that is left free, as load
+    #[arg(long, value_name = "SH", help_heading = "Scale")]
+    background: Option<String>,
+    /// A regular expression for lines that tell events: groups elapsed and cpu (seconds), events; or `cms`
+    #[arg(long, value_name = "REGEX", help_heading = "Scale")]
+    event_pattern: Option<String>,
+    /// Files with such lines besides standard output: a pattern of names; {index} is the job's
+    #[arg(long, value_name = "GLOB", requires = "event_pattern", help_heading = "Scale")]
+    event_log: Option<String>,
+    /// Events are told by marks: lines `event` or `event CHILD` on the pipe in WIDTHWISE_MARKS
+    #[arg(long, conflicts_with = "event_pattern", help_heading = "Scale")]
+    event_marks: bool,
+    /// Memory that processes may have together, for the answer how many fit: 8G (default: 2G for each core)
+    #[arg(long, value_name = "SIZE", help_heading = "Scale")]
+    memory_limit: Option<String>,
+}
+
+impl Question {
+    /// Whether anything was said.
+    pub fn says_anything(&self) -> bool {
+        !(self.processes.is_empty() && self.mode.is_empty() && self.placement.is_empty())
+            || self.events.is_some()
+            || self.jobs_run.is_some()
+            || self.background.is_some()
+            || self.event_pattern.is_some()
+            || self.event_marks
+            || self.memory_limit.is_some()
+            || self.cores != "performance"
+    }
+
+    /// The plan, with what was not said filled in. `run` is the run command.
+    pub fn plan(
+        &self,
+        topology: &Topology,
+        run: &str,
+        rounds: Option<u32>,
+        memory: Option<u32>,
+    ) -> Result<Plan, Failure> {
+        let kinds: Kinds = self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
+        let uses = |word: &str| placeholder::used(run).any(|used| used == word);
+        let mut counts = if self.processes.is_empty() {
+            placement::steps(topology, kinds)
+        } else {
+            self.processes.clone()
+        };
+        counts.sort_unstable();
+        counts.dedup();
+        match (counts.first(), counts.last()) {
+            (Some(0), _) => return Err(Failure::request("--processes: 0 processes do nothing; 1 is the least")),
+            (_, Some(most)) if *most > MOST_PROCESSES => {
+                return Err(Failure::request(format!("--processes: {most} are too many; at most {MOST_PROCESSES}")))
+            }
+            (None, _) => return Err(Failure::request("--processes: no CPU of that kind may be used here")),
+            _ => {}
+        }
+        let modes = if self.mode.is_empty() {
+            vec![if uses("processes") { Mode::Fork } else { Mode::Jobs }]
+        } else {
+            let mut modes = self.mode.clone();
+            modes.dedup();
+            modes
+        };
+        if let Some(mode) = modes.iter().find(|mode| **mode != Mode::Jobs && !uses("processes")) {
+            if counts.iter().any(|count| *count > 1) {
+                return Err(Failure::request(format!(
+                    "--mode {mode}: the run command `{run}` does not say how many {} to start: put {{processes}} where it \
+                     does",
+                    mode.noun()
+                )));
+            }
+        }
+        if self.events == Some(0) {
+            return Err(Failure::request("--events: 0 events take no time; 1 is the least"));
+        }
+        if self.events.is_some() && !uses("events") {
+            return Err(Failure::request(format!(
+                "--events: the run command `{run}` does not say how many: put {{events}} where it does"
+            )));
+        }
+        if uses("events") && self.events.is_none() {
+            return Err(Failure::request("the run command uses {events}: --events says how many there are"));
+        }
+        if let Some(most) = counts.last().filter(|most| self.events.is_some_and(|events| events < **most as u64)) {
+            if !self.events_each {
+                return Err(Failure::request(format!(
+                    "--events: fewer than one for each of {most} processes; --events {most} is the least"
+                )));
+            }
+        }
+        let placements = self.placements()?;
+        for name in &placements {
+            let policy: Policy = name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
+            placement::place(topology, &policy, kinds, 1)
+                .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
+        }
+        if let Some(text) = &self.event_pattern {
+            Pattern::new(text).map_err(|error| Failure::request(format!("--event-pattern: {error}")))?;
+        }
+        let cores = topology.cores.iter().filter(|core| !core.cpus.is_disjoint(&topology.allowed)).count() as u64;
+        let memory_limit = match &self.memory_limit {
+            Some(text) => bytes(text).map_err(|error| Failure::request(format!("--memory-limit: {error}")))?,
+            None => MEMORY_OF_A_CORE * cores,
+        };
+        Ok(Plan {
+            counts,
+            modes,
+            placements,
+            kinds: self.cores.clone(),
+            events: self.events,
+            events_each: self.events_each,
+            rounds: rounds.unwrap_or(ROUNDS),
+            memory_rounds: memory.unwrap_or(1),
+            sequential: self.events.is_some_and(|events| events >= 4),
+            background: self.background.clone(),
+            jobs_run: self.jobs_run.clone(),
+            event_pattern: self.event_pattern.clone(),
+            event_files: self.event_log.clone(),
+            event_marks: self.event_marks,
+            memory_limit,
+        })
+    }
+
+    /// Names may stand in one list; a list of CPUs stands by itself.
+    fn placements(&self) -> Result<Vec<String>, Failure> {
+        let mut names: Vec<String> = Vec::new();
+        for said in &self.placement {
+            if said.starts_with(|c: char| c.is_ascii_digit()) {
+                names.push(said.clone());
+            } else {
+                names.extend(said.split(',').map(str::to_owned));
+            }
+        }
+        if names.is_empty() {
+            names.push("cores".to_owned());
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        match names.iter().find(|name| !seen.insert(name.as_str())) {
+            Some(twice) => Err(Failure::request(format!("--placement: \"{twice}\" twice"))),
+            None => Ok(names),
+        }
+    }
+}
+
+/// How the plan's events are told.
+pub fn telling(plan: &Plan) -> Result<Option<Telling>, Failure> {
+    if plan.event_marks {
+        return Ok(Some(Telling::Marks));
+    }
+    let Some(text) = &plan.event_pattern else { return Ok(None) };
+    let pattern = Pattern::new(text).map_err(Failure::request)?;
+    Ok(Some(Telling::Lines { pattern, files: plan.event_files.clone() }))
+}
+
+/// `500M`, `2G`, `1.5GiB`: powers of 1024, as memory is counted.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor: f64 = match unit.trim().trim_end_matches("iB").trim_end_matches(['B', 'b']) {
+        "" => 1.0,
+        "k" | "K" => 1024.0,
+        "M" | "m" => 1024.0 * 1024.0,
+        "G" | "g" => 1024.0 * 1024.0 * 1024.0,
+        "T" | "t" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(format!("\"{text}\" is no amount of memory, such as 8G or 500M")),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number > 0.0 && number * factor < 1e18 => Ok((number * factor) as u64),
+        _ => Err(format!("\"{text}\" is no amount of memory, such as 8G or 500M")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_memory_are_powers_of_1024() {
+        assert_eq!(bytes("2G"), Ok(2 << 30));
+        assert_eq!(bytes("1.5GiB"), Ok(3 << 29));
+        assert_eq!(bytes("500M"), Ok(500 << 20));
+        assert_eq!(bytes("4096"), Ok(4096));
+        for wrong in ["", "G", "2X", "-1G", "0", "1e99G"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}
