@@ -97,19 +97,37 @@ pub fn resamples(n: usize) -> usize {
 
 /// The BCa interval of `statistic` over `n` units, `reach` standard errors to either side.
 pub fn interval(n: usize, reach: f64, stream: &mut Stream, statistic: impl Fn(&[u32]) -> f64) -> Interval {
-    let mut counts = vec![1_u32; n];
-    let estimate = statistic(&counts);
-    let acceleration = acceleration(&jackknife(n, stream, &statistic));
+    let [only] = intervals(n, reach, stream, |counts| [statistic(counts)]);
+    only
+}
 
-    let mut replicates: Vec<f64> = (0..resamples(n))
+/// As [`interval`], of several statistics that are computed together, such as the parameters of a fit.
+pub fn intervals<const K: usize>(
+    n: usize,
+    reach: f64,
+    stream: &mut Stream,
+    statistics: impl Fn(&[u32]) -> [f64; K],
+) -> [Interval; K] {
+    let mut counts = vec![1_u32; n];
+    let estimates = statistics(&counts);
+    let left_out = jackknife(n, stream, &statistics);
+    let replicates: Vec<[f64; K]> = (0..resamples(n))
         .map(|_| {
             counts.fill(0);
             for _ in 0..n {
                 counts[stream.below(n)] += 1;
             }
-            statistic(&counts)
+            statistics(&counts)
         })
         .collect();
+    std::array::from_fn(|k| {
+        let of = |values: &[[f64; K]]| values.iter().map(|value| value[k]).collect::<Vec<f64>>();
+        corrected(estimates[k], acceleration(&of(&left_out)), of(&replicates), reach)
+    })
+}
+
+/// The interval that an estimate, its acceleration and its replicates make.
+fn corrected(estimate: f64, acceleration: f64, mut replicates: Vec<f64>, reach: f64) -> Interval {
     replicates.sort_by(f64::total_cmp);
     let (Some(&least), Some(&greatest)) = (replicates.first(), replicates.last()) else {
         return Interval::exact(estimate);
@@ -156,7 +174,7 @@ fn acceleration(jackknife: &[f64]) -> f64 {
 
 /// The statistic with each unit left out in turn; beyond 250 units, with each of 250 random groups left out, which
 /// estimates the same acceleration in bounded time.
-fn jackknife(n: usize, stream: &mut Stream, statistic: impl Fn(&[u32]) -> f64) -> Vec<f64> {
+fn jackknife<T>(n: usize, stream: &mut Stream, statistic: impl Fn(&[u32]) -> T) -> Vec<T> {
     const GROUPS: usize = 250;
     let groups = n.min(GROUPS);
     let mut order: Vec<usize> = (0..n).collect();

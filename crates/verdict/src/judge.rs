@@ -203,7 +203,7 @@ fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interv
 /// not averaged: the average of two baselines, one of them slowed, is slowed by half, and a load would then pull the
 /// middle away from the variant, for as long as the variant itself is met by it less often than one of two. Rounds are
 /// resampled, with all that they hold.
-fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Interval {
+pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Interval {
     let n = pairs.len();
     let mut ranked: Vec<(f64, usize)> = pairs
         .iter()

@@ -12,6 +12,7 @@ pub mod family;
 mod judge;
 pub mod location;
 mod pairs;
+pub mod scaling;
 pub mod serial;
 pub mod stopping;
 pub mod stream;
