@@ -17,6 +17,8 @@ mod shape;
 mod timeline;
 mod wording;
 
+pub(crate) use page::{POLICY, STYLE as PAGE_STYLE};
+
 use crate::campaign::Campaign;
 
 /// The whole file.

@@ -18,6 +18,7 @@ pub mod json;
 pub mod json_memory;
 pub mod markdown;
 pub mod memory;
+pub mod scale;
 pub mod series;
 pub mod statements;
 pub mod terminal;

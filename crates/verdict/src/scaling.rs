@@ -196,7 +196,7 @@ fn usable(value: f64) -> bool {
 }
 
 /// The middle of the paired ratios, as a verdict's.
-fn ratio(pairs: &[(f64, f64)], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
+pub(crate) fn ratio(pairs: &[(f64, f64)], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
     let pairs: Vec<Pair> = pairs
         .iter()
         .map(|(variant, baseline)| Pair { variant: *variant, baseline: *baseline, again: None })

@@ -13,7 +13,7 @@ use crate::{series, statements, visible};
 pub const STYLE: &str = include_str!("style.css");
 
 /// Nothing is loaded and nothing runs: styles stand in the page, and there is no script.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'";
 
 pub fn page(campaign: &Campaign) -> Markup {

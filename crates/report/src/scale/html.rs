@@ -1,0 +1,278 @@
+//! One self-contained page: nothing is loaded, nothing runs.
+
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+use widthwise_experiment::scale::{Attempt, Purpose};
+use widthwise_verdict::study::Table;
+
+use super::{bytes, columns, ranged, sentences, title, StudyReport};
+use crate::html::{PAGE_STYLE, POLICY};
+use crate::visible;
+
+const STYLE: &str = include_str!("scale.css");
+
+/// Size of a drawing, in its own units.
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 300.0;
+/// Room for the words at the axes.
+const LEFT: f64 = 48.0;
+const BELOW: f64 = 34.0;
+
+/// The page.
+pub fn page(report: &StudyReport) -> String {
+    let name = visible::line(report.program);
+    let shown: Vec<&Table> = report
+        .summary
+        .tables
+        .iter()
+        .filter(|table| table.rows.iter().any(|row| row.attempts > 0 || row.failure.is_some()))
+        .collect();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (name) " · scale · Widthwise" }
+                style { (PreEscaped(PAGE_STYLE)) (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    p class="kicker" { "Scale" }
+                    h1 { (name) " " (visible::line(report.version)) }
+                    p class="command" { code { (visible::line(report.run)) } }
+                    p class="extent" { (visible::line(&sentences::extent(report))) }
+                }
+                main {
+                    section id="answer" class="answer" {
+                        @for sentence in sentences::all(report).into_iter().take(3) { p { (visible::line(&sentence)) } }
+                    }
+                    section id="curves" {
+                        h2 { "Speed-up" }
+                        p class="lead" {
+                            "Throughput over that of the smallest number, within rounds; bars are intervals. The dashed line is "
+                            "what each process by itself would do."
+                        }
+                        (curves(&shown))
+                        (legend(&shown))
+                    }
+                    section id="tables" {
+                        h2 { "Tables" }
+                        @for table in &shown { (one_table(table)) }
+                    }
+                    section id="said" {
+                        h2 { "What it comes to" }
+                        @for sentence in sentences::all(report).into_iter().skip(3) { p { (visible::line(&sentence)) } }
+                    }
+                    (memory(report))
+                    section id="placements" {
+                        h2 { "Placements" }
+                        @for (name, drawing) in &report.drawings {
+                            h3 { (visible::line(name)) }
+                            div class="picture" { (PreEscaped(drawing.as_str())) }
+                        }
+                    }
+                    @if !report.remarks.is_empty() || !report.unable.is_empty() {
+                        section id="notes" {
+                            h2 { "Notes" }
+                            ul {
+                                @for (variant, reason) in report.unable {
+                                    li { strong { (visible::line(variant)) } ": " (visible::line(reason)) }
+                                }
+                                @for remark in &report.remarks { li { (visible::line(remark)) } }
+                            }
+                        }
+                    }
+                    section id="machine" {
+                        h2 { "Machine" }
+                        dl class="machine" {
+                            @for (name, text) in &report.machine_lines {
+                                div { dt { (visible::line(name)) } dd { (visible::line(text)) } }
+                            }
+                        }
+                    }
+                    section id="reproduce" {
+                        h2 { "Reproduce" }
+                        pre { (visible::block(&report.command.join(" "))) }
+                        p { "Every attempt is in " code { (visible::line(&report.folder)) "/study.sqlite" } "; "
+                            code { "widthwise report " (visible::line(&report.folder)) " --csv out.csv" } " writes them out." }
+                    }
+                }
+                footer { p { "Widthwise " (visible::line(report.widthwise)) " · " (visible::line(report.created)) } }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn one_table(table: &Table) -> Markup {
+    let columns = columns(table);
+    html! {
+        h3 { (visible::line(&title(table))) }
+        div class="scroll" { table class="scale" {
+            thead { tr { @for (head, _) in &columns { th scope="col" { (head) } } } }
+            tbody {
+                @for row in &table.rows {
+                    tr { @for (place, (_, of)) in columns.iter().enumerate() {
+                        @if place == 0 { th scope="row" { (of(row)) } } @else { td { (of(row)) } }
+                    } }
+                    @if let Some(failure) = &row.failure {
+                        tr class="failed" { td colspan=(columns.len()) { (visible::line(failure)) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// Where a number lies on the axes from nothing to `most`.
+struct Axes {
+    across: f64,
+    up: f64,
+}
+
+impl Axes {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + (WIDTH - LEFT - 8.0) * value / self.across
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        (HEIGHT - BELOW) - (HEIGHT - BELOW - 8.0) * value / self.up
+    }
+}
+
+/// Round steps, about so many.
+fn ticks(most: f64, about: f64) -> Vec<f64> {
+    let rough = most / about;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|step| *step >= rough).unwrap_or(power);
+    (0..=(most / step).floor() as usize).map(|n| n as f64 * step).collect()
+}
+
+fn number(value: f64) -> String {
+    format!("{:.1}", if value.is_finite() { value } else { 0.0 })
+}
+
+fn curves(tables: &[&Table]) -> Markup {
+    let most = |of: &dyn Fn(&widthwise_verdict::study::Row) -> Option<f64>| {
+        tables.iter().flat_map(|table| &table.rows).filter_map(of).fold(0.0, f64::max)
+    };
+    let across = most(&|row| Some(row.processes as f64)).max(1.0) * 1.03;
+    let up = most(&|row| Some(row.speed_up.as_ref().ok()?.bounds.map_or(row.speed_up.as_ref().ok()?.estimate, |b| b.high)))
+        .max(1.0)
+        * 1.1;
+    let axes = Axes { across, up };
+    let smallest = tables.iter().flat_map(|t| t.rows.first()).map(|row| row.processes).min().unwrap_or(1) as f64;
+    let ideal = (up * smallest).min(across);
+    html! {
+        svg class="curves" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
+            aria-label="Speed-up over the number of processes; the tables below have the numbers" {
+            @for tick in ticks(up, 5.0) {
+                line class="grid" x1=(LEFT) x2=(WIDTH - 8.0) y1=(number(axes.y(tick))) y2=(number(axes.y(tick))) {}
+                text class="tick" x=(LEFT - 6.0) y=(number(axes.y(tick) + 4.0)) text-anchor="end" { (tick) }
+            }
+            @for tick in ticks(across, 8.0).into_iter().filter(|tick| tick.fract() == 0.0) {
+                text class="tick" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (tick) }
+            }
+            text class="tick" x=(WIDTH - 8.0) y=(HEIGHT - 4.0) text-anchor="end" { "processes" }
+            line class="ideal" x1=(number(axes.x(0.0))) y1=(number(axes.y(0.0)))
+                x2=(number(axes.x(ideal))) y2=(number(axes.y(ideal / smallest))) {}
+            @for (place, table) in tables.iter().enumerate() {
+                @let points: Vec<(f64, widthwise_verdict::scaling::Figure)> = table.rows.iter()
+                    .filter_map(|row| Some((row.processes as f64, row.speed_up.ok()?))).collect();
+                g class=(format!("s{}", place % 6)) {
+                    polyline points=(points.iter().map(|(n, f)| format!("{},{}", number(axes.x(*n)), number(axes.y(f.estimate)))).collect::<Vec<_>>().join(" ")) {}
+                    @for (n, figure) in &points {
+                        @if let Some(ends) = figure.bounds {
+                            line x1=(number(axes.x(*n))) x2=(number(axes.x(*n))) y1=(number(axes.y(ends.low))) y2=(number(axes.y(ends.high))) {}
+                        }
+                        circle cx=(number(axes.x(*n))) cy=(number(axes.y(figure.estimate))) r="3.5" {
+                            title { (visible::line(&title(table))) ", " (n) ": " (ranged(&Ok(*figure), 2)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn legend(tables: &[&Table]) -> Markup {
+    html! {
+        ul class="legend" {
+            @for (place, table) in tables.iter().enumerate() {
+                li { span class=(format!("key s{}", place % 6)) {} (visible::line(&title(table))) }
+            }
+        }
+    }
+}
+
+/// Memory over time, the largest cell of each table that has any.
+fn memory(report: &StudyReport) -> Markup {
+    let shown: Vec<&Attempt> = report
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.purpose == Purpose::Memory && attempt.is_sound())
+        .filter(|attempt| Some(&attempt.cell.processes) == report.plan.counts.last())
+        .filter(|attempt| attempt.memory.as_ref().is_some_and(|memory| memory.moments.len() > 1))
+        .collect();
+    if shown.is_empty() {
+        return html! {};
+    }
+    html! {
+        section id="memory" {
+            h2 { "Memory over time" }
+            p class="lead" {
+                "All processes together, while all of them stood still. The line is PSS; beneath it what each has alone (USS); the "
+                "dots are what the system's AnonPages have grown by."
+            }
+            @for attempt in shown {
+                h3 { (visible::line(&attempt.cell.to_string())) ", round " (attempt.round) }
+                (area(attempt))
+            }
+        }
+    }
+}
+
+fn area(attempt: &Attempt) -> Markup {
+    let Some(memory) = &attempt.memory else { return html! {} };
+    let end = memory.moments.last().map_or(1.0, |moment| moment.at_ns as f64 / 1e9).max(1e-9);
+    let most = memory.moments.iter().map(|m| m.pss.max(m.system_anonymous.max(0) as u64)).max().unwrap_or(1) as f64;
+    let axes = Axes { across: end * 1.01, up: most.max(1.0) * 1.08 };
+    let path = |of: fn(&widthwise_experiment::scale::Moment) -> f64| {
+        let points: Vec<String> = memory
+            .moments
+            .iter()
+            .map(|m| format!("{},{}", number(axes.x(m.at_ns as f64 / 1e9)), number(axes.y(of(m)))))
+            .collect();
+        points.join(" ")
+    };
+    let first = memory.moments.first().map_or(0.0, |m| m.at_ns as f64 / 1e9);
+    let under = format!(
+        "{},{} {} {},{}",
+        number(axes.x(first)),
+        number(axes.y(0.0)),
+        path(|m| m.uss as f64),
+        number(axes.x(end)),
+        number(axes.y(0.0))
+    );
+    let mebibyte = 1024.0 * 1024.0;
+    html! {
+        svg class="curves" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
+            aria-label=(format!("memory over time; at most {}", bytes(most))) {
+            @for tick in ticks(axes.up / mebibyte, 4.0) {
+                line class="grid" x1=(LEFT) x2=(WIDTH - 8.0) y1=(number(axes.y(tick * mebibyte))) y2=(number(axes.y(tick * mebibyte))) {}
+                text class="tick" x=(LEFT - 6.0) y=(number(axes.y(tick * mebibyte) + 4.0)) text-anchor="end" { (tick) }
+            }
+            text class="tick" x=(LEFT + 4.0) y="12" { "MiB" }
+            @for tick in ticks(axes.across, 6.0) {
+                text class="tick" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
+            }
+            polygon class="uss" points=(under) {}
+            g class="s0" { polyline points=(path(|m| m.pss as f64)) {} }
+            @for moment in &memory.moments {
+                circle class="system" cx=(number(axes.x(moment.at_ns as f64 / 1e9))) cy=(number(axes.y(moment.system_anonymous.max(0) as f64))) r="1.6" {}
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! What the tables come to, in sentences.
+
+use widthwise_experiment::scale::Mode;
+use widthwise_verdict::scaling::{Best, Figure};
+use widthwise_verdict::study::Table;
+
+use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
+use crate::amounts::{counted, duration, listed};
+
+/// How much was measured.
+pub fn extent(report: &StudyReport) -> String {
+    let spent: u64 = report.attempts.iter().map(|attempt| attempt.elapsed_ns).sum();
+    format!(
+        "{}, {} of {} in all",
+        counted(report.summary.rounds, "timed round"),
+        counted(report.summary.attempts, "attempt"),
+        duration(std::time::Duration::from_nanos(spent))
+    )
+}
+
+/// Every sentence, the answer first.
+pub fn all(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    all.extend(growth(report));
+    all.extend(marginal(report));
+    all.extend(smt(report));
+    all.extend(capacity(report));
+    all.extend(beside(report));
+    for table in &report.summary.tables {
+        all.extend(laws(report, table));
+        all.extend(sequential(report, table));
+    }
+    all.extend(unshared(report));
+    all.extend(agreement(report));
+    all.extend(different(report));
+    if let Some(floor) = &report.summary.floor {
+        all.push(format!(
+            "Detection floor: the same cell twice differs by {}; what is nearer than that cannot be told from none.",
+            signed(&less_one(floor))
+        ));
+    }
+    all
+}
+
+fn less_one(figure: &Figure) -> Figure {
+    let mut figure = *figure;
+    figure.estimate -= 1.0;
+    if let Some(ends) = &mut figure.bounds {
+        ends.low -= 1.0;
+        ends.high -= 1.0;
+    }
+    figure
+}
+
+fn of_several(report: &StudyReport, table: &Table) -> String {
+    if report.summary.tables.len() == 1 {
+        String::new()
+    } else {
+        format!("{}, {}, {}: ", table.variant, table.mode, table.placement)
+    }
+}
+
+/// Where the throughput is highest.
+fn growth(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in &report.summary.tables {
+        let best = table
+            .rows
+            .iter()
+            .filter(|row| row.failure.is_none())
+            .filter_map(|row| Some((row, row.throughput.ok()?)))
+            .max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+        let Some((row, throughput)) = best else { continue };
+        let noun = if row.processes == 1 { table.mode.singular() } else { table.mode.noun() };
+        all.push(format!(
+            "{}Throughput is highest with {} {noun}: {} {}/s, {} times that of {}.",
+            of_several(report, table),
+            row.processes,
+            significant(throughput.estimate),
+            table.work.unit(),
+            ranged(&row.speed_up, 2),
+            table.rows.first().map_or(1, |row| row.processes)
+        ));
+    }
+    all
+}
+
+/// `Adding one more child costs 310 MB, one more job 865 MB.`
+fn marginal(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for variant in report.variants {
+        let mut costs: Vec<(Mode, f64)> = Vec::new();
+        for table in report.summary.tables.iter().filter(|table| table.variant == *variant) {
+            if let Ok(line) = &table.marginal {
+                if !costs.iter().any(|(mode, _)| *mode == table.mode) {
+                    costs.push((table.mode, line.slope.estimate));
+                }
+            }
+        }
+        if costs.is_empty() {
+            continue;
+        }
+        let words: Vec<String> =
+            costs.iter().map(|(mode, cost)| format!("one more {} {}", mode.singular(), bytes(*cost))).collect();
+        let name = if report.variants.len() > 1 { format!("{variant}: ") } else { String::new() };
+        all.push(format!("{name}Memory for {}.", listed(&words)));
+    }
+    all
+}
+
+fn smt(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for (one, two, found) in &report.summary.smt {
+        let word = |name: &str, figure: &Result<Figure, widthwise_verdict::scaling::Unfitted>| match figure {
+            Ok(figure) => format!("{} by {name}", signed(figure)),
+            Err(reason) => format!("unknown by {name} ({reason})"),
+        };
+        all.push(format!(
+            "SMT yield ({} against {}): {}, {}, {}.",
+            cell_name(two),
+            one.processes,
+            word("evtime", &found.by_event),
+            word("elapsed", &found.by_elapsed),
+            word("elapsed less the sequential part", &found.by_elapsed_less_sequential)
+        ));
+    }
+    if report.summary.smt.is_empty() && !report.has_siblings {
+        all.push("No SMT siblings here: every CPU is a core of its own, and there is no SMT yield to tell.".into());
+    }
+    all
+}
+
+fn capacity(report: &StudyReport) -> Vec<String> {
+    let limit = report.plan.memory_limit as f64;
+    let mut all = Vec::new();
+    let Some(baseline) = report.variants.first() else { return all };
+    for mode in &report.plan.modes {
+        let of_mode: Vec<_> = report.summary.capacity.iter().filter(|c| c.mode == *mode).collect();
+        let own = of_mode.iter().find(|capacity| capacity.variant == *baseline);
+        let mut parts = Vec::new();
+        for capacity in &of_mode {
+            let more = own.filter(|own| own.variant != capacity.variant && own.fit > 0).map_or(String::new(), |own| {
+                format!(" ({:+.0} %)", 100.0 * (capacity.fit as f64 / own.fit as f64 - 1.0))
+            });
+            let best = capacity.best.as_ref().map_or(String::new(), |(processes, placement, figure)| {
+                format!(", best measured throughput {} at {processes} ({placement})", significant(figure.estimate))
+            });
+            parts.push(format!("{} {} of {}{more}{best}", capacity.fit, mode.noun(), capacity.variant));
+        }
+        if !parts.is_empty() {
+            let beyond = if limit > report.memory as f64 && report.memory > 0 {
+                format!(" (this machine has {})", bytes(report.memory as f64))
+            } else {
+                String::new()
+            };
+            all.push(format!("Into {}{beyond} fit {}.", bytes(limit), parts.join("; ")));
+        }
+    }
+    all
+}
+
+/// Other variants, modes and placements beside the first, where they are largest.
+fn beside(report: &StudyReport) -> Vec<String> {
+    let most = report.plan.counts.last().copied().unwrap_or(1);
+    report
+        .summary
+        .comparisons
+        .iter()
+        .filter(|comparison| comparison.cell.processes == most)
+        .map(|comparison| {
+            let mut parts = Vec::new();
+            if let Ok(figure) = &comparison.throughput {
+                parts.push(format!("throughput {}", signed(&less_one(figure))));
+            }
+            if let Some(memory) = comparison.memory {
+                let sign = if memory < 1.0 { "−" } else { "+" };
+                parts.push(format!("memory {sign}{:.1} %", 100.0 * (memory - 1.0).abs()));
+            }
+            format!("{} beside {}: {}.", cell_name(&comparison.cell), cell_name(&comparison.beside), parts.join(", "))
+        })
+        .collect()
+}
+
+fn laws(report: &StudyReport, table: &Table) -> Vec<String> {
+    let mut all = Vec::new();
+    let name = of_several(report, table);
+    match &table.amdahl {
+        Ok(law) => all.push(format!(
+            "{name}Amdahl's law: serial fraction {} (fit within {:.1} %).",
+            ranged(&Ok(law.serial), 4),
+            100.0 * law.residual
+        )),
+        Err(reason) => all.push(format!("{name}Amdahl's law was not fitted: {reason}.")),
+    }
+    match &table.universal {
+        Ok(law) => {
+            let best = match &law.best {
+                Best::At { processes, throughput, beyond } => format!(
+                    "highest at {} {} with {} {}/s{}",
+                    ranged(&Ok(*processes), 1),
+                    table.mode.noun(),
+                    significant(throughput.estimate),
+                    table.work.unit(),
+                    if *beyond { ", beyond what was measured" } else { "" }
+                ),
+                Best::NoneWithinReach => "no highest point within reach".to_owned(),
+            };
+            all.push(format!(
+                "{name}Universal scalability law: contention {}, coherency {}; {best}.",
+                ranged(&Ok(law.contention), 4),
+                ranged(&Ok(law.coherency), 5)
+            ));
+        }
+        Err(reason) => all.push(format!("{name}The universal scalability law was not fitted: {reason}.")),
+    }
+    all
+}
+
+fn sequential(report: &StudyReport, table: &Table) -> Option<String> {
+    let sequential = &table.sequential;
+    let with_range = |figure: &Figure| match figure.bounds {
+        Some(ends) => format!("{} ({} … {})", time(figure.estimate), time(ends.low), time(ends.high)),
+        None => time(figure.estimate),
+    };
+    let mut parts = Vec::new();
+    if let Ok(figure) = &sequential.one_event {
+        parts.push(format!("{} with one event", with_range(figure)));
+    }
+    if let Ok(figure) = &sequential.at_fork {
+        let cpu = sequential.cpu_at_fork.as_ref().map_or(String::new(), |cpu| format!(" ({} of CPU)", time(cpu.estimate)));
+        parts.push(format!("{} until the first {} was there{cpu}", with_range(figure), table.mode.singular()));
+    }
+    if let Ok(line) = &sequential.regression {
+        parts.push(format!("{} by regression over events", with_range(&line.intercept)));
+    }
+    // It is the same for every placement of a variant and mode.
+    let is_first = report
+        .summary
+        .tables
+        .iter()
+        .find(|other| other.variant == table.variant && other.mode == table.mode)
+        .is_some_and(|first| first.placement == table.placement);
+    let subtracted = time(sequential.chosen());
+    (is_first && !parts.is_empty()).then(|| {
+        format!("{}Sequential part: {}; TIME is less {subtracted}.", of_several(report, table), listed(&parts))
+    })
+}
+
+/// What unshared the pages of children.
+fn unshared(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in report.summary.tables.iter().filter(|table| table.mode == Mode::Fork) {
+        let Some(row) = table.rows.iter().rev().find(|row| row.memory.as_ref().is_some_and(|m| !m.unshared.is_empty()))
+        else {
+            continue;
+        };
+        let Some(memory) = &row.memory else { continue };
+        let count = row.processes.max(1) as f64;
+        let at_fork: u64 = memory.unshared.iter().map(|part| part.at_fork).sum();
+        let sum = |of: fn(&widthwise_experiment::scale::Unshared) -> u64| {
+            memory.unshared.iter().map(of).sum::<u64>() as f64 / count
+        };
+        let copied: Vec<String> = memory
+            .unshared
+            .iter()
+            .filter(|part| part.copied > 0)
+            .take(4)
+            .map(|part| format!("{} {}", part.part, bytes(part.copied as f64 / count)))
+            .collect();
+        all.push(format!(
+            "{}Of the {} that the parent had at the fork a child still shares {} and has copied {}{}; {} are its own.",
+            of_several(report, table),
+            bytes(at_fork as f64),
+            bytes(sum(|part| part.shared)),
+            bytes(sum(|part| part.copied)),
+            if copied.is_empty() { String::new() } else { format!(" ({})", copied.join(", ")) },
+            bytes(sum(|part| part.own)),
+        ));
+    }
+    all
+}
+
+/// Whether the sums are those of the system.
+fn agreement(report: &StudyReport) -> Option<String> {
+    let mut worst: Option<(f64, String)> = None;
+    for table in &report.summary.tables {
+        for row in &table.rows {
+            let Some(memory) = &row.memory else { continue };
+            if memory.system_anonymous <= 0.0 {
+                continue;
+            }
+            let off = memory.anonymous / memory.system_anonymous - 1.0;
+            if worst.as_ref().is_none_or(|(known, _)| off.abs() > known.abs()) {
+                worst = Some((off, format!("{} {} of {}", row.processes, table.mode.noun(), table.variant)));
+            }
+        }
+    }
+    worst.map(|(off, cell)| {
+        format!(
+            "Sums of anonymous memory over processes are within {:.1} % of the system's AnonPages (furthest: {cell}).",
+            100.0 * off.abs()
+        )
+    })
+}
+
+fn different(report: &StudyReport) -> Vec<String> {
+    report
+        .summary
+        .different
+        .iter()
+        .map(|(variant, cell)| {
+            format!(
+                "{variant} answers otherwise than {} ({} {}): it is not the same work, and no figure of it is an answer.",
+                report.variants.first().map_or("the baseline", String::as_str),
+                cell.processes,
+                cell.mode.noun()
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,80 @@
+//! On a terminal.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{columns, sentences, title, StudyReport};
+use crate::terminal::Palette;
+use crate::visible;
+
+/// The report as text; `page` is the HTML file that was written.
+pub fn render(report: &StudyReport, palette: &Palette, page: Option<&str>) -> String {
+    let mut text = String::new();
+    let mut line = |words: &str| {
+        text.push_str(words);
+        text.push('\n');
+    };
+    line(&format!(
+        "{} · {}",
+        bold(palette, &format!("{} {}", report.program, report.version)),
+        visible::line(report.run)
+    ));
+    line(&sentences::extent(report));
+    for (_, picture) in &report.pictures {
+        line("");
+        picture.lines().for_each(|words| line(&format!("  {words}")));
+    }
+    for table in &report.summary.tables {
+        if table.rows.iter().all(|row| row.attempts == 0 && row.failure.is_none()) {
+            continue;
+        }
+        line("");
+        line(&format!("  {}", bold(palette, &title(table))));
+        let columns = columns(table);
+        let mut rows: Vec<Vec<String>> = vec![columns.iter().map(|(head, _)| head.clone()).collect()];
+        for row in &table.rows {
+            rows.push(columns.iter().map(|(_, of)| of(row)).collect());
+        }
+        let widths: Vec<usize> = (0..columns.len())
+            .map(|place| rows.iter().map(|row| row[place].width()).max().unwrap_or(0))
+            .collect();
+        for (number, row) in rows.iter().enumerate() {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, width)| format!("{}{cell}", " ".repeat(width - cell.width())))
+                .collect();
+            let words = format!("  {}", cells.join("  "));
+            line(words.trim_end());
+            let failure = number.checked_sub(1).and_then(|place| table.rows[place].failure.as_ref());
+            if let Some(failure) = failure {
+                line(&format!("      {}", styled(palette.warning, failure)));
+            }
+        }
+    }
+    line("");
+    for words in sentences::all(report) {
+        line(&format!("  {}", visible::line(&words)));
+    }
+    if !report.remarks.is_empty() || !report.unable.is_empty() {
+        line("");
+    }
+    for (variant, reason) in report.unable {
+        line(&format!("  {}: {}", visible::line(variant), visible::line(reason)));
+    }
+    for remark in &report.remarks {
+        line(&format!("  note: {}", visible::line(remark)));
+    }
+    if let Some(page) = page {
+        line("");
+        line(&format!("  report {}", visible::line(page)));
+    }
+    text
+}
+
+fn bold(palette: &Palette, text: &str) -> String {
+    styled(palette.strong, text.trim())
+}
+
+fn styled(style: anstyle::Style, text: &str) -> String {
+    format!("{style}{}{style:#}", visible::line(text))
+}

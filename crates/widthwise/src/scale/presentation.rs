@@ -1,0 +1,132 @@
+//! From a study's archive to its report.
+
+use std::path::Path;
+
+use widthwise_archive::{StudyArchive, StudyHead};
+use widthwise_experiment::scale::Attempt;
+use widthwise_machine::record::MachineRecord;
+use widthwise_report::scale::{self, StudyReport};
+use widthwise_report::terminal::Palette;
+use widthwise_verdict::study::{summarise, Question, Summary};
+
+use crate::failure::Failure;
+use crate::presentation::{experiment, short};
+use crate::scale::picture;
+
+/// What the attempts come to.
+pub fn summary(head: &StudyHead, attempts: &[Attempt]) -> Summary {
+    let question = Question {
+        plan: &head.plan,
+        variants: &head.variants,
+        placements: &head.placements,
+        cores: &head.cores,
+        confidence: head.confidence,
+        seed: head.seed,
+        memory: head.memory,
+    };
+    summarise(question, attempts)
+}
+
+/// A study read from its archive, and summed up.
+pub struct Presented {
+    head: StudyHead,
+    attempts: Vec<Attempt>,
+    remarks: Vec<String>,
+    summary: Summary,
+    run: String,
+    folder: String,
+    machine: Option<MachineRecord>,
+}
+
+impl Presented {
+    /// Reads and sums up.
+    pub fn read(folder: &Path) -> Result<Presented, Failure> {
+        let archive = StudyArchive::read(folder).map_err(Failure::request)?;
+        let head = archive.head().clone();
+        let attempts = archive.attempts().map_err(Failure::request)?;
+        let summary = summary(&head, &attempts);
+        let mut remarks = archive.remarks().map_err(Failure::request)?;
+        for (text, times) in told(&attempts) {
+            remarks.push(match times {
+                1 => text,
+                times => format!("{text} (and likewise in {} other attempts)", times - 1),
+            });
+        }
+        let run = experiment(&head.spec, head.seed)?.program.run;
+        let machine = serde_json::from_value::<MachineRecord>(head.machine.clone()).ok();
+        Ok(Presented { attempts, remarks, summary, run, folder: short(archive.folder()), machine, head })
+    }
+
+    /// As the report wants it.
+    pub fn report(&self) -> StudyReport<'_> {
+        let head = &self.head;
+        let mut pictures = Vec::new();
+        let mut drawings = Vec::new();
+        if let Some(machine) = &self.machine {
+            for (name, cpus) in &head.placements {
+                let machine = picture::of(&machine.topology, cpus);
+                pictures.push((name.clone(), picture::text(name, &machine)));
+                drawings.push((name.clone(), picture::svg(name, &machine)));
+            }
+        }
+        StudyReport {
+            program: &head.program,
+            version: &head.program_version,
+            created: &head.created,
+            folder: self.folder.clone(),
+            command: &head.command,
+            widthwise: &head.widthwise,
+            run: &self.run,
+            plan: &head.plan,
+            variants: &head.variants,
+            unable: &head.unable,
+            remarks: self.remarks.clone(),
+            machine_lines: self.machine.as_ref().map(MachineRecord::lines).unwrap_or_default(),
+            pictures,
+            drawings,
+            has_siblings: head.cores.iter().any(|core| core.len() > 1),
+            memory: head.memory,
+            attempts: &self.attempts,
+            summary: &self.summary,
+        }
+    }
+
+    /// Whether something failed, or answered differently: exit status 1.
+    pub fn has_failed(&self) -> bool {
+        !self.summary.different.is_empty() || self.attempts.iter().any(|attempt| !attempt.is_sound())
+    }
+}
+
+/// What attempts say, each text once, with the cell in which it was said first.
+fn told(attempts: &[Attempt]) -> Vec<(String, usize)> {
+    // Numbers differ from attempt to attempt; the first stands for all.
+    let plain = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let mut all: Vec<(String, String, usize)> = Vec::new();
+    for attempt in attempts {
+        for remark in &attempt.remarks {
+            match all.iter_mut().find(|(known, _, _)| *known == plain(remark)) {
+                Some((_, _, times)) => *times += 1,
+                None => all.push((plain(remark), format!("{}: {remark}", attempt.cell), 1)),
+            }
+        }
+    }
+    all.into_iter().map(|(_, text, times)| (text, times)).collect()
+}
+
+/// The report of a study that has just been measured: the terminal's, or JSON, and an HTML file in its folder.
+pub fn report(folder: &Path, as_json: bool) -> Result<(), Failure> {
+    let presented = Presented::read(folder)?;
+    let report = presented.report();
+    let page = folder.join("report.html");
+    std::fs::write(&page, scale::html(&report))
+        .map_err(|error| Failure::machine(format!("{}: {error}", page.display())))?;
+    if as_json {
+        anstream::println!("{}", scale::json(&report).map_err(Failure::machine)?);
+    } else {
+        anstream::print!("{}", scale::terminal(&report, &Palette::coloured(), Some(&short(&page))));
+    }
+    if presented.has_failed() {
+        return Err(Failure::told());
+    }
+    Ok(())
+}
