@@ -21,6 +21,7 @@ pub mod memory;
 pub mod series;
 pub mod statements;
 pub mod terminal;
+pub mod topology;
 pub mod visible;
 
 pub use campaign::{BuildNote, Campaign, ProcessNote};
