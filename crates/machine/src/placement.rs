@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::cpulist::{self, Cpu};
-use crate::topology::{CoreKind, Topology};
+use crate::topology::{Cache, CoreKind, Topology};
 
 /// Which CPUs processes are given, and in which order.
 ///
@@ -230,7 +230,7 @@ fn every_seat(topology: &Topology) -> Vec<Seat> {
         let Some(first) = core.cpus.first().copied().filter(|_| !usable.is_empty()) else { continue };
         let package = topology.cores.iter().filter(|other| other.package == core.package);
         let package = package.filter_map(|other| other.cpus.first().copied()).min().unwrap_or(first);
-        let module = module_of(topology, &core.cpus).unwrap_or(first);
+        let module = lowest(module(topology, first)).unwrap_or(first);
         let rank = in_modules.entry(module).or_default();
         let in_module = *rank;
         *rank += 1;
@@ -242,7 +242,7 @@ fn every_seat(topology: &Topology) -> Vec<Seat> {
                 kind: core.kind,
                 package,
                 node: node.and_then(|node| node.cpus.first().copied()).unwrap_or(0),
-                cache: last_level(topology, first).map_or(package, |(_, lowest)| lowest),
+                cache: lowest(last_cache(topology, first)).unwrap_or(package),
                 module,
                 core: first,
                 thread,
@@ -253,21 +253,27 @@ fn every_seat(topology: &Topology) -> Vec<Seat> {
     seats
 }
 
-/// The level and the lowest CPU of the last cache a CPU has. Cores without the machine's last level (Meteor Lake's
-/// low-power cores have no L3) have one below it.
-fn last_level(topology: &Topology, cpu: Cpu) -> Option<(u8, Cpu)> {
+/// The last cache a CPU has. Cores without the machine's last level (Meteor Lake's low-power cores have no L3) have one
+/// below it.
+pub fn last_cache(topology: &Topology, cpu: Cpu) -> Option<&Cache> {
     let caches = topology.caches.iter().filter(|cache| cache.cpus.contains(&cpu));
-    caches.max_by_key(|cache| cache.level).and_then(|cache| Some((cache.level, *cache.cpus.first()?)))
+    caches.max_by_key(|cache| cache.level)
 }
 
-/// The lowest CPU of the nearest cache below the last level that a core shares with other cores.
-fn module_of(topology: &Topology, core: &BTreeSet<Cpu>) -> Option<Cpu> {
-    let first = *core.first()?;
-    let (last, _) = last_level(topology, first)?;
+/// The nearest cache below the last level that a CPU's core shares with other cores: what makes a module.
+pub fn module(topology: &Topology, cpu: Cpu) -> Option<&Cache> {
+    let core = topology.core_of(cpu)?;
+    let last = last_cache(topology, cpu)?.level;
     let shared = topology.caches.iter().filter(|cache| {
-        cache.level < last && cache.cpus.contains(&first) && cache.cpus.iter().any(|cpu| !core.contains(cpu))
+        cache.level < last
+            && cache.cpus.contains(&cpu)
+            && cache.cpus.iter().any(|other| !core.cpus.contains(other))
     });
-    shared.min_by_key(|cache| cache.level).and_then(|cache| cache.cpus.first().copied())
+    shared.min_by_key(|cache| cache.level)
+}
+
+fn lowest(cache: Option<&Cache>) -> Option<Cpu> {
+    cache.and_then(|cache| cache.cpus.first().copied())
 }
 
 fn ordered(mut seats: Vec<Seat>, policy: &Policy) -> Vec<Cpu> {

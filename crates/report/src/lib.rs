@@ -22,6 +22,7 @@ pub mod scale;
 pub mod series;
 pub mod statements;
 pub mod terminal;
+pub mod topology;
 pub mod visible;
 
 pub use campaign::{BuildNote, Campaign, ProcessNote};
