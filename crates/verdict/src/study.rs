@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use widthwise_experiment::scale::{Attempt, Cell, Memory, Mode, Plan, Purpose, Unshared, Work};
 
 use crate::scaling::{
-    marginal_cost, ratio, scaling, sequential_part, smt_yield, Amdahl, Figure, Line, SmtRound, SmtYield, Span,
-    Terms, Throughputs, Unfitted, Universal,
+    marginal_cost, ratio, scaling, sequential_part, smt_yield, Amdahl, Figure, Line, SmtRound, SmtYield,
+    Span, Terms, Throughputs, Unfitted, Universal,
 };
 
 /// What a study was asked, and of which machine.
@@ -253,12 +253,10 @@ pub fn summarise(question: Question, attempts: &[Attempt]) -> Summary {
 }
 
 /// Sound attempts of a cell for a purpose.
-fn sound<'a>(
-    attempts: &'a [Attempt],
-    cell: &'a Cell,
-    purpose: Purpose,
-) -> impl Iterator<Item = &'a Attempt> {
-    attempts.iter().filter(move |a| a.purpose == purpose && a.cell == *cell && a.is_sound() && a.elapsed_ns > 0)
+fn sound<'a>(attempts: &'a [Attempt], cell: &'a Cell, purpose: Purpose) -> impl Iterator<Item = &'a Attempt> {
+    attempts
+        .iter()
+        .filter(move |a| a.purpose == purpose && a.cell == *cell && a.is_sound() && a.elapsed_ns > 0)
 }
 
 fn level(values: &[f64], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
@@ -279,12 +277,8 @@ fn table(
     let work = plan.work(mode);
     let name = format!("{variant} {mode} {placement}");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
-    let cell = |processes| Cell {
-        variant: variant.to_owned(),
-        mode,
-        placement: placement.to_owned(),
-        processes,
-    };
+    let cell =
+        |processes| Cell { variant: variant.to_owned(), mode, placement: placement.to_owned(), processes };
     let mut rounds: BTreeMap<u32, Throughputs> = BTreeMap::new();
     for &processes in &plan.counts {
         for attempt in sound(attempts, &cell(processes), Purpose::Timed) {
@@ -312,7 +306,8 @@ fn table(
             let less = sequential.chosen();
             let time = |attempt: &Attempt| Some((attempt.elapsed_ns as f64 / SECOND - less) * sharers);
             let counter = |attempt: &Attempt, name: &str| attempt.counters.get(name).copied();
-            let clock = |attempt: &Attempt| Some(counter(attempt, "cycles")? / counter(attempt, "task_clock")?);
+            let clock =
+                |attempt: &Attempt| Some(counter(attempt, "cycles")? / counter(attempt, "task_clock")?);
             let failure = attempts
                 .iter()
                 .find(|attempt| attempt.cell == own && !attempt.is_sound())
@@ -327,12 +322,12 @@ fn table(
                 throughput: step.map_or(Err(Unfitted::Nothing), |step| step.throughput),
                 speed_up: step.map_or(Err(Unfitted::Nothing), |step| step.speed_up),
                 efficiency: step.map_or(Err(Unfitted::Nothing), |step| step.efficiency),
-                event: event(&timed, work, terms, &word, &|attempt| {
-                    own_start(attempts, attempt, mode)
-                }),
+                event: event(&timed, work, terms, &word, &|attempt| own_start(attempts, attempt, mode)),
                 time: of("TIME", &time),
                 ntime: of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?)),
-                ipc: of("IPC", &|attempt| Some(counter(attempt, "instructions")? / counter(attempt, "cycles")?)),
+                ipc: of("IPC", &|attempt| {
+                    Some(counter(attempt, "instructions")? / counter(attempt, "cycles")?)
+                }),
                 memory: row_memory(sound(attempts, &own, Purpose::Memory).filter_map(|a| a.memory.as_ref())),
             }
         })
@@ -510,7 +505,9 @@ fn beside(question: Question, attempts: &[Attempt], cell: &Cell, other: &Cell) -
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
     let rate = |cell: &Cell| -> BTreeMap<u32, f64> {
         let done = question.plan.work(cell.mode).done(cell.processes);
-        sound(attempts, cell, Purpose::Timed).map(|a| (a.round, done / (a.elapsed_ns as f64 / SECOND))).collect()
+        sound(attempts, cell, Purpose::Timed)
+            .map(|a| (a.round, done / (a.elapsed_ns as f64 / SECOND)))
+            .collect()
     };
     let (own, theirs) = (rate(cell), rate(other));
     let pairs: Vec<(f64, f64)> =
@@ -588,7 +585,8 @@ fn smt(question: Question, attempts: &[Attempt], tables: &[Table]) -> Vec<(Cell,
                             event: Some(used / table.work.done(cell.processes)),
                             // For the same work by each process, the same time of twice as many is twice the work.
                             elapsed: Some(
-                                attempt.elapsed_ns as f64 / SECOND
+                                attempt.elapsed_ns as f64
+                                    / SECOND
                                     / if table.work.is_shared() { 1.0 } else { cell.processes as f64 },
                             ),
                             sequential: Some(
@@ -600,7 +598,9 @@ fn smt(question: Question, attempts: &[Attempt], tables: &[Table]) -> Vec<(Cell,
                 let rounds: BTreeSet<u32> = attempts.iter().map(|attempt| attempt.round).collect();
                 let rounds: Vec<SmtRound> = rounds
                     .into_iter()
-                    .filter_map(|round| Some(SmtRound { cores: span(&first, round)?, cpus: span(&second, round)? }))
+                    .filter_map(|round| {
+                        Some(SmtRound { cores: span(&first, round)?, cpus: span(&second, round)? })
+                    })
                     .collect();
                 let name = format!("{first} {second}");
                 let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
@@ -625,7 +625,9 @@ fn capacity(question: Question, table: &Table, tables: &[Table]) -> Option<Capac
         .filter(|other| other.variant == table.variant && other.mode == table.mode)
         .flat_map(|other| other.rows.iter().map(move |row| (&other.placement, row)))
         .filter(|(_, row)| row.processes as u64 <= fit && row.failure.is_none())
-        .filter_map(|(placement, row)| Some((row.processes, placement.clone(), *row.throughput.as_ref().ok()?)))
+        .filter_map(|(placement, row)| {
+            Some((row.processes, placement.clone(), *row.throughput.as_ref().ok()?))
+        })
         .max_by(|a, b| a.2.estimate.total_cmp(&b.2.estimate));
     Some(Capacity { variant: table.variant.clone(), mode: table.mode, each, fixed, fit, best })
 }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use widthwise_archive::Archive;
-use widthwise_report::{csv, csv_memory, html, json, markdown, terminal};
+use widthwise_archive::{Archive, StudyArchive};
+use widthwise_report::{csv, csv_memory, html, json, markdown, scale, terminal};
 
 use crate::failure::Failure;
 use crate::output;
 use crate::presentation::{self, Presentation};
+use crate::scale::presentation::Presented;
 
 /// Render a campaign again: on the terminal, or as files (`-` is standard output).
 ///
@@ -44,6 +45,9 @@ impl Report {
     /// Reads, judges, renders.
     pub fn run(&self) -> Result<(), Failure> {
         self.check_outputs()?;
+        if StudyArchive::is_one(&self.campaign) {
+            return self.study();
+        }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
         let presentation = Presentation::new(&archive)?;
         let campaign = presentation.campaign();
@@ -93,6 +97,39 @@ impl Report {
 }
 
 impl Report {
+    /// A study of `scale`.
+    fn study(&self) -> Result<(), Failure> {
+        let presented = Presented::read(&self.campaign)?;
+        let report = presented.report();
+        for (flag, path) in [("--markdown", &self.markdown), ("--series", &self.series)] {
+            if path.is_some() {
+                return Err(Failure::request(format!(
+                    "{flag}: this is a study of `widthwise scale`, which is shown on the terminal, as --html, --json and --csv"
+                )));
+            }
+        }
+        let mut written = false;
+        if let Some(path) = &self.html {
+            output::put(path, scale::html(&report).as_bytes())?;
+            written = true;
+        }
+        if let Some(path) = &self.json {
+            let text = scale::json(&report).map_err(Failure::machine)?;
+            output::put(path, format!("{text}\n").as_bytes())?;
+            written = true;
+        }
+        if let Some(path) = &self.csv {
+            let mut text = Vec::new();
+            scale::csv(&report, &mut text).map_err(Failure::machine)?;
+            output::put(path, &text)?;
+            written = true;
+        }
+        if !written {
+            anstream::print!("{}", scale::terminal(&report, &terminal::Palette::coloured(), None));
+        }
+        Ok(())
+    }
+
     /// A folder in a file's place is told before anything is read: where the file may be left out, it is most likely the
     /// campaign's own.
     fn check_outputs(&self) -> Result<(), Failure> {

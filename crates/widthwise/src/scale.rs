@@ -117,7 +117,9 @@ impl Scale {
         let participants = participants(&session.plan, &prepared, of_jobs.as_ref());
         if participants.is_empty() {
             let reason = prepared.variants.iter().find_map(|ready| ready.start.as_ref().err());
-            return Err(Failure::program(reason.map_or("nothing can be started".into(), |u| u.reason.clone())));
+            return Err(Failure::program(
+                reason.map_or("nothing can be started".into(), |u| u.reason.clone()),
+            ));
         }
         let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
         preparation::clear_away(&root);
@@ -227,7 +229,12 @@ impl Scale {
             variants,
             placements,
             allowed: topology.allowed.iter().copied().collect(),
-            cores: topology.cores.iter().filter(usable).map(|core| core.cpus.iter().copied().collect()).collect(),
+            cores: topology
+                .cores
+                .iter()
+                .filter(usable)
+                .map(|core| core.cpus.iter().copied().collect())
+                .collect(),
             confidence: session.experiment.judging.confidence,
         };
         let archive = StudyArchive::create(root, &head).map_err(Failure::request)?;
@@ -261,11 +268,13 @@ impl Scale {
         let known = archive.attempts().map_err(Failure::machine)?;
         let cells = cells(plan, participants, &session.experiment.baseline, topology)?;
         let make = |purposes: &[Purpose]| -> Vec<Slot> {
-            slots(plan, &cells, purposes, &known, Shared {
-                allowed: &allowed,
-                background: background.as_ref(),
-                telling: telling.as_ref(),
-            })
+            slots(
+                plan,
+                &cells,
+                purposes,
+                &known,
+                Shared { allowed: &allowed, background: background.as_ref(), telling: telling.as_ref() },
+            )
         };
         let made = |purpose: Purpose| {
             known.iter().filter(|attempt| attempt.purpose == purpose).map(|attempt| attempt.round + 1).max()
@@ -293,7 +302,8 @@ impl Scale {
             (left, false, timed),
             (memory, false, vec![Purpose::Memory]),
         ];
-        let planned: u32 = phases.iter().map(|(rounds, _, purposes)| rounds * make(purposes).len() as u32).sum();
+        let planned: u32 =
+            phases.iter().map(|(rounds, _, purposes)| rounds * make(purposes).len() as u32).sum();
         let mut stopping = session.experiment.stopping;
         stopping.rounds = Some(plan.rounds);
         let mut keeper = StudyKeeper::new(archive, progress, stopping, planned, before);
@@ -400,7 +410,12 @@ fn cells<'a>(
                 let is_smallest = number == 0 && step == 0;
                 if is_smallest && participant.variant == baseline && participant.mode == plan.modes[0] {
                     let cell = Cell { variant: format!("{baseline} again"), ..cell.clone() };
-                    all.push(Ready { cell, start: &participant.start, cpus: cpus.clone(), is_smallest: false });
+                    all.push(Ready {
+                        cell,
+                        start: &participant.start,
+                        cpus: cpus.clone(),
+                        is_smallest: false,
+                    });
                 }
                 all.push(Ready { cell, start: &participant.start, cpus, is_smallest });
             }
@@ -505,7 +520,8 @@ fn machine_remarks(crew: &mut Crew) -> Result<Vec<String>, Failure> {
     });
     if let Some(busy) = busy.ok().filter(|busy| !busy.is_empty()) {
         let names: Vec<String> = busy.iter().map(u32::to_string).collect();
-        remarks.push(format!("something else was running on CPU {} before the first round", names.join(", ")));
+        remarks
+            .push(format!("something else was running on CPU {} before the first round", names.join(", ")));
     }
     Ok(remarks)
 }

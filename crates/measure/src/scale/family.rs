@@ -86,9 +86,11 @@ impl Family {
         }
     }
 
-    /// Whether all members have been seen.
+    /// Whether all members have been seen. One process that is alone so far may still fork.
     pub fn is_complete(&self) -> bool {
-        self.chosen().is_some_and(|(_, members)| members.len() >= self.expected)
+        self.chosen().is_some_and(|(parent, members)| {
+            members.len() >= self.expected && (self.mode == Mode::Threads || !members.contains(&parent))
+        })
     }
 
     /// Takes in what was seen at that moment, and says who is to be put where.
@@ -489,6 +491,7 @@ mod tests {
         let mut family = Family::new(Mode::Fork, 1, &[3]);
         assert_eq!(family.seen(&[sighting(10, 1, false)], 1), [Put { pid: 10, cpus: vec![3] }]);
         assert_eq!(family.before_fork(0, &[]), None);
+        assert!(!family.is_complete(), "it may still fork");
     }
 
     #[test]

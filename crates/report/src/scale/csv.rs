@@ -7,9 +7,30 @@ use super::StudyReport;
 
 /// Head of the columns; `docs/scale.md` says what each is. Times are nanoseconds, amounts bytes.
 const HEAD: [&str; 24] = [
-    "round", "position", "purpose", "variant", "mode", "placement", "processes", "events", "sound", "failure",
-    "elapsed_ns", "spread_ns", "cpu_ns", "fork_elapsed_ns", "fork_cpu_ns", "pss", "system_anonymous", "member",
-    "member_cpu", "member_began_ns", "member_ended_ns", "member_cpu_ns", "member_peak_resident", "member_events",
+    "round",
+    "position",
+    "purpose",
+    "variant",
+    "mode",
+    "placement",
+    "processes",
+    "events",
+    "sound",
+    "failure",
+    "elapsed_ns",
+    "spread_ns",
+    "cpu_ns",
+    "fork_elapsed_ns",
+    "fork_cpu_ns",
+    "pss",
+    "system_anonymous",
+    "member",
+    "member_cpu",
+    "member_began_ns",
+    "member_ended_ns",
+    "member_cpu_ns",
+    "member_peak_resident",
+    "member_events",
 ];
 
 /// Writes the table.

@@ -146,7 +146,8 @@ impl Axes {
 fn ticks(most: f64, about: f64) -> Vec<f64> {
     let rough = most / about;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|step| *step >= rough).unwrap_or(power);
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|step| *step >= rough).unwrap_or(power);
     (0..=(most / step).floor() as usize).map(|n| n as f64 * step).collect()
 }
 
@@ -159,11 +160,14 @@ fn curves(tables: &[&Table]) -> Markup {
         tables.iter().flat_map(|table| &table.rows).filter_map(of).fold(0.0, f64::max)
     };
     let across = most(&|row| Some(row.processes as f64)).max(1.0) * 1.03;
-    let up = most(&|row| Some(row.speed_up.as_ref().ok()?.bounds.map_or(row.speed_up.as_ref().ok()?.estimate, |b| b.high)))
-        .max(1.0)
+    let up = most(&|row| {
+        Some(row.speed_up.as_ref().ok()?.bounds.map_or(row.speed_up.as_ref().ok()?.estimate, |b| b.high))
+    })
+    .max(1.0)
         * 1.1;
     let axes = Axes { across, up };
-    let smallest = tables.iter().flat_map(|t| t.rows.first()).map(|row| row.processes).min().unwrap_or(1) as f64;
+    let smallest =
+        tables.iter().flat_map(|t| t.rows.first()).map(|row| row.processes).min().unwrap_or(1) as f64;
     let ideal = (up * smallest).min(across);
     html! {
         svg class="curves" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
@@ -237,7 +241,8 @@ fn memory(report: &StudyReport) -> Markup {
 fn area(attempt: &Attempt) -> Markup {
     let Some(memory) = &attempt.memory else { return html! {} };
     let end = memory.moments.last().map_or(1.0, |moment| moment.at_ns as f64 / 1e9).max(1e-9);
-    let most = memory.moments.iter().map(|m| m.pss.max(m.system_anonymous.max(0) as u64)).max().unwrap_or(1) as f64;
+    let most =
+        memory.moments.iter().map(|m| m.pss.max(m.system_anonymous.max(0) as u64)).max().unwrap_or(1) as f64;
     let axes = Axes { across: end * 1.01, up: most.max(1.0) * 1.08 };
     let path = |of: fn(&widthwise_experiment::scale::Moment) -> f64| {
         let points: Vec<String> = memory

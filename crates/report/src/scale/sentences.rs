@@ -7,6 +7,9 @@ use widthwise_verdict::study::Table;
 use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
 use crate::amounts::{counted, duration, listed};
 
+/// Less anonymous memory than this is not held against the system's, in bytes.
+const ENOUGH_TO_AGREE: f64 = 64e6;
+
 /// How much was measured.
 pub fn extent(report: &StudyReport) -> String {
     let spent: u64 = report.attempts.iter().map(|attempt| attempt.elapsed_ns).sum();
@@ -100,8 +103,10 @@ fn marginal(report: &StudyReport) -> Vec<String> {
         if costs.is_empty() {
             continue;
         }
-        let words: Vec<String> =
-            costs.iter().map(|(mode, cost)| format!("one more {} {}", mode.singular(), bytes(*cost))).collect();
+        let words: Vec<String> = costs
+            .iter()
+            .map(|(mode, cost)| format!("one more {} {}", mode.singular(), bytes(*cost)))
+            .collect();
         let name = if report.variants.len() > 1 { format!("{variant}: ") } else { String::new() };
         all.push(format!("{name}Memory for {}.", listed(&words)));
     }
@@ -125,7 +130,9 @@ fn smt(report: &StudyReport) -> Vec<String> {
         ));
     }
     if report.summary.smt.is_empty() && !report.has_siblings {
-        all.push("No SMT siblings here: every CPU is a core of its own, and there is no SMT yield to tell.".into());
+        all.push(
+            "No SMT siblings here: every CPU is a core of its own, and there is no SMT yield to tell.".into(),
+        );
     }
     all
 }
@@ -139,11 +146,16 @@ fn capacity(report: &StudyReport) -> Vec<String> {
         let own = of_mode.iter().find(|capacity| capacity.variant == *baseline);
         let mut parts = Vec::new();
         for capacity in &of_mode {
-            let more = own.filter(|own| own.variant != capacity.variant && own.fit > 0).map_or(String::new(), |own| {
-                format!(" ({:+.0} %)", 100.0 * (capacity.fit as f64 / own.fit as f64 - 1.0))
-            });
+            let more = own
+                .filter(|own| own.variant != capacity.variant && own.fit > 0)
+                .map_or(String::new(), |own| {
+                    format!(" ({:+.0} %)", 100.0 * (capacity.fit as f64 / own.fit as f64 - 1.0))
+                });
             let best = capacity.best.as_ref().map_or(String::new(), |(processes, placement, figure)| {
-                format!(", best measured throughput {} at {processes} ({placement})", significant(figure.estimate))
+                format!(
+                    ", best measured throughput {} at {processes} ({placement})",
+                    significant(figure.estimate)
+                )
             });
             parts.push(format!("{} {} of {}{more}{best}", capacity.fit, mode.noun(), capacity.variant));
         }
@@ -176,7 +188,12 @@ fn beside(report: &StudyReport) -> Vec<String> {
                 let sign = if memory < 1.0 { "−" } else { "+" };
                 parts.push(format!("memory {sign}{:.1} %", 100.0 * (memory - 1.0).abs()));
             }
-            format!("{} beside {}: {}.", cell_name(&comparison.cell), cell_name(&comparison.beside), parts.join(", "))
+            format!(
+                "{} beside {}: {}.",
+                cell_name(&comparison.cell),
+                cell_name(&comparison.beside),
+                parts.join(", ")
+            )
         })
         .collect()
 }
@@ -227,8 +244,15 @@ fn sequential(report: &StudyReport, table: &Table) -> Option<String> {
         parts.push(format!("{} with one event", with_range(figure)));
     }
     if let Ok(figure) = &sequential.at_fork {
-        let cpu = sequential.cpu_at_fork.as_ref().map_or(String::new(), |cpu| format!(" ({} of CPU)", time(cpu.estimate)));
-        parts.push(format!("{} until the first {} was there{cpu}", with_range(figure), table.mode.singular()));
+        let cpu = sequential
+            .cpu_at_fork
+            .as_ref()
+            .map_or(String::new(), |cpu| format!(" ({} of CPU)", time(cpu.estimate)));
+        parts.push(format!(
+            "{} until the first {} was there{cpu}",
+            with_range(figure),
+            table.mode.singular()
+        ));
     }
     if let Ok(line) = &sequential.regression {
         parts.push(format!("{} by regression over events", with_range(&line.intercept)));
@@ -242,7 +266,11 @@ fn sequential(report: &StudyReport, table: &Table) -> Option<String> {
         .is_some_and(|first| first.placement == table.placement);
     let subtracted = time(sequential.chosen());
     (is_first && !parts.is_empty()).then(|| {
-        format!("{}Sequential part: {}; TIME is less {subtracted}.", of_several(report, table), listed(&parts))
+        format!(
+            "{}Sequential part: {}; TIME is less {subtracted}.",
+            of_several(report, table),
+            listed(&parts)
+        )
     })
 }
 
@@ -250,7 +278,8 @@ fn sequential(report: &StudyReport, table: &Table) -> Option<String> {
 fn unshared(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| table.mode == Mode::Fork) {
-        let Some(row) = table.rows.iter().rev().find(|row| row.memory.as_ref().is_some_and(|m| !m.unshared.is_empty()))
+        let Some(row) =
+            table.rows.iter().rev().find(|row| row.memory.as_ref().is_some_and(|m| !m.unshared.is_empty()))
         else {
             continue;
         };
@@ -286,7 +315,8 @@ fn agreement(report: &StudyReport) -> Option<String> {
     for table in &report.summary.tables {
         for row in &table.rows {
             let Some(memory) = &row.memory else { continue };
-            if memory.system_anonymous <= 0.0 {
+            // The rest of the machine comes and goes by megabytes.
+            if memory.anonymous < ENOUGH_TO_AGREE {
                 continue;
             }
             let off = memory.anonymous / memory.system_anonymous - 1.0;

@@ -40,7 +40,16 @@ impl<'a> StudyKeeper<'a> {
         before: u32,
     ) -> StudyKeeper<'a> {
         progress.begin();
-        StudyKeeper { archive, progress, stopping, began: Instant::now(), made: 0, planned, why: None, before }
+        StudyKeeper {
+            archive,
+            progress,
+            stopping,
+            began: Instant::now(),
+            made: 0,
+            planned,
+            why: None,
+            before,
+        }
     }
 }
 

@@ -5,12 +5,14 @@ use std::path::Path;
 use widthwise_archive::{StudyArchive, StudyHead};
 use widthwise_experiment::scale::Attempt;
 use widthwise_machine::record::MachineRecord;
+use widthwise_machine::Placement;
 use widthwise_report::scale::{self, StudyReport};
 use widthwise_report::terminal::Palette;
+use widthwise_report::topology;
 use widthwise_verdict::study::{summarise, Question, Summary};
 
 use crate::failure::Failure;
-use crate::presentation::{experiment, short};
+use crate::presentation::{experiment, short, width};
 use crate::scale::picture;
 
 /// What the attempts come to.
@@ -64,9 +66,10 @@ impl Presented {
         let mut drawings = Vec::new();
         if let Some(machine) = &self.machine {
             for (name, cpus) in &head.placements {
-                let machine = picture::of(&machine.topology, cpus);
-                pictures.push((name.clone(), picture::text(name, &machine)));
-                drawings.push((name.clone(), picture::svg(name, &machine)));
+                let placement = Placement { cpus: cpus.clone(), remarks: Vec::new() };
+                let machine = picture::picture(&machine.topology, &placement);
+                pictures.push((name.clone(), topology::text(&machine, width())));
+                drawings.push((name.clone(), topology::svg(&machine).into_string()));
             }
         }
         StudyReport {

@@ -77,7 +77,8 @@ impl Question {
         rounds: Option<u32>,
         memory: Option<u32>,
     ) -> Result<Plan, Failure> {
-        let kinds: Kinds = self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
+        let kinds: Kinds =
+            self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
         let uses = |word: &str| placeholder::used(run).any(|used| used == word);
         let mut counts = if self.processes.is_empty() {
             placement::steps(topology, kinds)
@@ -87,9 +88,13 @@ impl Question {
         counts.sort_unstable();
         counts.dedup();
         match (counts.first(), counts.last()) {
-            (Some(0), _) => return Err(Failure::request("--processes: 0 processes do nothing; 1 is the least")),
+            (Some(0), _) => {
+                return Err(Failure::request("--processes: 0 processes do nothing; 1 is the least"))
+            }
             (_, Some(most)) if *most > MOST_PROCESSES => {
-                return Err(Failure::request(format!("--processes: {most} are too many; at most {MOST_PROCESSES}")))
+                return Err(Failure::request(format!(
+                    "--processes: {most} are too many; at most {MOST_PROCESSES}"
+                )))
             }
             (None, _) => return Err(Failure::request("--processes: no CPU of that kind may be used here")),
             _ => {}
@@ -121,7 +126,9 @@ impl Question {
         if uses("events") && self.events.is_none() {
             return Err(Failure::request("the run command uses {events}: --events says how many there are"));
         }
-        if let Some(most) = counts.last().filter(|most| self.events.is_some_and(|events| events < **most as u64)) {
+        if let Some(most) =
+            counts.last().filter(|most| self.events.is_some_and(|events| events < **most as u64))
+        {
             if !self.events_each {
                 return Err(Failure::request(format!(
                     "--events: fewer than one for each of {most} processes; --events {most} is the least"
@@ -130,16 +137,20 @@ impl Question {
         }
         let placements = self.placements()?;
         for name in &placements {
-            let policy: Policy = name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
+            let policy: Policy =
+                name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
             placement::place(topology, &policy, kinds, 1)
                 .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
         }
         if let Some(text) = &self.event_pattern {
             Pattern::new(text).map_err(|error| Failure::request(format!("--event-pattern: {error}")))?;
         }
-        let cores = topology.cores.iter().filter(|core| !core.cpus.is_disjoint(&topology.allowed)).count() as u64;
+        let cores =
+            topology.cores.iter().filter(|core| !core.cpus.is_disjoint(&topology.allowed)).count() as u64;
         let memory_limit = match &self.memory_limit {
-            Some(text) => bytes(text).map_err(|error| Failure::request(format!("--memory-limit: {error}")))?,
+            Some(text) => {
+                bytes(text).map_err(|error| Failure::request(format!("--memory-limit: {error}")))?
+            }
             None => MEMORY_OF_A_CORE * cores,
         };
         Ok(Plan {
