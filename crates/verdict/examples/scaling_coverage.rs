@@ -62,9 +62,9 @@ fn tallies<const K: usize>(truths: [(&'static str, f64); K]) -> [Tally; K] {
 }
 
 fn tell(case: &str, tallies: &[Tally]) {
-    for Tally { name, truth, held, width, asked } in tallies {
-        let share = 100.0 * *held as f64 / (*asked).max(1) as f64;
-        let width = width / (*asked).max(1) as f64;
+    for Tally { name, truth, held, width, asked } in tallies.iter().filter(|tally| tally.asked > 0) {
+        let share = 100.0 * *held as f64 / *asked as f64;
+        let width = width / *asked as f64;
         println!(
             "{case:<44} {name:<10} truth {truth:<8.4} held {share:5.1} % of {asked}   mean width {width:.5}"
         );
@@ -87,7 +87,7 @@ fn main() {
                 let Ok(universal) = found.universal else { continue };
                 held[0].add(universal.contention);
                 held[1].add(universal.coherency);
-                if let Best::At { processes, .. } = universal.best {
+                if let (Best::At { processes, .. }, true) = (universal.best, coherency > 0.0) {
                     held[2].add(processes);
                 }
                 if let (Ok(amdahl), 0.0) = (found.amdahl, coherency) {
