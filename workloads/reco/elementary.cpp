@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 namespace reco {
@@ -10,9 +11,9 @@ namespace reco {
 namespace {
 
 // sum of coefficients[i] * x^i
-template <unsigned long N> double polynomial(const std::array<double, N> &coefficients, double x) {
+template <std::size_t N> double polynomial(const std::array<double, N> &coefficients, double x) {
     double sum = 0;
-    for (unsigned long i = N; i-- > 0;) {
+    for (std::size_t i = N; i-- > 0;) {
         sum = sum * x + coefficients[i];
     }
     return sum;

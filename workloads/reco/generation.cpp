@@ -11,11 +11,11 @@ namespace reco {
 namespace {
 
 constexpr double MOST_MOMENTUM = 50;   // transverse, GeV
-constexpr double STEEPEST = 0.95;      // |cot theta|
+constexpr double STEEPEST = 1.6;       // |cot theta|
 constexpr double BEAM_LENGTH = 40;     // width of the beam spot along z, mm
 constexpr double VERTEX_LENGTH = 0.02; // how far from their vertex particles begin, along z, mm
 constexpr double VERTEX_WIDTH = 0.05;  // and across, mm
-constexpr double EFFICIENCY = 0.98;    // of a layer
+constexpr double EFFICIENCY = 0.97;    // of a layer
 
 std::int32_t in_raw_units(double length) {
     return static_cast<std::int32_t>(std::floor(length / RAW_UNIT + 0.5));

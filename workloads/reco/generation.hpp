@@ -40,7 +40,7 @@ struct RawEvent {
 struct Recipe {
     std::uint64_t seed = 1;
     std::uint32_t tracks = 120; // the mean number of particles
-    std::uint32_t noise = 20;   // the mean number of noise hits in each layer
+    std::uint32_t noise = 40;   // the mean number of noise hits in each layer
 };
 
 constexpr double LEAST_MOMENTUM = 0.9; // transverse, GeV

@@ -21,7 +21,7 @@ Events
   --first K           number of the first one (default: 1, or FILE's first)
   --seed S            of the generator (default: 1)
   --tracks M          mean number of particles in an event (default: 120)
-  --noise M           mean number of noise hits in a layer (default: 20)
+  --noise M           mean number of noise hits in a layer (default: 40)
 Conditions
   --conditions SIZE   so large in x86-64, with K, M or G (default: 32M)
   --counted           events count references to them, which unshares their pages after a fork
@@ -126,7 +126,10 @@ Options options_of(int count, const char *const *words) {
     if (count > 1 && std::strcmp(words[1], "generate") == 0) {
         options.verb = Verb::GENERATE;
         left.next();
-        options.file = left.value_of("generate");
+        if (left.empty()) {
+            throw bad("generate needs a FILE");
+        }
+        options.file = left.next();
     }
     const bool reconstructs = options.verb == Verb::RECONSTRUCT;
     while (!left.empty()) {

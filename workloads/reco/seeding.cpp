@@ -12,7 +12,7 @@ constexpr std::array<std::array<int, 3>, 4> TRIPLETS = {{{0, 1, 2}, {0, 1, 3}, {
 constexpr double MOST_CURVATURE = BEND / 0.8; // a little below the least momentum, for the resolution's sake
 constexpr double FURTHEST_ACROSS = 0.5;       // of the perigee from the beam, mm
 constexpr double FURTHEST_ALONG = 250;        // and from the middle of the beam spot, mm
-constexpr double STEEPEST = 1.1;              // |cot theta|
+constexpr double STEEPEST = 1.8;              // |cot theta|
 constexpr double KINK = 0.010;                // scattering between two layers, at most, rad
 
 double distance(const Hit &from, const Hit &to) { return to.layer->radius - from.layer->radius; }

@@ -12,18 +12,23 @@ namespace {
 
 constexpr double PURE = 0.75; // the part of a track's hits that must be of one particle
 
-// The particle whose track this is, or NO_PARTICLE.
-std::int32_t owner(const Track &track) {
-    std::map<std::int32_t, std::size_t> hits;
+// The particle whose track this is, and how many of the track's hits are its own.
+struct Owner {
+    std::int32_t particle; // or NO_PARTICLE
+    std::int64_t hits;
+};
+
+Owner owner_of(const Track &track) {
+    std::map<std::int32_t, std::int64_t> hits;
     for (const Hit *hit : track.hits) {
         hits[hit->particle()]++;
     }
     for (const auto &[particle, count] : hits) {
         if (static_cast<double>(count) >= PURE * static_cast<double>(track.hits.size())) {
-            return particle;
+            return {particle, count};
         }
     }
-    return NO_PARTICLE;
+    return {NO_PARTICLE, 0};
 }
 
 // What lies below or above goes into the first and the last bin.
@@ -91,12 +96,13 @@ Tally tally_of(const Event &event) {
         fill(tally, MISSING_OF_TRACK, track->last->missing, 0, BINS);
         const double freedom = 2 * static_cast<double>(track->hits.size()) - int{PARAMETERS};
         fill(tally, CHI2_RATIO_OF_TRACK, track->chi2 / freedom, 0, 5);
-        const std::int32_t particle = owner(*track);
-        if (particle == NO_PARTICLE) {
+        const Owner owner = owner_of(*track);
+        if (owner.particle == NO_PARTICLE) {
             counts[FAKES]++;
             continue;
         }
-        const auto number = static_cast<std::size_t>(particle);
+        const auto number = static_cast<std::size_t>(owner.particle);
+        counts[HITS_RIGHT] += owner.hits;
         counts[DUPLICATES] += found[number];
         found[number] = true;
         compare(tally, *track, particles[number]);
@@ -140,6 +146,7 @@ void print(const Tally &tally, FILE *to) {
     ratio("efficiency", FOUND, FINDABLE);
     ratio("fake rate", FAKES, TRACKS);
     ratio("duplicate rate", DUPLICATES, TRACKS);
+    ratio("purity", HITS_RIGHT, HITS_USED);
     constexpr std::array<const char *, PARAMETERS> NAMES = {"d0", "z0", "phi", "cot theta", "curvature"};
     for (std::size_t i = 0; i < PARAMETERS; i++) {
         const Pull &pull = tally.pulls[i];

@@ -23,6 +23,7 @@ enum Count {
     DUPLICATES, // tracks of a particle that another track has found
     HITS,
     HITS_USED,
+    HITS_RIGHT, // of those, of the particle that the track has found
     SEEDS,
     CANDIDATES,
     COUNTS
