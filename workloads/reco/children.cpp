@@ -91,6 +91,9 @@ void work_as_child(const Options &options, std::uint64_t index, Range all, Range
     pin(options, index);
     std::unique_ptr<Conditions> own;
     if (conditions == nullptr) {
+        if (index == 0) {
+            mark(options, "conditions"); // all do so at about the same time
+        }
         own = std::make_unique<Conditions>(options.conditions, options.counted);
         conditions = own.get();
     }

@@ -66,6 +66,10 @@ std::uint64_t size(std::string_view option, std::string_view text) {
     }
     constexpr std::uint64_t MOST = std::uint64_t{1} << 40;
     const std::uint64_t bytes = number(option, text, 0, MOST >> shift) << shift;
+    // Where pointers are short, five eighths of it are left.
+    if (bytes / 8 * 5 > SIZE_MAX) {
+        throw bad(std::string(option) + " is more than this ABI has addresses for");
+    }
     if (bytes < Conditions::least_bytes()) {
         throw bad(std::string(option) + " must be at least " +
                   std::to_string((Conditions::least_bytes() + 1023) / 1024) +

@@ -12,7 +12,7 @@ constexpr std::array<std::array<int, 3>, 4> TRIPLETS = {{{0, 1, 2}, {0, 1, 3}, {
 constexpr double MOST_CURVATURE = BEND / 0.8; // a little below the least momentum, for the resolution's sake
 constexpr double FURTHEST_ACROSS = 0.5;       // of the perigee from the beam, mm
 constexpr double FURTHEST_ALONG = 250;        // and from the middle of the beam spot, mm
-constexpr double STEEPEST = 1.8;              // |cot theta|
+constexpr double STEEPEST_SEED = 1.8;         // |cot theta|
 constexpr double KINK = 0.010;                // scattering between two layers, at most, rad
 
 double distance(const Hit &from, const Hit &to) { return to.layer->radius - from.layer->radius; }
@@ -31,7 +31,8 @@ double reach_of_pair(const Hit &first, const Layer &layer) {
 
 bool comes_from_beam(const Hit &first, const Hit &second) {
     const double slope = (second.z - first.z) / distance(first, second);
-    return std::fabs(slope) < STEEPEST && std::fabs(first.z - slope * first.layer->radius) < FURTHEST_ALONG;
+    return std::fabs(slope) < STEEPEST_SEED &&
+           std::fabs(first.z - slope * first.layer->radius) < FURTHEST_ALONG;
 }
 
 // Both projections of the third hit follow from the other two, but for scattering and d0.
