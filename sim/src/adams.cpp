@@ -14,8 +14,7 @@ namespace {
 class Adams final : public Scheme {
   public:
     explicit Adams(std::size_t size)
-        : starter_(make_runge_kutta(tableaus()[static_cast<std::size_t>(Method::rkf5)], size)), at_(size),
-          rate_(size) {
+        : starter_(make_runge_kutta(Method::rkf5, size)), at_(size), rate_(size) {
         for (auto &past : past_)
             past.resize(size);
     }
@@ -56,7 +55,7 @@ class Adams final : public Scheme {
 
     /// A change costs a new start: only halving and doubling, and the latter only where there is much to
     /// gain.
-    [[nodiscard]] double propose(double h, double error) const override {
+    [[nodiscard]] double propose(double h, double error, double) const override {
         if (error > 1.0)
             return 0.5 * h;
         return error < 1.0 / 128.0 && (known_ >= 3 || spacing_ == 0.0) ? 2.0 * h : h;

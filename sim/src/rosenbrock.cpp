@@ -6,6 +6,7 @@
 #include "schemes.hpp"
 
 #include "widthwise/sim/math.hpp"
+#include "widthwise/sim/step_control.hpp"
 
 #include <algorithm>
 #include <array>
@@ -106,10 +107,8 @@ class Rosenbrock final : public Scheme {
         }
     }
 
-    [[nodiscard]] double propose(double h, double error) const override {
-        if (error <= 0.0)
-            return 6.0 * h;
-        return h * std::clamp(0.9 * math::pow(error, -0.25), 0.2, 6.0);
+    [[nodiscard]] double propose(double h, double error, double before) const override {
+        return h * step_factor(error, before, 4, 6.0);
     }
 
   private:

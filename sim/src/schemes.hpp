@@ -5,7 +5,7 @@
 
 namespace widthwise::sim {
 
-std::unique_ptr<Scheme> make_runge_kutta(const Tableau &tableau, std::size_t size);
+std::unique_ptr<Scheme> make_runge_kutta(Method method, std::size_t size);
 std::unique_ptr<Scheme> make_adams(std::size_t size);
 std::unique_ptr<Scheme> make_rosenbrock(std::size_t size, const Jacobian &jacobian);
 

@@ -32,7 +32,7 @@ using Jacobian = std::function<void(double t, std::span<const double> y, std::sp
                                     std::span<double> by_time)>;
 
 /// rodas4 is the one for stiff systems; abm4 keeps one step size as long as it can.
-enum class Method { euler, rke, rkf3, rkf5, rkf8, tsit5, vern7, abm4, rodas4 };
+enum class Method { euler, rke, rkf3, rkf5, rkf8, tsit5, vern7, vern8, abm4, rodas4 };
 
 std::string_view name_of(Method method);
 /// Of the global error in the step size.
@@ -59,14 +59,16 @@ class Scheme {
     /// Writes the increment over `h`, and its estimated error.
     virtual void attempt(const Derivative &f, const Start &from, double h, std::span<double> increment,
                          std::span<double> error) = 0;
-    /// The derivative at the new state, where the attempt has it; empty otherwise.
+    /// The derivative at the new state, where attempts have it; empty otherwise;
+    /// always in the same place.
     [[nodiscard]] virtual std::span<const double> last_rate() const { return {}; }
     /// The step is taken.
     virtual void accept(const Start &, double) {}
     /// The state has jumped: what is remembered of earlier steps does not hold.
     virtual void forget() {}
-    /// The next length, for an error of 1 being just allowed.
-    [[nodiscard]] virtual double propose(double h, double error) const = 0;
+    /// The next length, for an error of 1 being just allowed; `before` is that of the accepted step before
+    /// (0: there was none).
+    [[nodiscard]] virtual double propose(double h, double error, double before) const = 0;
     /// By evaluations of the derivative so far.
     [[nodiscard]] std::uint64_t evaluations() const noexcept { return evaluations_; }
 
@@ -79,10 +81,13 @@ class Integrator {
     /// Throws BadRequest for a control that allows nothing.
     Integrator(Method method, Derivative derivative, std::vector<double> initial, double start = 0.0,
                Control control = {});
+    /// With a scheme of one's own; `method` says what it is called and its order.
+    Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative derivative,
+               std::vector<double> initial, double start = 0.0, Control control = {});
 
     [[nodiscard]] double time() const noexcept { return time_; }
-    [[nodiscard]] std::span<const double> state() const noexcept { return state_; }
-    [[nodiscard]] std::size_t size() const noexcept { return state_.size(); }
+    [[nodiscard]] std::span<const double> state() const noexcept { return {state_, size_}; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// One step, which ends at `limit` at the latest. Nothing happens if that is not after time(). Throws
     /// AccuracyUnmet, BadState.
@@ -111,8 +116,9 @@ class Integrator {
   private:
     void know_rate();
     [[nodiscard]] double first_step(double limit);
-    [[nodiscard]] double norm(std::span<const double> error, std::span<const double> increment) const;
+    [[nodiscard]] double mean_square(const double *error, const double *increment) const;
     void take(double h, double end);
+    [[nodiscard]] std::span<double> all(double *values) const { return {values, size_}; }
     [[noreturn]] void refuse_state(std::string_view what, std::size_t component) const;
     [[nodiscard]] Circumstance circumstance() const;
 
@@ -122,20 +128,24 @@ class Integrator {
     std::unique_ptr<Scheme> scheme_;
     double time_;
     double time_rest_ = 0.0; // what time_ lacks
-    std::vector<double> state_;
-    std::vector<double> state_rest_;
-    std::vector<double> rate_; // at the state, if rate_known_
-    bool rate_known_ = false;
-    double next_ = 0.0;         // length of the next step; 0: to be found
-    bool refused_last_ = false; // a step that follows a refused one does not grow
     double last_time_;
     double last_time_rest_ = 0.0;
     double last_end_;
-    std::vector<double> last_state_;
-    std::vector<double> last_state_rest_;
-    std::vector<double> last_rate_;
-    std::vector<double> increment_;
-    std::vector<double> error_;
+    std::size_t size_;
+    std::vector<double> memory_; // all of what follows: a step swaps pointers
+    double *state_;
+    double *state_rest_;
+    double *rate_; // at the state, if rate_known_
+    double *last_state_;
+    double *last_state_rest_;
+    double *last_rate_;
+    double *increment_;
+    double *error_;
+    std::span<const double> new_rate_; // where the scheme has it
+    bool rate_known_ = false;
+    double next_ = 0.0;         // length of the next step; 0: to be found
+    double before_ = 0.0;       // mean square of the errors of the last accepted step; 0: there is none
+    bool refused_last_ = false; // a step that follows a refused one does not grow
     std::uint64_t steps_ = 0;
     std::uint64_t refused_ = 0;
     std::uint64_t evaluations_ = 0;

@@ -39,7 +39,7 @@ struct Tableau {
     const Ratio *exact_embedded;
 };
 
-/// euler, rke, rkf3, rkf5, rkf8, tsit5, vern7: in the order of Method.
+/// euler, rke, rkf3, rkf5, rkf8, tsit5, vern7, vern8: in the order of Method.
 std::span<const Tableau> tableaus();
 
 } // namespace widthwise::sim
