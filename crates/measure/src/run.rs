@@ -265,7 +265,8 @@ impl Runner {
         }
         let mut begun = Begun { number: 0, files, bytes: 0, around: None, killed: None };
         if let Some(inputs) = &start.fresh {
-            self.lay_out(&start.directory, inputs)?;
+            lay_out(&start.directory, inputs)
+                .map_err(|error| RunError::Scratch { path: start.directory.clone(), error })?;
         }
         if let Some(text) = &start.setup {
             if let Err(reason) = shell(text, start) {
@@ -302,20 +303,6 @@ impl Runner {
     /// Whether the run that was begun first was passed over.
     pub(crate) fn is_passed_over(&self) -> bool {
         matches!(self.replies.front(), Some(Reply { failed: Some((Step::PassedOver, _)), .. }))
-    }
-
-    fn lay_out(&self, folder: &Path, inputs: &[PathBuf]) -> Result<(), RunError> {
-        let scratch = |error| RunError::Scratch { path: folder.to_owned(), error };
-        match std::fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(scratch(error)),
-            _ => std::fs::create_dir_all(folder).map_err(scratch)?,
-        }
-        for input in inputs {
-            if let Some(name) = input.file_name() {
-                std::os::unix::fs::symlink(input, folder.join(name)).map_err(scratch)?;
-            }
-        }
-        Ok(())
     }
 
     fn ask(
@@ -575,6 +562,20 @@ fn moment(began: Duration) -> SystemTime {
 
 fn written(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
+}
+
+/// Makes a working directory anew, with links to these files.
+pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::create_dir_all(folder)?,
+    }
+    for input in inputs {
+        if let Some(name) = input.file_name() {
+            std::os::unix::fs::symlink(input, folder.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs `sh -e` text; on failure, how it ended and the last line it complained with.

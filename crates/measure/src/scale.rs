@@ -17,7 +17,7 @@ use widthwise_experiment::scale::{Attempt, Cell, Member, Mode, Purpose, Told, Wo
 
 use crate::memory::runtime_of;
 use crate::rounds::failure;
-use crate::run::{shell, Limits, Start};
+use crate::run::{lay_out, shell, Limits, Start};
 use crate::sampler::marks::Marks;
 use crate::sampler::{now, tree, MARKS};
 use crate::schedule;
@@ -116,13 +116,16 @@ pub fn attempt(
             tasks.push(Task { start, cpus: vec![cpu], output, padding: 0, background: true });
         }
     }
+    if let Some(inputs) = &order.start.fresh {
+        lay_out(&order.start.directory, inputs).map_err(at(&order.start.directory))?;
+    }
     if let Some(reason) = order.start.setup.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         return Ok(not_begun(order, Ending::Around { reason: format!("setup {reason}") }));
     }
     // Our own work is done elsewhere, where there is an elsewhere without the load.
     let elsewhere = if load.is_empty() || order.background.is_some() { order.allowed } else { &load[..] };
     if !elsewhere.is_empty() {
-        let _ = family::put(&family::Put { pid: 0, cpus: elsewhere.to_vec() });
+        let _ = family::put(&family::Put { pid: 0, cpus: elsewhere.to_vec(), first: true });
     }
     let mut watcher = Watcher::new(order, pipes, crew.without_taskstats.is_some());
     let performance = crew.perform(&tasks, limits, cut_off, &mut watcher)?;
@@ -204,6 +207,8 @@ struct Watcher {
     look_again: Duration,
     photographed: Option<(Instant, Duration)>,
     remarks: Vec<String>,
+    /// A counter for each member, and what it had used before.
+    counters: BTreeMap<u32, (perf_event::Counter, u64)>,
 }
 
 impl Watcher {
@@ -225,6 +230,19 @@ impl Watcher {
             look_again: Duration::ZERO,
             photographed: None,
             remarks: Vec::new(),
+            counters: BTreeMap::new(),
+        }
+    }
+
+    /// Counts the CPU time of members that have come.
+    fn count_members(&mut self) {
+        let process = self.family.parent().unwrap_or(0);
+        for pid in self.family.member_pids() {
+            if !self.counters.contains_key(&pid) {
+                if let Some(counter) = family::counter(self.mode, process, pid) {
+                    self.counters.insert(pid, counter);
+                }
+            }
         }
     }
 
@@ -238,6 +256,11 @@ impl Watcher {
             family::sight(self.mode, launcher, self.launcher_file.as_ref(), awaited || self.poll_cpu);
         let puts = self.family.seen(&sightings, now());
         for put in &puts {
+            // Whoever puts itself somewhere is left there, and told.
+            if let Some(cpus) = family::allowed(put.pid).filter(|cpus| self.family.has_chosen(put, cpus)) {
+                self.family.found_on(put.pid, &cpus);
+                continue;
+            }
             match family::put(put) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) && self.remarks.is_empty() => {
                     self.remarks
@@ -246,6 +269,7 @@ impl Watcher {
                 _ => {}
             }
         }
+        self.count_members();
         if self.pins && puts.is_empty() {
             for pid in self.family.member_pids() {
                 if let Some(cpus) = family::allowed(pid) {
@@ -309,9 +333,14 @@ impl Overseer for Watcher {
 
 /// Puts together what is known of an attempt.
 fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: Watcher) -> Attempt {
-    let Watcher { mut family, camera, pipes, mut remarks, .. } = watcher;
+    let Watcher { mut family, camera, pipes, mut remarks, mut counters, .. } = watcher;
+    let counted: BTreeMap<u32, u64> = counters
+        .iter_mut()
+        .filter_map(|(pid, (counter, before))| Some((*pid, *before + counter.read().ok()?)))
+        .collect();
+    drop(counters);
     let cell = order.cell;
-    let Performance { done, mut exits, exits_lost, appointed, counters, .. } = performance;
+    let Performance { done, mut exits, exits_lost, appointed, counters: sums, .. } = performance;
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.background).collect();
     let mut attempt = not_begun(order, Ending::Done);
     attempt.failure = None;
@@ -334,7 +363,7 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
     attempt.spread_ns = last - first;
     attempt.cpu_ns =
         done.iter().map(|(done, _)| (done.reply.user + done.reply.system).as_nanos() as u64).sum();
-    attempt.counters = counters.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
+    attempt.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
     if attempt.spread_ns as f64 > APART * attempt.elapsed_ns as f64 && attempt.spread_ns > 1_000_000 {
         remarks.push(format!(
             "the first and the last were started {:.1} ms apart ({:.1} ms after the moment appointed): the machine was busy",
@@ -376,7 +405,7 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
         exits.retain(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
         family.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
         attempt.before_fork = family.before_fork(first, &exits);
-        attempt.members = family.members(first, &exits);
+        attempt.members = family.members(first, &exits, &counted);
         members_failed(&mut attempt, &family, &exits);
         if attempt.is_sound() && attempt.members.len() < cell.processes {
             attempt.failure = Some(match attempt.members.len() {
@@ -397,6 +426,13 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
                 cell.mode.singular()
             ));
         }
+    }
+    let uncounted = attempt.members.iter().filter(|member| !member.exact).count();
+    if uncounted > 0 {
+        remarks.push(format!(
+            "{uncounted} {} ended before their CPU times could be counted: those are by ticks, and evtime is by the whole tree",
+            cell.mode.noun()
+        ));
     }
     attempt.memory = camera.map(|camera| camera.close(first));
     if let Some(memory) = &attempt.memory {

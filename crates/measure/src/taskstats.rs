@@ -41,6 +41,8 @@ pub struct Exit {
     pub peak_virtual: u64,
     /// CPU time of this thread, in nanoseconds.
     pub cpu_ns: u64,
+    /// That is the scheduler's own sum; otherwise it counts ticks, of 1 to 10 ms each.
+    pub is_exact: bool,
     /// From its beginning to its end, in nanoseconds.
     pub elapsed_ns: u64,
     /// What it would be waited for with, as wait4(2) gives it; of the thread that was the process's last.
@@ -234,7 +236,8 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         comm: String::from_utf8_lossy(comm).into_owned(),
         pid: read_u32(stats, 128)?,
         parent: read_u32(stats, 132)?,
-        cpu_ns: cpu_ns(stats)?,
+        cpu_ns: cpu_ns(stats)?.0,
+        is_exact: cpu_ns(stats)?.1,
         elapsed_ns: read_u64(stats, 144)?.saturating_mul(1000),
         status: read_u32(stats, 4)? as i32,
         peak_resident: read_u64(stats, 200)?.saturating_mul(1024),
@@ -245,10 +248,10 @@ fn exit(stats: &[u8]) -> Option<Exit> {
 
 /// `cpu_run_virtual_total` is the scheduler's own sum; `ac_utime` and `ac_stime` only count ticks (kernel/delayacct.c and
 /// kernel/tsacct.c). A kernel without delay accounting leaves the former at zero.
-fn cpu_ns(stats: &[u8]) -> Option<u64> {
+fn cpu_ns(stats: &[u8]) -> Option<(u64, bool)> {
     let exact = read_u64(stats, 72)?;
     let ticks = read_u64(stats, 152)?.saturating_add(read_u64(stats, 160)?).saturating_mul(1000);
-    Some(if exact > 0 { exact } else { ticks })
+    Some(if exact > 0 { (exact, true) } else { (ticks, false) })
 }
 
 fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
@@ -333,6 +336,7 @@ mod tests {
             peak_resident: resident,
             peak_virtual: 2 * resident,
             cpu_ns: 10,
+            is_exact: true,
             elapsed_ns: 20,
             status: 0,
         }

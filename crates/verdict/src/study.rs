@@ -377,6 +377,18 @@ fn own_start(attempts: &[Attempt], like: &Attempt, mode: Mode) -> f64 {
         .map_or(0.0, |a| a.cpu_ns as f64 / SECOND / a.members.len().max(1) as f64)
 }
 
+/// CPU seconds of all members. Where one was gone before it could be counted, everything less what the parent had used at the
+/// fork: with what it used afterwards, which is little where children do the work.
+fn used_by_members(attempt: &Attempt) -> f64 {
+    let ns = match attempt.before_fork {
+        Some(fork) if attempt.members.iter().any(|member| !member.exact) => {
+            attempt.cpu_ns.saturating_sub(fork.cpu_ns)
+        }
+        _ => attempt.members.iter().map(|member| member.cpu_ns).sum(),
+    };
+    ns as f64 / SECOND
+}
+
 fn event(
     timed: &[&Attempt],
     work: Work,
@@ -409,7 +421,7 @@ fn event(
     let values: Vec<f64> = timed
         .iter()
         .map(|attempt| {
-            let used: f64 = attempt.members.iter().map(|member| member.cpu_ns as f64 / SECOND).sum();
+            let used = used_by_members(attempt);
             let started = start(attempt);
             let members = attempt.members.len() as f64;
             let done = work.done(attempt.cell.processes);
@@ -580,7 +592,7 @@ fn smt(question: Question, attempts: &[Attempt], tables: &[Table]) -> Vec<(Cell,
                 let sequential = table.sequential.chosen();
                 let span = |cell: &Cell, round: u32| {
                     sound(attempts, cell, Purpose::Timed).find(|a| a.round == round).map(|attempt| {
-                        let used: f64 = attempt.members.iter().map(|m| m.cpu_ns as f64 / SECOND).sum();
+                        let used = used_by_members(attempt);
                         Span {
                             event: Some(used / table.work.done(cell.processes)),
                             // For the same work by each process, the same time of twice as many is twice the work.

@@ -54,6 +54,8 @@ pub struct Put {
     pub pid: u32,
     /// Where it is to be.
     pub cpus: Vec<u32>,
+    /// It has not been put anywhere before.
+    pub first: bool,
 }
 
 /// A process or thread as `/proc` shows it.
@@ -184,11 +186,18 @@ impl Family {
                 None => continue,
             };
             if person.put_on.as_ref() != Some(&wanted) {
+                let first = person.put_on.is_none();
                 person.put_on = Some(wanted.clone());
-                puts.push(Put { pid: *pid, cpus: wanted });
+                puts.push(Put { pid: *pid, cpus: wanted, first });
             }
         }
         puts
+    }
+
+    /// Whether a process that is seen for the first time, and may run there, has chosen that by itself: what it was given by
+    /// its parent is all CPUs of the cell.
+    pub fn has_chosen(&self, put: &Put, cpus: &[u32]) -> bool {
+        put.first && cpus != self.anywhere && cpus != put.cpus
     }
 
     /// Takes in where a member was found, when it had been put somewhere before.
@@ -266,8 +275,9 @@ impl Family {
         Some(BeforeFork { cpu_ns, elapsed_ns: at_ns - began_ns })
     }
 
-    /// The members, by what was seen of them and what the kernel told at their end.
-    pub fn members(&self, began_ns: u64, exits: &[(Exit, u64)]) -> Vec<Member> {
+    /// The members, by what was seen of them and what the kernel told at their end. `counted` are CPU times that were
+    /// counted from the moment at which a member was first seen.
+    pub fn members(&self, began_ns: u64, exits: &[(Exit, u64)], counted: &BTreeMap<u32, u64>) -> Vec<Member> {
         let members = self.member_pids();
         let parents: BTreeMap<u32, u32> = exits
             .iter()
@@ -304,10 +314,13 @@ impl Family {
                     }
                     None => (person.first_ns, person.last_ns),
                 };
-                let cpu_ns = if last.is_some() {
-                    own.iter().map(|(exit, _)| exit.cpu_ns).sum()
-                } else {
-                    person.cpu_ns
+                let told: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
+                let is_told = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
+                let (cpu_ns, exact) = match counted.get(pid) {
+                    _ if is_told => (told, true),
+                    Some(counted) => (*counted, true),
+                    // Ticks, or what was read at some moment before the end: both say too little.
+                    None => (told.max(person.cpu_ns), false),
                 };
                 Some(Member {
                     pid: *pid,
@@ -316,7 +329,7 @@ impl Family {
                     began_ns: began.saturating_sub(began_ns),
                     ended_ns: ended.saturating_sub(began_ns),
                     cpu_ns,
-                    exact: last.is_some(),
+                    exact,
                     peak_resident: last.map(|(exit, _)| exit.peak_resident).filter(|_| !is_threads),
                     told: None,
                 })
@@ -365,6 +378,23 @@ pub fn sight(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>, with_cp
         }
     }
     sightings
+}
+
+/// The CPU time of a member from now on, with that of what it will start; what it has used so far. Of a thread: its own.
+///
+/// `/proc` forgets a process when it ends, and taskstats count ticks where the kernel has no delay accounting: a counter of
+/// the kernel's own (`PERF_COUNT_SW_TASK_CLOCK`) outlives whom it counts.
+pub fn counter(mode: Mode, process: u32, pid: u32) -> Option<(perf_event::Counter, u64)> {
+    let mut builder = perf_event::Builder::new(perf_event::events::Software::TASK_CLOCK);
+    builder.observe_pid(pid as i32).any_cpu().inherit(mode != Mode::Threads).exclude_hv(true);
+    let mut counter = builder.build().ok()?;
+    let so_far = if mode == Mode::Threads {
+        thread_cpu(process, pid)
+    } else {
+        Some(tree::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum())
+    };
+    counter.enable().ok()?;
+    Some((counter, so_far.unwrap_or(0)))
 }
 
 /// Nanoseconds on a CPU: the first number of schedstat (Documentation/scheduler/sched-stats.rst).
@@ -421,9 +451,10 @@ mod tests {
         let mut family = Family::new(Mode::Fork, 2, &[4, 6]);
         assert!(family.seen(&[sighting(10, 1, false)], 5).is_empty());
         let puts = family.seen(&[sighting(10, 1, false), sighting(11, 10, false)], 6);
-        assert_eq!(puts, [Put { pid: 11, cpus: vec![4] }]);
+        assert_eq!(puts, [Put { pid: 11, cpus: vec![4], first: true }]);
+        assert!(family.has_chosen(&puts[0], &[6]) && !family.has_chosen(&puts[0], &[4, 6]));
         let all = [sighting(10, 1, false), sighting(11, 10, false), sighting(12, 10, false)];
-        assert_eq!(family.seen(&all, 7), [Put { pid: 12, cpus: vec![6] }]);
+        assert_eq!(family.seen(&all, 7), [Put { pid: 12, cpus: vec![6], first: true }]);
         assert!(family.is_complete());
         assert!(family.seen(&all, 8).is_empty());
         assert_eq!(family.before_fork(1, &[]), Some(BeforeFork { cpu_ns: 7, elapsed_ns: 5 }));
@@ -446,12 +477,12 @@ mod tests {
         // A starter that is not known as one: the program is its only child, until it has children itself.
         let mut family = Family::new(Mode::Fork, 2, &[0, 1]);
         let start = [sighting(10, 1, false), sighting(11, 10, false)];
-        assert_eq!(family.seen(&start, 1), [Put { pid: 11, cpus: vec![0] }]);
+        assert_eq!(family.seen(&start, 1), [Put { pid: 11, cpus: vec![0], first: true }]);
         let all = [start[0].clone(), start[1].clone(), sighting(12, 11, false), sighting(13, 11, false)];
         let mut puts = family.seen(&all, 2);
         puts.sort_by_key(|put| put.pid);
-        let put = |pid, cpus: &[u32]| Put { pid, cpus: cpus.to_vec() };
-        assert_eq!(puts, [put(11, &[0, 1]), put(12, &[0]), put(13, &[1])]);
+        let put = |pid, cpus: &[u32], first| Put { pid, cpus: cpus.to_vec(), first };
+        assert_eq!(puts, [put(11, &[0, 1], false), put(12, &[0], true), put(13, &[1], true)]);
         assert_eq!(family.parent(), Some(11));
     }
 
@@ -477,11 +508,12 @@ mod tests {
             peak_resident: 1,
             peak_virtual: 2,
             cpu_ns,
+            is_exact: true,
             elapsed_ns: 50,
             status,
         };
         let exits = [(exit(12, 11, 5, 0), 180), (exit(11, 10, 20, 11), 190), (exit(10, 1, 100, 0), 200)];
-        let members = family.members(90, &exits);
+        let members = family.members(90, &exits, &BTreeMap::new());
         assert_eq!((members[0].cpu_ns, members[0].began_ns, members[0].ended_ns), (25, 50, 100));
         assert_eq!(family.failures(&exits), [(0, 11)]);
     }
@@ -489,7 +521,7 @@ mod tests {
     #[test]
     fn one_that_does_not_fork_is_its_own_member() {
         let mut family = Family::new(Mode::Fork, 1, &[3]);
-        assert_eq!(family.seen(&[sighting(10, 1, false)], 1), [Put { pid: 10, cpus: vec![3] }]);
+        assert_eq!(family.seen(&[sighting(10, 1, false)], 1), [Put { pid: 10, cpus: vec![3], first: true }]);
         assert_eq!(family.before_fork(0, &[]), None);
         assert!(!family.is_complete(), "it may still fork");
     }
@@ -499,8 +531,8 @@ mod tests {
         let mut family = Family::new(Mode::Fork, 1, &[3]);
         family.seen(&[sighting(10, 1, false)], 1);
         family.found_on(10, &[3]);
-        assert_eq!(family.members(0, &[])[0].moved_to, None);
+        assert_eq!(family.members(0, &[], &BTreeMap::new())[0].moved_to, None);
         family.found_on(10, &[5, 6]);
-        assert_eq!(family.members(0, &[])[0].moved_to.as_deref(), Some("5,6"));
+        assert_eq!(family.members(0, &[], &BTreeMap::new())[0].moved_to.as_deref(), Some("5,6"));
     }
 }

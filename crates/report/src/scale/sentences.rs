@@ -10,6 +10,9 @@ use crate::amounts::{counted, duration, listed};
 /// Less anonymous memory than this is not held against the system's, in bytes.
 const ENOUGH_TO_AGREE: f64 = 64e6;
 
+/// That many processes fit is told exactly up to here.
+const MOST_TO_TELL: u64 = 1000;
+
 /// How much was measured.
 pub fn extent(report: &StudyReport) -> String {
     let spent: u64 = report.attempts.iter().map(|attempt| attempt.elapsed_ns).sum();
@@ -31,8 +34,8 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     all.extend(beside(report));
     for table in &report.summary.tables {
         all.extend(laws(report, table));
-        all.extend(sequential(report, table));
     }
+    all.extend(unfitted(report));
     all.extend(unshared(report));
     all.extend(agreement(report));
     all.extend(different(report));
@@ -157,7 +160,12 @@ fn capacity(report: &StudyReport) -> Vec<String> {
                     significant(figure.estimate)
                 )
             });
-            parts.push(format!("{} {} of {}{more}{best}", capacity.fit, mode.noun(), capacity.variant));
+            let fit = if capacity.fit > MOST_TO_TELL {
+                format!("more than {MOST_TO_TELL}")
+            } else {
+                format!("{}", capacity.fit)
+            };
+            parts.push(format!("{fit} {} of {}{more}{best}", mode.noun(), capacity.variant));
         }
         if !parts.is_empty() {
             let beyond = if limit > report.memory as f64 && report.memory > 0 {
@@ -198,64 +206,25 @@ fn beside(report: &StudyReport) -> Vec<String> {
         .collect()
 }
 
-fn laws(report: &StudyReport, table: &Table) -> Vec<String> {
-    let mut all = Vec::new();
-    let name = of_several(report, table);
-    match &table.amdahl {
-        Ok(law) => all.push(format!(
-            "{name}Amdahl's law: serial fraction {} (fit within {:.1} %).",
-            ranged(&Ok(law.serial), 4),
-            100.0 * law.residual
-        )),
-        Err(reason) => all.push(format!("{name}Amdahl's law was not fitted: {reason}.")),
-    }
-    match &table.universal {
-        Ok(law) => {
-            let best = match &law.best {
-                Best::At { processes, throughput, beyond } => format!(
-                    "highest at {} {} with {} {}/s{}",
-                    ranged(&Ok(*processes), 1),
-                    table.mode.noun(),
-                    significant(throughput.estimate),
-                    table.work.unit(),
-                    if *beyond { ", beyond what was measured" } else { "" }
-                ),
-                Best::NoneWithinReach => "no highest point within reach".to_owned(),
-            };
-            all.push(format!(
-                "{name}Universal scalability law: contention {}, coherency {}; {best}.",
-                ranged(&Ok(law.contention), 4),
-                ranged(&Ok(law.coherency), 5)
-            ));
-        }
-        Err(reason) => all.push(format!("{name}The universal scalability law was not fitted: {reason}.")),
-    }
-    all
-}
-
-fn sequential(report: &StudyReport, table: &Table) -> Option<String> {
+/// What the laws make of a table, and how much of it is sequential.
+fn laws(report: &StudyReport, table: &Table) -> Option<String> {
+    let mut parts = Vec::new();
     let sequential = &table.sequential;
     let with_range = |figure: &Figure| match figure.bounds {
         Some(ends) => format!("{} ({} … {})", time(figure.estimate), time(ends.low), time(ends.high)),
         None => time(figure.estimate),
     };
-    let mut parts = Vec::new();
+    let mut estimates = Vec::new();
     if let Ok(figure) = &sequential.one_event {
-        parts.push(format!("{} with one event", with_range(figure)));
+        estimates.push(format!("{} with one event", with_range(figure)));
     }
     if let Ok(figure) = &sequential.at_fork {
-        let cpu = sequential
-            .cpu_at_fork
-            .as_ref()
-            .map_or(String::new(), |cpu| format!(" ({} of CPU)", time(cpu.estimate)));
-        parts.push(format!(
-            "{} until the first {} was there{cpu}",
-            with_range(figure),
-            table.mode.singular()
-        ));
+        let cpu = sequential.cpu_at_fork.as_ref();
+        let cpu = cpu.map_or(String::new(), |cpu| format!(" ({} of it on a CPU)", time(cpu.estimate)));
+        estimates.push(format!("{} until the first {}{cpu}", with_range(figure), table.mode.singular()));
     }
     if let Ok(line) = &sequential.regression {
-        parts.push(format!("{} by regression over events", with_range(&line.intercept)));
+        estimates.push(format!("{} by regression over events", with_range(&line.intercept)));
     }
     // It is the same for every placement of a variant and mode.
     let is_first = report
@@ -264,14 +233,72 @@ fn sequential(report: &StudyReport, table: &Table) -> Option<String> {
         .iter()
         .find(|other| other.variant == table.variant && other.mode == table.mode)
         .is_some_and(|first| first.placement == table.placement);
-    let subtracted = time(sequential.chosen());
-    (is_first && !parts.is_empty()).then(|| {
-        format!(
-            "{}Sequential part: {}; TIME is less {subtracted}.",
-            of_several(report, table),
-            listed(&parts)
-        )
+    if is_first && !estimates.is_empty() {
+        let subtracted = time(sequential.chosen());
+        parts.push(format!("sequential part {}; TIME is less {subtracted}", listed(&estimates)));
+    }
+    if let Ok(law) = &table.amdahl {
+        parts.push(format!(
+            "Amdahl's serial fraction {}{}",
+            ranged(&Ok(law.serial), 4),
+            within(law.steps, 2, law.residual)
+        ));
+    }
+    if let Ok(law) = &table.universal {
+        let best = match &law.best {
+            Best::At { processes, throughput, beyond } => format!(
+                "highest at {} {} with {} {}/s{}",
+                ranged(&Ok(*processes), 1),
+                table.mode.noun(),
+                significant(throughput.estimate),
+                table.work.unit(),
+                if *beyond { ", beyond what was measured" } else { "" }
+            ),
+            Best::NoneWithinReach => "no highest point within reach".to_owned(),
+        };
+        parts.push(format!(
+            "universal scalability law: contention {}, coherency {}{}, {best}",
+            ranged(&Ok(law.contention), 4),
+            ranged(&Ok(law.coherency), 5),
+            within(law.steps, 3, law.residual)
+        ));
+    }
+    let name = of_several(report, table);
+    let text = parts.join("; ");
+    let mut letters = text.chars();
+    let first = letters.next()?;
+    Some(if name.is_empty() {
+        format!("{}{}.", first.to_uppercase(), letters.as_str())
+    } else {
+        format!("{name}{text}.")
     })
+}
+
+/// How far a law is from what was measured; with as many steps as parameters it goes through all of them.
+fn within(steps: usize, parameters: usize, residual: f64) -> String {
+    if steps > parameters {
+        format!(" (fits within {:.1} %)", 100.0 * residual)
+    } else {
+        String::new()
+    }
+}
+
+/// Why there is no fit, once for all tables.
+fn unfitted(report: &StudyReport) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    let measured = |table: &&Table| table.rows.iter().any(|row| row.attempts > 0);
+    for table in report.summary.tables.iter().filter(measured) {
+        for (law, reason) in [
+            ("Amdahl's law", table.amdahl.as_ref().err()),
+            ("The universal scalability law", table.universal.as_ref().err()),
+        ] {
+            let text = reason.map(|reason| format!("{law} was not fitted: {reason} (on CPUs of their own)."));
+            if let Some(text) = text.filter(|text| !reasons.contains(text)) {
+                reasons.push(text);
+            }
+        }
+    }
+    reasons
 }
 
 /// What unshared the pages of children.

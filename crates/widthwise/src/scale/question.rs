@@ -79,6 +79,13 @@ impl Question {
     ) -> Result<Plan, Failure> {
         let kinds: Kinds =
             self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
+        let placements = self.placements()?;
+        for name in &placements {
+            let policy: Policy =
+                name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
+            placement::place(topology, &policy, kinds, 1)
+                .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
+        }
         let uses = |word: &str| placeholder::used(run).any(|used| used == word);
         let mut counts = if self.processes.is_empty() {
             placement::steps(topology, kinds)
@@ -134,13 +141,6 @@ impl Question {
                     "--events: fewer than one for each of {most} processes; --events {most} is the least"
                 )));
             }
-        }
-        let placements = self.placements()?;
-        for name in &placements {
-            let policy: Policy =
-                name.parse().map_err(|error| Failure::request(format!("--placement: {error}")))?;
-            placement::place(topology, &policy, kinds, 1)
-                .map_err(|error| Failure::request(format!("--placement {name}: {error}")))?;
         }
         if let Some(text) = &self.event_pattern {
             Pattern::new(text).map_err(|error| Failure::request(format!("--event-pattern: {error}")))?;
