@@ -55,9 +55,9 @@ fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> Said {
     said(&mut command(lab, abi, words))
 }
 
-/// What it answered.
+/// What it answered, with small conditions unless the words say otherwise.
 fn answer(lab: &Laboratory, abi: &str, words: &str) -> String {
-    let said = reco(lab, abi, words);
+    let said = reco(lab, abi, &format!("--conditions 7M {words}"));
     assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{abi} {words}: {said:?}");
     said.stdout
 }
@@ -104,7 +104,7 @@ fn every_abi_gives_the_same_answer_to_the_last_bit() {
 #[test]
 fn whoever_does_the_work_the_answer_is_the_same() {
     let lab = Laboratory::new();
-    let events = "--conditions 7M --events 8 --output";
+    let events = "--events 8 --output";
     let expected = answer(&lab, "x86-64", &format!("{events} job"));
     let job = tracks(&lab, "job");
     assert_eq!(job.len() as f64, numbers(&expected)["tracks"]);
@@ -175,7 +175,7 @@ fn round_robin_gives_every_nth_event_and_chunks_are_neighbours() {
 #[test]
 fn the_physics_is_right() {
     let lab = Laboratory::new();
-    let said = answer(&lab, "x86-64", "--events 100");
+    let said = answer(&lab, "x86-64", "--events 100 --conditions 32M");
     let found = numbers(&said);
     assert!(found["efficiency"] > 97.0, "{said}");
     assert!(found["fake rate"] < 1.0 && found["duplicate rate"] < 1.0, "{said}");
