@@ -160,7 +160,8 @@ class Children {
 
     // `work` is done in the child, with its end of the socket pair.
     template <typename Work> void fork(Work work) {
-        auto [ours, theirs] = socket_pair();
+        std::pair<Socket, Socket> ends = socket_pair();
+        Socket &ours = ends.first, &theirs = ends.second;
         const pid_t process = ::fork();
         if (process < 0) {
             throw failure_of_system(FAILED,

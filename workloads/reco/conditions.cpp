@@ -95,10 +95,32 @@ void Conditions::calibrate(std::uint64_t channels) {
     }
 }
 
-const Channel &Module::channel_at(double place) const {
-    const auto last = static_cast<int>(channels.size()) - 1;
-    const auto number = static_cast<int>((place + 0.5) * static_cast<double>(channels.size()));
-    return *channels[static_cast<std::size_t>(std::clamp(number, 0, last))];
+void Conditions::prepare() const {
+    std::call_once(prepared_, [this] { work_up(); });
+}
+
+void Conditions::work_up() const {
+    for (const auto &[id, module] : modules_) {
+        std::vector<std::unique_ptr<Strip>> strips;
+        strips.reserve(module->channels.size());
+        for (const auto &channel : module->channels) {
+            Strip *left = strips.empty() ? nullptr : strips.back().get();
+            strips.push_back(std::make_unique<Strip>(channel.get(), module->alignment->across + channel->bow,
+                                                     channel->gain));
+            strips.back()->left = left;
+            if (left != nullptr) {
+                left->right = strips.back().get();
+            }
+        }
+        strips_.emplace_hint(strips_.end(), id, std::move(strips));
+    }
+}
+
+const Strip &Conditions::strip_at(const Module &module, double place) const {
+    const auto &strips = strips_.find(module.id)->second;
+    const auto last = static_cast<int>(strips.size()) - 1;
+    const auto number = static_cast<int>((place + 0.5) * static_cast<double>(strips.size()));
+    return *strips[static_cast<std::size_t>(std::clamp(number, 0, last))];
 }
 
 const Module *Conditions::module(DetectorId id) const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "geometry.hpp"
@@ -32,32 +33,41 @@ struct Channel {
         : module(module), bow(bow), gain(gain), centre(centre) {}
 };
 
-// A channel that somebody uses. With counted conditions it is a reference as std::shared_ptr's are: the count
+// What the first event makes of a channel, as the conditions of real detectors are worked up by who first
+// needs them.
+struct Strip {
+    const Channel *channel;
+    const Strip *left = nullptr, *right = nullptr; // the neighbours, if any
+    float beside;                                  // how far it lies beside its place in all, mm
+    float gain;
+
+    Strip(const Channel *channel, float beside, float gain) : channel(channel), beside(beside), gain(gain) {}
+};
+
+// A strip that somebody uses. With counted conditions it is a reference as std::shared_ptr's are: the count
 // stands beside the data, so that to look at a page is to write to it, and a page that a fork had shared is
 // copied.
-class ChannelReference {
+class StripReference {
   public:
-    ChannelReference(const Channel &channel, bool counted) : channel_(&channel), counted_(counted) { take(); }
-    ChannelReference(const ChannelReference &other) : channel_(other.channel_), counted_(other.counted_) {
-        take();
-    }
-    ChannelReference &operator=(const ChannelReference &) = delete;
-    ~ChannelReference() {
+    StripReference(const Strip &strip, bool counted) : strip_(&strip), counted_(counted) { take(); }
+    StripReference(const StripReference &other) : strip_(other.strip_), counted_(other.counted_) { take(); }
+    StripReference &operator=(const StripReference &) = delete;
+    ~StripReference() {
         if (counted_) {
-            channel_->users.fetch_sub(1, std::memory_order_release);
+            strip_->channel->users.fetch_sub(1, std::memory_order_release);
         }
     }
 
-    const Channel *operator->() const { return channel_; }
+    const Strip &operator*() const { return *strip_; }
 
   private:
     void take() {
         if (counted_) {
-            channel_->users.fetch_add(1, std::memory_order_relaxed);
+            strip_->channel->users.fetch_add(1, std::memory_order_relaxed);
         }
     }
 
-    const Channel *channel_;
+    const Strip *strip_;
     bool counted_;
 };
 
@@ -71,8 +81,6 @@ struct Module {
     double azimuth, z; // of its middle
     std::unique_ptr<Alignment> alignment;
     std::vector<std::unique_ptr<Channel>> channels;
-
-    const Channel &channel_at(double place) const;
 };
 
 // A node of the field map, with the next ones in r and z.
@@ -92,7 +100,15 @@ class Conditions {
     // Nothing, if there is no such module.
     const Module *module(DetectorId id) const;
 
-    ChannelReference use(const Channel &channel) const { return {channel, counted_}; }
+    // Works the calibrations up into strips, if nobody in this process or before its fork has done so: about
+    // as much memory again. Must have been called before a strip is asked for; from several threads, if need
+    // be.
+    void prepare() const;
+
+    // The strip at this place across the module.
+    const Strip &strip_at(const Module &module, double place) const;
+
+    StripReference use(const Strip &strip) const { return {strip, counted_}; }
 
     // The field, as a part of that in the detector's middle, between the four nodes around a place.
     double field(double radius, double z) const;
@@ -100,10 +116,13 @@ class Conditions {
   private:
     void map_field(std::uint64_t nodes);
     void calibrate(std::uint64_t channels);
+    void work_up() const;
 
     bool counted_;
     std::map<DetectorId, std::unique_ptr<Module>> modules_;
     std::vector<std::vector<std::unique_ptr<FieldNode>>> rows_; // by r, then z
+    mutable std::once_flag prepared_;
+    mutable std::map<DetectorId, std::vector<std::unique_ptr<Strip>>> strips_;
 };
 
 } // namespace reco

@@ -19,11 +19,11 @@ namespace reco {
 
 struct Track;
 
-// Charge in neighbouring channels of a module.
+// Charge in neighbouring strips of a module.
 struct Cluster {
     const Module *module;
     const RawHit *raw;
-    std::vector<ChannelReference> channels;
+    std::vector<StripReference> strips;
 };
 
 // A calibrated point in space.

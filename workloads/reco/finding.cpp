@@ -15,8 +15,8 @@ constexpr std::size_t MOST_KEPT = 5; // candidates of a seed
 constexpr int MOST_MISSING = 4, LONGEST_GAP = 2;
 constexpr double MOST_CHI2_RATIO = 4; // of a track, for each degree of freedom
 constexpr double MOST_SHARED = 0.4;   // hits that a better track has, too
-constexpr double FORGETTING =
-    1000; // by which the errors grow before the fit: what the hits said is said again
+// By which the errors grow before the fit, in which all hits say again what they have said.
+constexpr double FORGETTING = 1000;
 
 using Candidates = std::vector<const Candidate *>;
 
@@ -48,8 +48,8 @@ Crossing guessed(const Seed &seed) {
 
 // The seed's three hits as the beginning of a candidate; null if they are not one track after all.
 const Candidate *begun(Event &event, const Seed &seed, const Conditions &conditions) {
-    Crossing crossing = guessed(seed);
-    Residual first = residual(crossing, *seed.hits[0]);
+    const Crossing crossing = guessed(seed);
+    const Residual first = residual(crossing, *seed.hits[0]);
     const Candidate *candidate =
         grown(event, nullptr, *seed.hits[0]->layer, updated(crossing, first), seed.hits[0], first.chi2);
     for (std::size_t i = 1; i < seed.hits.size(); i++) {

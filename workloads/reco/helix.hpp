@@ -50,8 +50,8 @@ Place half_way(const Vector &from, double radius, double target);
 // momenta: beta is 1.
 double scattering_angle(const Vector &crossing, const Layer &layer);
 
-// What scattering by these two angles, in units of mrad-like small angles, does: one turns in the transverse
-// plane, one against the beam. The momentum stays, so that the curvature changes with the slope.
+// What scattering by these two small angles (rad) does: one turns in the transverse plane, one against the
+// beam. The momentum stays, so that the curvature changes with the slope.
 Vector scattered(const Vector &crossing, double around, double against);
 
 // The covariance that scattering in this layer adds.

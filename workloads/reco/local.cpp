@@ -12,31 +12,30 @@ constexpr double LEAST_CHARGE = 70;
 
 std::unique_ptr<Cluster> cluster_of(const RawHit &raw, const Module &module, const Conditions &conditions) {
     const double across = raw.across * RAW_UNIT - static_cast<double>(module.alignment->across);
-    const Channel &middle = module.channel_at(across / width_of(*module.layer));
+    const Strip &middle = conditions.strip_at(module, across / width_of(*module.layer));
     auto cluster = std::make_unique<Cluster>(Cluster{&module, &raw, {}});
-    cluster->channels.reserve(3);
-    for (const Channel *channel : {middle.left, &middle, middle.right}) {
-        if (channel != nullptr) {
-            cluster->channels.push_back(conditions.use(*channel));
+    cluster->strips.reserve(3);
+    for (const Strip *strip : {middle.left, &middle, middle.right}) {
+        if (strip != nullptr) {
+            cluster->strips.push_back(conditions.use(*strip));
         }
     }
     return cluster;
 }
 
-// The mean over a cluster's channels, of one of their qualities.
-double mean(const Cluster &cluster, float Channel::*quality) {
+// The mean over a cluster's strips, of one of their qualities.
+double mean(const Cluster &cluster, float Strip::*quality) {
     double sum = 0;
-    for (const ChannelReference &channel : cluster.channels) {
-        sum += static_cast<double>(channel.operator->()->*quality);
+    for (const StripReference &strip : cluster.strips) {
+        sum += static_cast<double>((*strip).*quality);
     }
-    return sum / static_cast<double>(cluster.channels.size());
+    return sum / static_cast<double>(cluster.strips.size());
 }
 
 std::unique_ptr<Hit> hit_of(const Cluster &cluster) {
     const Module &module = *cluster.module;
     const Layer &layer = *module.layer;
-    const double across = cluster.raw->across * RAW_UNIT - static_cast<double>(module.alignment->across) -
-                          mean(cluster, &Channel::bow);
+    const double across = cluster.raw->across * RAW_UNIT - mean(cluster, &Strip::beside);
     const double along = cluster.raw->along * RAW_UNIT - static_cast<double>(module.alignment->along);
     return std::make_unique<Hit>(Hit{&cluster,
                                      &layer,
@@ -50,10 +49,11 @@ std::unique_ptr<Hit> hit_of(const Cluster &cluster) {
 } // namespace
 
 void reconstruct_hits(Event &event, const Conditions &conditions) {
+    conditions.prepare();
     for (const RawHit &raw : event.raw.hits) {
         const Module &module = *conditions.module(raw.detector); // the input knows that there is one
         auto cluster = cluster_of(raw, module, conditions);
-        if (raw.charge * mean(*cluster, &Channel::gain) >= LEAST_CHARGE) {
+        if (raw.charge * mean(*cluster, &Strip::gain) >= LEAST_CHARGE) {
             event.clusters[raw.detector].push_back(std::move(cluster));
         }
     }

@@ -23,8 +23,9 @@ Events
   --tracks M          mean number of particles in an event (default: 120)
   --noise M           mean number of noise hits in a layer (default: 40)
 Conditions
-  --conditions SIZE   so large in x86-64, with K, M or G (default: 32M)
+  --conditions SIZE   so large in x86-64, with K, M or G (default: 32M); the first event makes as much again of them
   --counted           events count references to them, which unshares their pages after a fork
+  --keep E            each worker keeps its last E events in memory (default: 0)
 Sharing out
   --processes N       N forked children
   --threads N         N threads
@@ -66,8 +67,9 @@ std::uint64_t size(std::string_view option, std::string_view text) {
     }
     constexpr std::uint64_t MOST = std::uint64_t{1} << 40;
     const std::uint64_t bytes = number(option, text, 0, MOST >> shift) << shift;
-    // Where pointers are short, five eighths of it are left.
-    if (bytes / 8 * 5 > SIZE_MAX) {
+    // Where pointers are short, five eighths of it are left; what the first event makes of it is as much
+    // again.
+    if (bytes / 8 * 5 * 2 > SIZE_MAX) {
         throw bad(std::string(option) + " is more than this ABI has addresses for");
     }
     if (bytes < Conditions::least_bytes()) {
@@ -165,6 +167,8 @@ Options options_of(int count, const char *const *words) {
             options.conditions = size(option, left.value_of(option));
         } else if (option == "--counted") {
             options.counted = true;
+        } else if (option == "--keep") {
+            options.keep = small_number(0, 1 << 20);
         } else if (option == "--processes") {
             options.processes = small_number(1, MOST_WORKERS);
         } else if (option == "--threads") {

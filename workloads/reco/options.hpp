@@ -24,6 +24,7 @@ struct Options {
 
     std::uint64_t conditions = 32 << 20; // bytes in x86-64
     bool counted = false;
+    std::uint32_t keep = 0; // events that stay in memory, as those of an output that is written in baskets
 
     std::uint32_t processes = 0, threads = 0; // neither: this process does all of it
     ForkPoint fork = ForkPoint::AFTER_CONDITIONS;

@@ -6,13 +6,13 @@ namespace reco {
 
 namespace {
 
-// Three of the four layers of pixels: a layer may have missed the particle.
-constexpr std::array<std::array<int, 3>, 4> TRIPLETS = {{{0, 1, 2}, {0, 1, 3}, {0, 2, 3}, {1, 2, 3}}};
+// Three of the four layers of pixels, of which one may have missed the particle.
+constexpr std::array<std::array<std::size_t, 3>, 4> TRIPLETS = {{{0, 1, 2}, {0, 1, 3}, {0, 2, 3}, {1, 2, 3}}};
 
 constexpr double MOST_CURVATURE = BEND / 0.8; // a little below the least momentum, for the resolution's sake
 constexpr double FURTHEST_ACROSS = 0.5;       // of the perigee from the beam, mm
 constexpr double FURTHEST_ALONG = 250;        // and from the middle of the beam spot, mm
-constexpr double STEEPEST_SEED = 1.8;         // |cot theta|
+constexpr double STEEPEST_LINE = 1.8;         // |cot theta|
 constexpr double KINK = 0.010;                // scattering between two layers, at most, rad
 
 double distance(const Hit &from, const Hit &to) { return to.layer->radius - from.layer->radius; }
@@ -31,7 +31,7 @@ double reach_of_pair(const Hit &first, const Layer &layer) {
 
 bool comes_from_beam(const Hit &first, const Hit &second) {
     const double slope = (second.z - first.z) / distance(first, second);
-    return std::fabs(slope) < STEEPEST_SEED &&
+    return std::fabs(slope) < STEEPEST_LINE &&
            std::fabs(first.z - slope * first.layer->radius) < FURTHEST_ALONG;
 }
 
@@ -79,17 +79,16 @@ bool plausible(const Vector &parameters, double radius) {
 } // namespace
 
 void find_seeds(Event &event) {
-    for (const auto &[inner, middle, outer] : TRIPLETS) {
+    for (const auto &triplet : TRIPLETS) {
+        const auto &[inner, middle, outer] = triplet;
+        const Layer &second_layer = LAYERS[middle], &third_layer = LAYERS[outer];
+        const auto &seconds = event.hits[middle], &thirds = event.hits[outer];
         for (const auto &first : event.hits[inner]) {
-            const double reach = reach_of_pair(*first, LAYERS[middle]);
-            for_hits_near(event.hits[middle], first->azimuth, reach, [&](Hit &second) {
+            const auto try_pair = [&](Hit &second) {
                 if (!comes_from_beam(*first, second)) {
                     return;
                 }
-                const Layer &layer = LAYERS[outer];
-                const double azimuth = expected_azimuth(*first, second, layer);
-                const double near = reach_of_triplet(*first, second, layer);
-                for_hits_near(event.hits[outer], azimuth, near, [&](Hit &third) {
+                const auto try_triplet = [&](Hit &third) {
                     const std::array<Hit *, 3> hits = {first.get(), &second, &third};
                     if (!lie_in_line(*first, second, third)) {
                         return;
@@ -98,8 +97,11 @@ void find_seeds(Event &event) {
                     if (plausible(parameters, first->layer->radius)) {
                         event.seeds.push_back(std::make_unique<Seed>(Seed{hits, parameters}));
                     }
-                });
-            });
+                };
+                for_hits_near(thirds, expected_azimuth(*first, second, third_layer),
+                              reach_of_triplet(*first, second, third_layer), try_triplet);
+            };
+            for_hits_near(seconds, first->azimuth, reach_of_pair(*first, second_layer), try_pair);
         }
     }
 }

@@ -142,16 +142,18 @@ void Worker::work(std::uint64_t number) {
         kill(getpid(), SIGKILL);
     }
     const double begun = seconds(CLOCK_MONOTONIC), begun_cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
-    {
-        Event event;
-        event.raw = input_.event(number);
-        reconstruct_hits(event, conditions_);
-        find_seeds(event);
-        find_tracks(event, conditions_);
-        tally_ += tally_of(event);
-        if (papers_.tracks() != nullptr) {
-            write_tracks(event, papers_.tracks());
-        }
+    kept_.push_back(std::make_unique<Event>());
+    Event &event = *kept_.back();
+    event.raw = input_.event(number);
+    reconstruct_hits(event, conditions_);
+    find_seeds(event);
+    find_tracks(event, conditions_);
+    tally_ += tally_of(event);
+    if (papers_.tracks() != nullptr) {
+        write_tracks(event, papers_.tracks());
+    }
+    if (kept_.size() > options_.keep) {
+        kept_.pop_front();
     }
     const double elapsed = seconds(CLOCK_MONOTONIC) - begun,
                  cpu = seconds(CLOCK_THREAD_CPUTIME_ID) - begun_cpu;

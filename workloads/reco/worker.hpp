@@ -3,6 +3,7 @@
 #define RECO_WORKER_HPP
 
 #include <functional>
+#include <list>
 #include <string>
 
 #include "conditions.hpp"
@@ -73,6 +74,7 @@ class Worker {
     const Input &input_;
     Papers papers_;
     Tally tally_{};
+    std::list<std::unique_ptr<Event>> kept_;
     double elapsed_ = 0, cpu_ = 0; // s, of all events
 };
 
