@@ -29,7 +29,7 @@ double odeint_van_der_pol(double tolerance, std::uint64_t &evaluations) {
     };
     Vector y(2);
     y[0] = 2.0;
-    y[1] = -0.66;
+    y[1] = 0.0;
     odeint::integrate_adaptive(odeint::make_controlled<odeint::rosenbrock4<double>>(tolerance, tolerance),
                                std::make_pair(f, jacobian), y, 0.0, 2.0, 1e-6);
     evaluations = count;

@@ -155,7 +155,7 @@ Solver our_stiff() {
                         r[0] = y[1];
                         r[1] = stiffness * ((1.0 - y[0] * y[0]) * y[1] - y[0]);
                     },
-                    {2.0, -0.66}, 0.0, control);
+                    {2.0, 0.0}, 0.0, control);
                 run.advance(2.0);
                 evaluations = run.evaluations();
                 return std::fabs(run.state()[0] - 1.706167732170483) +

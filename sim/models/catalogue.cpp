@@ -6,7 +6,9 @@ namespace widthwise::sim::models {
 namespace {
 
 // Rates and references: see the derivations' sources; numbers follow from the constants in each model.
-constexpr std::array<Model, 19> all = {{
+constexpr std::array<Model, 28> all = {{
+    {"arenstorf", "period of a satellite", 17.0652165601579625588917206249,
+     "Arenstorf's orbit (Hairer, Norsett and Wanner I, II.0)", arenstorf, 1.0, 1.0},
     {"ball", "time of the last impact over its closed form", 1.0,
      "falls and bounces of a point: t1 (1 + 2 e + ... + 2 e^(n-1)), t1 = sqrt(2 h / g)", ball, 12.0, 5.0},
     {"barrier-rounds", "mean length of a round of four", 25.0 / 12.0,
@@ -15,6 +17,11 @@ constexpr std::array<Model, 19> all = {{
      "M/M/1 with a server that fails (White and Christie, Operations Research 6, 1958), by its generating "
      "function",
      breakdowns, 40000.0, 300.0},
+    {"circle", "radius after so many rounds", 1.0, "y'' = -y goes round a circle", circle, 1000.0, 5.0},
+    {"delayed", "y' = -y(t - 1) over its closed form", 1.0,
+     "the method of steps: a polynomial on each interval", delayed, 4.0, 1.5},
+    {"fuzzy-cart", "where it comes to rest", 1.0, "rules and sets are symmetric about the aim", fuzzy_cart,
+     60.0, 5.0},
     {"heating", "mean length of a cycle", 4.013413909243022,
      "Newton's law of cooling: 20 ln(11/9), between 19 and 21 degrees", heating, 50.0, 5.0},
     {"impatience", "share that gives up", 0.31303528549933135, "Erlang A with one server: p0 = 2 / (e^2 - 1)",
@@ -26,6 +33,8 @@ constexpr std::array<Model, 19> all = {{
      300.0},
     {"lorenz", "rate at which volumes shrink", 41.0 / 3.0,
      "Liouville's formula: the trace of the Jacobian, sigma + 1 + beta", lorenz, 1.0, 0.5},
+    {"lotka-volterra", "what stays over what it was", 1.0, "Volterra 1926: x - ln x + y - ln y is constant",
+     lotka_volterra, 100.0, 5.0},
     {"md1", "mean time in the system", 2.4, "Pollaczek and Khinchine, rho = 0.8, no variance", md1, 40000.0,
      300.0},
     {"mg1", "mean time in the system", 3.2, "Pollaczek and Khinchine, rho = 0.8, squared variation 1/2", mg1,
@@ -46,6 +55,16 @@ constexpr std::array<Model, 19> all = {{
     {"relay", "mean time of a relay", 4.0, "four legs of mean 1", relay, 5000.0, 60.0},
     {"repair", "mean number working", 12.552 / 3.5104, "M/M/1 with five customers (machine interference)",
      repair, 60000.0, 400.0},
+    {"rlc-circuit", "highest voltage after a step", 1.486396675070711,
+     "the overshoot of a damped oscillation: 1 + exp(-pi a / w), a = R / 2 L, w^2 = 1 / L C - a^2",
+     rlc_circuit, 1.0, 1.0},
+    {"thermostat", "mean length of a cycle", 4.013413909243022,
+     "Newton's law of cooling: 20 ln(11/9), between 19 and 21 degrees", thermostat, 50.0, 5.0},
+    {"three-bodies", "energy over what it was", 1.0,
+     "the figure of eight (Chenciner and Montgomery, Annals of Mathematics 152, 2000; Simo's numbers)",
+     three_bodies, 10.0, 1.0},
+    {"van-der-pol", "y at t = 2, mu = 1e6", 1.706167732170483, "Hairer and Wanner II, IV.10 (VDPOL)",
+     van_der_pol, 1.0, 1.0},
 }};
 
 } // namespace

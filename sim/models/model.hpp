@@ -55,6 +55,19 @@ double heating(Simulation &sim, double cycles);
 double lorenz(Simulation &sim, double time);
 double rc_circuit(Simulation &sim, double periods);
 
+// What moves continuously alone (orbits.cpp).
+double arenstorf(Simulation &sim, double);
+double circle(Simulation &sim, double rounds);
+double lotka_volterra(Simulation &sim, double time);
+double three_bodies(Simulation &sim, double periods);
+double van_der_pol(Simulation &sim, double);
+
+// Wired from blocks (diagrams.cpp).
+double delayed(Simulation &sim, double time);
+double fuzzy_cart(Simulation &sim, double time);
+double rlc_circuit(Simulation &sim, double);
+double thermostat(Simulation &sim, double cycles);
+
 // Networks (networks.cpp).
 double jackson(Simulation &sim, double customers);
 double packets(Simulation &sim, double time);

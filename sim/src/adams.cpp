@@ -14,7 +14,7 @@ namespace {
 class Adams final : public Scheme {
   public:
     explicit Adams(std::size_t size)
-        : starter_(make_runge_kutta(Method::rkf5, size)), at_(size), rate_(size) {
+        : Scheme(true), starter_(make_runge_kutta(Method::rkf5, size)), at_(size), rate_(size) {
         for (auto &past : past_)
             past.resize(size);
     }

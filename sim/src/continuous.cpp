@@ -43,7 +43,11 @@ void Continuous::set(std::size_t component, double value) {
         watch->known = false;
 }
 
-void Continuous::disturb() { integrator_.set(0, integrator_.state()[0]); }
+void Continuous::disturb() {
+    integrator_.set(0, integrator_.state()[0]);
+    for (const auto &watch : watches_) // what a guard means may have changed as well
+        watch->known = false;
+}
 
 void Continuous::when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
                       std::int16_t priority) {
@@ -135,7 +139,8 @@ double Continuous::advance(Simulation &sim, double from, double to) {
             else if (value != 0.0)
                 watch->value = value;
         }
-        if (first != nullptr)
+        const bool stop = look_ && look_(sim);
+        if (first != nullptr || stop)
             return time;
     }
     return to;

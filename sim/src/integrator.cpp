@@ -98,6 +98,7 @@ Integrator::Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative
     if (size_ == 0 || !derivative_ || scheme_ == nullptr)
         throw BadRequest("an integrator needs a state and a derivative", circumstance());
     new_rate_ = scheme_->last_rate();
+    share_ = 1.0 / static_cast<double>(static_cast<std::int64_t>(size_));
     if (!all_finite(state()))
         refuse_state("the state", first_bad(state()));
 }
@@ -121,7 +122,7 @@ inline double Integrator::mean_square(const double *error, const double *increme
         const double e = error[k] / (control_.absolute + control_.relative * size);
         sum += e * e + (increment[k] - increment[k]);
     }
-    return sum / static_cast<double>(static_cast<std::int64_t>(size_));
+    return sum * share_;
 }
 
 /// Hairer, Norsett and Wanner I, II.4: from the sizes of the state, its derivative and its second derivative.
@@ -212,13 +213,15 @@ void Integrator::step(double limit) {
         if (fixed) {
             if (!all_finite(all(increment_)))
                 refuse_state("the state after a step", first_bad(all(increment_)));
-            scheme_->accept(start, length);
+            if (scheme_->remembers())
+                scheme_->accept(start, length);
             take(length, end);
             return;
         }
         const double square = mean_square(error_, increment_);
         if (square <= 1.0) {
-            scheme_->accept(start, length);
+            if (scheme_->remembers())
+                scheme_->accept(start, length);
             double proposed = length;
             if (!keeps_length(square))
                 proposed = scheme_->propose(length, std::sqrt(square), std::sqrt(before_));

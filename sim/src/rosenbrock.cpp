@@ -108,7 +108,7 @@ class Rosenbrock final : public Scheme {
     }
 
     [[nodiscard]] double propose(double h, double error, double before) const override {
-        return h * step_factor(error, before, 4, 6.0);
+        return h * step_factor(error, before, 4, 6.0, 0.4);
     }
 
   private:

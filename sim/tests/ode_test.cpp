@@ -318,7 +318,7 @@ TEST(
             rate[0] = y[1];
             rate[1] = ((1.0 - y[0] * y[0]) * y[1] - y[0]) / 1e-6;
         },
-        {2.0, -0.66}, 0.0, control);
+        {2.0, 0.0}, 0.0, control);
     vanderpol.advance(2.0);
     CHECK(std::fabs(vanderpol.state()[0] - 1.706167732170483) < 1e-5);
     CHECK(std::fabs(vanderpol.state()[1] + 0.8928097010247975) < 1e-5);

@@ -47,6 +47,12 @@ class Continuous final : public Motion {
     void when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
               std::int16_t priority = 0);
 
+    /// Calls `look(sim)` after every step, at its end or where it was cut short by a crossing. If it has
+    /// scheduled something for that time it returns true, and the motion stops there.
+    void after_steps(std::function<bool(Simulation &)> look) { look_ = std::move(look); }
+    /// The state at a time within the last step, as far as it was taken.
+    void at(double time, std::span<double> state) { integrator_.interpolate(time, state); }
+
     [[nodiscard]] const Integrator &integrator() const noexcept { return integrator_; }
 
     double advance(Simulation &sim, double from, double to) override;
@@ -70,6 +76,7 @@ class Continuous final : public Motion {
     Integrator integrator_;
     std::vector<std::shared_ptr<Watch>> watches_; // shared with actions on the agenda
     std::vector<double> between_;
+    std::function<bool(Simulation &)> look_;
 };
 
 } // namespace widthwise::sim

@@ -80,6 +80,16 @@ class AccuracyUnmet : public SimulationError {
     using SimulationError::SimulationError;
 };
 
+/// The blocks of a diagram depend on each other in a circle that nothing solves.
+class AlgebraicLoop : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A search for a solution ended without one: of an algebraic loop, or of a least value.
+class NoConvergence : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
 /// A continuous state, or its derivative, is NaN or infinite.
 class BadState : public SimulationError {
     using SimulationError::SimulationError;

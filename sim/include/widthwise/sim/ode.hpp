@@ -49,7 +49,10 @@ struct Control {
 /// What one step of a method has to do; kept apart from the choice of its length.
 class Scheme {
   public:
+    /// `remembers`: earlier steps matter to it, so that it is to be told of accepted ones.
+    explicit Scheme(bool remembers = false) noexcept : remembers_(remembers) {}
     virtual ~Scheme() = default;
+    [[nodiscard]] bool remembers() const noexcept { return remembers_; }
     struct Start {
         double time;
         std::span<const double> state;
@@ -74,6 +77,9 @@ class Scheme {
 
   protected:
     std::uint64_t evaluations_ = 0;
+
+  private:
+    bool remembers_;
 };
 
 class Integrator {
@@ -141,6 +147,7 @@ class Integrator {
     double *last_rate_;
     double *increment_;
     double *error_;
+    double share_ = 1.0;               // of a component in the mean
     std::span<const double> new_rate_; // where the scheme has it
     bool rate_known_ = false;
     double next_ = 0.0;         // length of the next step; 0: to be found

@@ -2,8 +2,7 @@
 //
 // Why not pow: a length needs no last digits, and on small systems two powers cost as much as the step. What
 // stands here is good to one part in a thousand, is arithmetic only, and so has the same bits in every ABI.
-// References: Gustafsson, ACM TOMS 17 (1991) 533-554 (the error before counts as well); Hairer and Wanner II,
-// IV.2.
+// References: Hairer, Norsett and Wanner I, II.4; Gustafsson, ACM TOMS 17 (1991) 533-554 (the error before).
 #pragma once
 
 #include <algorithm>
@@ -34,18 +33,18 @@ inline double rough_exp2(double x) {
 /// is as long: most are, and the processor, which guesses so, begins it before it knows this one's error.
 inline bool keeps_length(double square) { return square >= 0.09 && square <= 0.49; }
 
-/// By what to multiply a step whose error was `error` (1: just allowed) and went with the step's power
-/// `order`, when the accepted step before it had the error `before` (0: there was none). A refused step is
-/// made shorter by its own error alone.
-inline double step_factor(double error, double before, int order, double most) {
+/// By what to multiply a step whose error was `error` (1: just allowed) and goes with the step's power
+/// `order`. By a `share` above zero the accepted step before it, whose error was `before` (0: there was
+/// none), counts as well: that is worth it for stiff methods only, whose errors come and go with transients.
+/// A refused step is made shorter by its own error alone.
+inline double step_factor(double error, double before, int order, double most, double share = 0.0) {
     constexpr double safety = 0.9;
-    constexpr double share = 0.4; // of the exponent, for the step before
     if (!(error > 1e-10))
         return most;
     const double own = rough_log2(error);
     double power = -own;
-    if (error <= 1.0 && before > 0.0)
-        power = share * rough_log2(std::max(before, 1e-4)) - (1.0 - share * 0.75) * own;
+    if (share > 0.0 && error <= 1.0 && before > 0.0)
+        power = share * rough_log2(std::max(before, 1e-4)) - (1.0 - 0.75 * share) * own;
     return std::clamp(safety * rough_exp2(power / order), 0.2, most);
 }
 

@@ -1,0 +1,82 @@
+// Something that happens at a time and may happen again: an event of one's own, and a sampler.
+//
+// Why beside Simulation::at: a call is scheduled once and forgotten; these are kept, moved to another time,
+// stopped, and go with whoever owns them. They must not outlive their simulation.
+#pragma once
+
+#include "widthwise/sim/simulation.hpp"
+
+#include <functional>
+#include <utility>
+
+namespace widthwise::sim {
+
+/// One action that is scheduled for at most one time.
+class Event {
+  public:
+    Event(Simulation &sim, std::function<void(Simulation &)> action, std::int16_t priority = 0)
+        : sim_(&sim), action_(std::move(action)), priority_(priority) {}
+    ~Event() { cancel(); }
+    Event(const Event &) = delete;
+    Event &operator=(const Event &) = delete;
+
+    /// Takes the place of what was scheduled. Throws TimeBackwards, BadTime.
+    void at(double time) {
+        cancel();
+        next_ = sim_->at(
+            time, [this](Simulation &sim) { action_(sim); }, priority_);
+    }
+    void after(double delay) { at(sim_->now() + delay); }
+    [[nodiscard]] bool pending() const noexcept { return next_.pending(); }
+    /// Nothing happens if nothing is scheduled.
+    void cancel() {
+        if (next_.pending())
+            next_.cancel();
+    }
+
+  private:
+    Simulation *sim_;
+    std::function<void(Simulation &)> action_;
+    std::int16_t priority_;
+    EventRef next_;
+};
+
+/// Calls its action every period: at its start and at whole periods after it, counted and not added up, so
+/// that the millionth time is as exact as the first.
+class Sampler {
+  public:
+    /// Throws BadRequest for a period that is not positive.
+    Sampler(Simulation &sim, double period, std::function<void(Simulation &)> action,
+            std::int16_t priority = 0)
+        : period_(period),
+          event_(
+              sim,
+              [this, action = std::move(action)](Simulation &s) {
+                  count_ += 1.0;
+                  event_.at(start_ + count_ * period_); // first, so that the action may stop it
+                  action(s);
+              },
+              priority),
+          sim_(&sim) {
+        if (!(period > 0.0) || period - period != 0.0)
+            throw BadRequest("a sampler's period must be positive", sim.circumstance());
+    }
+
+    /// Begins now, or `delay` from now.
+    void start(double delay = 0.0) {
+        start_ = sim_->now() + delay;
+        count_ = 0.0;
+        event_.at(start_);
+    }
+    void stop() { event_.cancel(); }
+    [[nodiscard]] bool running() const noexcept { return event_.pending(); }
+
+  private:
+    double period_;
+    double start_ = 0.0;
+    double count_ = 0.0;
+    Event event_;
+    Simulation *sim_;
+};
+
+} // namespace widthwise::sim

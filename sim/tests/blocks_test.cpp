@@ -1,0 +1,355 @@
+#include "check.hpp"
+
+#include "widthwise/sim/blocks.hpp"
+#include "widthwise/sim/math.hpp"
+#include "widthwise/sim/second_order.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace widthwise::sim;
+
+namespace {
+
+const Control tight = {.relative = 1e-11, .absolute = 1e-12};
+
+/// A diagram with x = sin t, computed from the time.
+struct Swing {
+    Simulation sim;
+    Diagram d;
+    Signal x;
+    Swing() : d(sim, Method::vern7, tight), x(d.function([](double t) { return math::sin(t); }, d.time())) {}
+
+    double integral(Signal of, double end) {
+        const Signal whole = d.integrator(of, 0.0);
+        d.start();
+        sim.run_until(end);
+        return whole.value();
+    }
+};
+
+void near(int line, double actual, double expected, double within) {
+    if (!(std::fabs(actual - expected) <= within))
+        check::fail(__FILE__, line,
+                    check::shown(actual) + " is not within " + check::shown(within) + " of " +
+                        check::shown(expected));
+}
+
+std::string complaint(const std::function<void()> &deed) {
+    try {
+        deed();
+    } catch (const SimulationError &error) {
+        return error.what();
+    }
+    return "";
+}
+
+} // namespace
+
+TEST("an oscillator written as an expression moves as its closed form") {
+    Simulation sim;
+    Diagram d(sim, Method::vern8, tight);
+    const Signal x = d.integrator(1.0);
+    const Signal v = d.integrator(0.0);
+    d.connect(x, v);
+    d.connect(v, -4.0 * x - 0.4 * v);
+    d.start();
+    sim.run_until(3.0);
+    const double omega = std::sqrt(4.0 - 0.04);
+    near(__LINE__, x.value(), std::exp(-0.6) * (std::cos(3.0 * omega) + 0.2 / omega * std::sin(3.0 * omega)),
+         1e-9);
+}
+
+TEST("a second-order system is integrated as it is written") {
+    Integrator pendulum(Method::vern8, second_order([](double, auto x, auto v, auto a) {
+                            a[0] = -x[0] - 0.0 * v[0];
+                            a[1] = -9.0 * x[1];
+                        }),
+                        phase({1.0, 0.0}, {0.0, 3.0}), 0.0, tight);
+    pendulum.advance(2.0);
+    near(__LINE__, pendulum.state()[0], std::cos(2.0), 1e-10);
+    near(__LINE__, pendulum.state()[1], std::sin(6.0), 1e-10);
+    near(__LINE__, pendulum.state()[2], -std::sin(2.0), 1e-10);
+    Integrator odd(Method::rke, second_order([](double, auto, auto, auto) {}), {1.0, 2.0, 3.0});
+    CHECK_THROWS(odd.advance(1.0), BadRequest);
+}
+
+TEST("a variable changed by a process takes effect at that time") {
+    Simulation sim;
+    Diagram d(sim, Method::tsit5, tight);
+    const Signal slope = d.variable(1.0);
+    const Signal x = d.integrator(2.0 * slope / 4.0 + (slope - 1.0), 0.0);
+    d.start();
+    sim.at(1.5, [&] { d.set(slope, -3.0); });
+    sim.at(2.0, [&] { d.set(x, 10.0); });
+    sim.run_until(1.5);
+    near(__LINE__, x.value(), 0.75, 1e-13);
+    sim.run_until(3.0);
+    near(__LINE__, x.value(), 10.0 - 5.5, 1e-12);
+}
+
+TEST("a limit, a dead zone and a polyline have their kinks where they are crossed") {
+    const double pi = 3.14159265358979323846;
+    // The integral of sin cut at 1/2: two thirds of the half wave are level.
+    const double level = 2.0 * (1.0 - std::cos(pi / 6.0)) + 0.5 * (2.0 * pi / 3.0);
+    {
+        Swing s;
+        near(__LINE__, s.integral(s.d.limit(s.x, -0.25, 0.5), pi), level, 1e-9);
+    }
+    {
+        Swing s;
+        near(__LINE__, s.integral(s.d.dead_zone(s.x, -0.25, 0.5), pi), 2.0 - level, 1e-9);
+    }
+    {
+        Swing s; // |x|, as far as 1
+        near(__LINE__, s.integral(s.d.polyline(s.x, {{-1.0, 1.0}, {0.0, 0.0}, {1.0, 1.0}}), 2.0 * pi), 4.0,
+             1e-8);
+    }
+}
+
+TEST("a quantiser, a relay and friction jump where they should and nowhere else") {
+    const double pi = 3.14159265358979323846;
+    {
+        Swing s; // 0 to asin(1/2), then 1
+        near(__LINE__, s.integral(s.d.quantiser(s.x, 1.0), pi), 2.0 * pi / 3.0, 1e-9);
+    }
+    {
+        Swing s; // on at 1/2, off at -1/2: from pi/6 to 7 pi/6
+        near(__LINE__, s.integral(s.d.relay(s.x, -0.5, 0.5, 0.0, 1.0), 2.0 * pi), pi, 1e-9);
+    }
+    {
+        Swing
+            s; // three levels: up at pi/3 (of x = .866), down at 5 pi/6 (.5), to -1 at 4 pi/3, up at 11 pi/6
+        const double r = std::sqrt(0.75);
+        const Signal relay = s.d.relay(s.x, {-r, -0.5, 0.5, r, -10.0, 1.0});
+        near(__LINE__, s.integral(relay, 2.0 * pi), pi / 2.0 - 10.0 * (pi / 2.0), 1e-8);
+    }
+    {
+        Swing s; // sin + sign(sin) * 2 or 3
+        near(__LINE__, s.integral(s.d.friction(s.x, -3.0, 2.0), 1.5 * pi), 1.0 + 2.0 * pi - 1.5 * pi, 1e-9);
+    }
+}
+
+TEST("backlash stands still while x turns round, and hysteresis ends at its levels") {
+    const double pi = 3.14159265358979323846;
+    {
+        Swing s;
+        const Signal y = s.d.backlash(s.x, -0.25, 0.25, 2.0);
+        s.d.start();
+        s.sim.run_until(pi / 2.0 + 0.3); // x has turned; the play is not yet taken up
+        near(__LINE__, y.value(), 1.5, 1e-9);
+        s.sim.run_until(pi);
+        near(__LINE__, y.value(), 0.5, 1e-9);
+        s.sim.run_until(2.0 * pi);
+        near(__LINE__, y.value(), -0.5, 1e-9);
+    }
+    {
+        Swing s;
+        const Signal y = s.d.hysteresis(s.x, -0.25, 0.25, 2.0, -1.0, 1.0);
+        s.d.start();
+        s.sim.run_until(pi / 2.0);
+        near(__LINE__, y.value(), 1.0, 1e-9);
+        s.sim.run_until(pi - std::asin(0.3)); // leaves the level where x = 1/4
+        near(__LINE__, y.value(), 1.0, 1e-9);
+        s.sim.run_until(pi);
+        near(__LINE__, y.value(), 0.5, 1e-9);
+    }
+}
+
+TEST("a relay in a circle with an integrator switches for ever, at the times of the closed form") {
+    // x' = -relay(x): between -1 and 1, a period of 4.
+    Simulation sim;
+    Diagram d(sim, Method::rke);
+    const Signal x = d.integrator(0.0);
+    const Signal relay = d.relay(x, -1.0, 1.0, -1.0, 1.0);
+    d.connect(x, -relay);
+    d.start();
+    std::vector<double> turns;
+    d.when(relay, Crossing::either, [&](Simulation &) {});
+    for (const double t : {0.9, 1.1, 2.9, 3.1, 4.9, 101.0}) {
+        sim.run_until(t);
+        turns.push_back(x.value());
+    }
+    const double expected[] = {0.9, 0.9, -0.9, -0.9, 0.9, 1.0};
+    for (std::size_t i = 0; i < turns.size(); ++i)
+        near(__LINE__, turns[i], expected[i], 1e-9);
+}
+
+TEST("a delayed equation follows the polynomials of the method of steps") {
+    // y' = -y(t - 1), y = 1 before 0.
+    Simulation sim;
+    Diagram d(sim, Method::rkf5, {.relative = 1e-10, .absolute = 1e-10});
+    const Signal y = d.integrator(1.0);
+    d.connect(y, -d.delay(y, 1.0, 1.0));
+    d.start();
+    sim.run_until(0.5);
+    near(__LINE__, y.value(), 0.5, 1e-9);
+    sim.run_until(2.0);
+    near(__LINE__, y.value(), -0.5, 1e-9);
+    sim.run_until(3.0);
+    near(__LINE__, y.value(), 1.0 - 3.0 + 2.0 - 1.0 / 6.0, 1e-9);
+    // sum (-1)^k (t - k + 1)^k / k! up to k = floor(t) + 1
+    sim.run_until(6.0);
+    double exact = 0.0;
+    double factorial = 1.0;
+    for (int k = 0; k <= 7; ++k) {
+        factorial *= k > 0 ? k : 1;
+        exact += (k % 2 == 0 ? 1.0 : -1.0) * std::pow(6.0 - k + 1.0, k) / factorial;
+    }
+    near(__LINE__, y.value(), exact, 5e-8);
+}
+
+TEST("a delay brings a jump through, later") {
+    Simulation sim;
+    Diagram d(sim);
+    const Signal step = d.variable(0.0);
+    const Signal later = d.delay(step, 0.5);
+    const Signal whole = d.integrator(later, 0.0);
+    d.start();
+    sim.at(1.0, [&] { d.set(step, 2.0); });
+    sim.run_until(1.25);
+    near(__LINE__, later.value(), 0.0, 0.0);
+    sim.run_until(3.0);
+    near(__LINE__, later.value(), 2.0, 1e-12);
+    near(__LINE__, whole.value(), 3.0, 1e-12);
+}
+
+TEST("a sampled delay holds what was there one sampling ago") {
+    Simulation sim;
+    Diagram d(sim);
+    const Signal x = d.integrator(d.constant(1.0), 0.0); // the time
+    const Signal z = d.z_delay(x, 0.5, -1.0);
+    d.start();
+    std::vector<double> seen;
+    for (const double t : {0.4, 0.6, 1.1, 1.4, 1.6}) {
+        sim.run_until(t);
+        seen.push_back(z.value());
+    }
+    const double expected[] = {-1.0, 0.0, 0.5, 0.5, 1.0};
+    for (std::size_t i = 0; i < seen.size(); ++i)
+        near(__LINE__, seen[i], expected[i], 1e-12);
+}
+
+TEST("each solver finds what an algebraic loop equals") {
+    for (const Solving method :
+         {Solving::iterations, Solving::bisect, Solving::regula_falsi, Solving::newton}) {
+        Simulation sim;
+        Diagram d(sim, Method::rke, tight);
+        const Signal t = d.time();
+        const Signal z = d.loop({.method = method, .low = -2.0, .high = 2.0, .tolerance = 1e-13}, 0.5);
+        const Signal cosine = d.function([](double x) { return math::cos(x); }, z);
+        d.connect(z, cosine * (1.0 - 0.1 * t)); // z = (1 - t/10) cos z
+        const Signal whole = d.integrator(z, 0.0);
+        d.start();
+        near(__LINE__, z.value(), 0.73908513321516064, 1e-12);
+        sim.run_until(2.0);
+        near(__LINE__, z.value() - 0.8 * std::cos(z.value()), 0.0, 1e-12);
+        CHECK(whole.value() > 1.0 && whole.value() < 2.0 * 0.74);
+    }
+}
+
+TEST("a loop within a loop is solved within it") {
+    // a = (b + 1) / 3, b = (a + c) / 4, c = b / 2: three unknowns, two of them loops.
+    Simulation sim;
+    Diagram d(sim);
+    const Signal a = d.loop({.method = Solving::newton, .tolerance = 1e-13});
+    const Signal b = d.loop({.method = Solving::iterations, .tolerance = 1e-14});
+    d.connect(a, (b + 1.0) / 3.0);
+    d.connect(b, (a + b / 2.0) / 4.0);
+    const Signal twice = 2.0 * a;
+    d.start();
+    near(__LINE__, twice.value(), 2.0 * 7.0 / 19.0, 1e-11);
+    near(__LINE__, b.value(), 2.0 / 19.0, 1e-11);
+}
+
+TEST("a circle that nothing solves, and a search without an end, are errors that say what to do") {
+    {
+        Simulation sim;
+        Diagram d(sim);
+        const Signal z = d.loop({});
+        const Signal other = d.loop({});
+        d.connect(z, other + 1.0);
+        CHECK(complaint([&] { d.start(); }).find("loop (1) has no input") != std::string::npos);
+    }
+    {
+        Simulation sim;
+        Diagram d(sim);
+        const Signal back = d.wire();
+        d.connect(back, 0.5 * back + 1.0);
+        CHECK_THROWS(d.start(), AlgebraicLoop);
+    }
+    {
+        // The same circle through an integrator is none.
+        Simulation sim;
+        Diagram d(sim, Method::tsit5, tight);
+        const Signal back = d.wire();
+        const Signal x = d.integrator(-0.5 * back, 1.0);
+        d.connect(back, 2.0 * x);
+        d.start();
+        sim.run_until(1.0);
+        near(__LINE__, back.value(), 2.0 * std::exp(-1.0), 1e-9);
+    }
+    {
+        Simulation sim;
+        Diagram d(sim);
+        const Signal z = d.loop({.method = Solving::iterations, .most = 50}, 1.0);
+        d.connect(z, 2.0 * z + 1.0);
+        CHECK_THROWS(d.start(), NoConvergence);
+    }
+    {
+        Simulation sim;
+        Diagram d(sim);
+        const Signal z = d.loop({.method = Solving::bisect, .low = 2.0, .high = 3.0});
+        d.connect(z, 0.5 * z);
+        CHECK(complaint([&] { d.start(); }).find("no solution is known to lie between") != std::string::npos);
+    }
+    {
+        Simulation sim;
+        Diagram d(sim);
+        Diagram other(sim);
+        CHECK_THROWS(d.integrator(other.constant(1.0), 0.0), BadRequest);
+        CHECK_THROWS(d.quantiser(d.constant(1.0), 0.0), BadRequest);
+        CHECK_THROWS(d.delay(d.constant(1.0), 0.0), BadRequest);
+        CHECK_THROWS(static_cast<void>(d.constant(1.0).value()), BadRequest);
+        CHECK_THROWS(d.connect(d.constant(1.0), d.constant(1.0)), BadRequest);
+    }
+}
+
+TEST("a diagram may go before its simulation, whatever is still scheduled for it") {
+    Simulation sim;
+    {
+        Diagram d(sim);
+        const Signal x = d.integrator(1.0);
+        d.connect(x, -d.delay(x, 1.0, 1.0) + d.z_delay(x, 0.3));
+        d.start();
+        sim.run_until(2.5);
+    }
+    sim.run_until(10.0);
+    CHECK_EQUAL(sim.now(), 10.0);
+}
+
+TEST("a diagram of every block has the same bits in every ABI") {
+    Simulation sim(Options{.trace = true});
+    Diagram d(sim, Method::tsit5, {.relative = 1e-8, .absolute = 1e-8});
+    const Signal x = d.integrator(0.0);
+    const Signal wave =
+        d.function([](double t) { return 2.0 * math::sin(t) + math::cos(3.0 * t); }, d.time());
+    const Signal z = d.loop({.method = Solving::regula_falsi, .low = -9.0, .high = 9.0});
+    d.connect(z, 0.5 * d.function([](double v) { return math::cos(v); }, z) + 0.1 * wave);
+    const Signal sum = d.limit(wave, -1.0, 1.5) + d.dead_zone(wave, -0.5, 0.5) + d.quantiser(wave, 0.5) +
+                       d.relay(wave, -0.5, 0.5, -1.0, 1.0) + d.friction(wave, -0.1, 0.2) +
+                       d.polyline(wave, {{-1.0, 0.0}, {0.0, 2.0}, {2.0, 1.0}}) +
+                       d.hysteresis(wave, -0.2, 0.2, 1.0, -1.0, 1.0) + d.backlash(wave, -0.3, 0.3) +
+                       d.delay(wave, 0.7) + d.z_delay(wave, 0.25) + z;
+    d.connect(x, sum - x);
+    d.start();
+    check::Hash hash;
+    for (double t = 0.25; t <= 10.0; t += 0.25) {
+        sim.run_until(t);
+        hash(x.value());
+        hash(sum.value());
+    }
+    hash(sim.trace_hash());
+    CHECK_GOLDEN("blocks.all", hash.value());
+}
