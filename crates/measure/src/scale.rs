@@ -203,6 +203,7 @@ struct Watcher {
     launcher_file: Option<PathBuf>,
     newest: Instant,
     seen: usize,
+    all_seen: Option<Instant>,
     looked: Instant,
     look_again: Duration,
     photographed: Option<(Instant, Duration)>,
@@ -226,6 +227,7 @@ impl Watcher {
             launcher_file: None,
             newest: now,
             seen: 0,
+            all_seen: None,
             looked: now,
             look_again: Duration::ZERO,
             photographed: None,
@@ -252,8 +254,18 @@ impl Watcher {
             self.launcher_file = tree::program(launcher);
         }
         let awaited = !self.family.is_complete();
-        let sightings =
-            family::sight(self.mode, launcher, self.launcher_file.as_ref(), awaited || self.poll_cpu);
+        let parent = self.family.parent().filter(|parent| !self.family.member_pids().contains(parent));
+        let sightings = match parent {
+            // The whole tree now and then: who was taken for the parent need not be it.
+            Some(parent) if self.all_seen.is_some_and(|at| at.elapsed() < ALL_THERE) => {
+                family::sight_new(self.mode, parent, &|pid| self.family.knows(pid))
+            }
+            _ => {
+                self.all_seen = Some(Instant::now());
+                let with_cpu = awaited || self.poll_cpu;
+                family::sight(self.mode, launcher, self.launcher_file.as_ref(), with_cpu)
+            }
+        };
         let puts = self.family.seen(&sightings, now());
         for put in &puts {
             // Whoever puts itself somewhere is left there, and told.
@@ -277,10 +289,11 @@ impl Watcher {
                 }
             }
         }
-        if sightings.len() > self.seen {
+        let members = self.family.member_pids().len();
+        if members != self.seen {
             self.newest = Instant::now();
         }
-        self.seen = sightings.len();
+        self.seen = members;
         self.look_again = if !awaited {
             ALL_THERE
         } else if self.newest.elapsed() > PATIENT {

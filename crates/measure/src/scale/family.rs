@@ -125,6 +125,11 @@ impl Family {
         self.places(&members)
     }
 
+    /// Whether that process or thread was seen before.
+    pub fn knows(&self, pid: u32) -> bool {
+        self.persons.contains_key(&pid)
+    }
+
     /// Who the parent is, whose CPU time at the fork matters.
     pub fn parent(&self) -> Option<u32> {
         self.chosen().map(|(parent, _)| parent)
@@ -360,24 +365,48 @@ pub fn sight(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>, with_cp
         if parent == launcher && (program.is_none() || program.as_ref() == launcher_file) {
             continue;
         }
-        let starter = program
-            .as_ref()
-            .and_then(|path| path.file_name())
-            .is_some_and(|name| STARTERS.iter().any(|starter| name == *starter));
+        let starter = is_starter(program.as_deref());
         if mode == Mode::Threads {
-            sightings.extend(tree::threads(pid).into_iter().map(|thread| Sighting {
-                pid: thread,
-                parent: pid,
-                cpu_ns: with_cpu.then(|| thread_cpu(pid, thread)).flatten(),
-                starter,
-            }));
+            sightings.extend(threads_of(pid, starter, with_cpu));
         } else {
-            let cpu_ns = with_cpu
-                .then(|| tree::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum());
+            let cpu_ns = with_cpu.then(|| process_cpu(pid));
             sightings.push(Sighting { pid, parent, cpu_ns, starter });
         }
     }
     sightings
+}
+
+/// Children or threads of the parent that are not known yet: what is worth a look while members are awaited, however many
+/// there are already.
+pub fn sight_new(mode: Mode, parent: u32, known: &dyn Fn(u32) -> bool) -> Vec<Sighting> {
+    if mode == Mode::Threads {
+        return threads_of(parent, false, false).into_iter().filter(|thread| !known(thread.pid)).collect();
+    }
+    tree::threads(parent)
+        .into_iter()
+        .flat_map(|thread| tree::children(parent, thread))
+        .filter(|pid| !known(*pid))
+        .map(|pid| Sighting { pid, parent, cpu_ns: None, starter: is_starter(tree::program(pid).as_deref()) })
+        .collect()
+}
+
+fn threads_of(pid: u32, starter: bool, with_cpu: bool) -> Vec<Sighting> {
+    let one = |thread| Sighting {
+        pid: thread,
+        parent: pid,
+        cpu_ns: with_cpu.then(|| thread_cpu(pid, thread)).flatten(),
+        starter,
+    };
+    tree::threads(pid).into_iter().map(one).collect()
+}
+
+fn is_starter(program: Option<&std::path::Path>) -> bool {
+    let name = program.and_then(|path| path.file_name());
+    name.is_some_and(|name| STARTERS.iter().any(|starter| name == *starter))
+}
+
+fn process_cpu(pid: u32) -> u64 {
+    tree::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum()
 }
 
 /// The CPU time of a member from now on, with that of what it will start; what it has used so far. Of a thread: its own.
@@ -388,11 +417,7 @@ pub fn counter(mode: Mode, process: u32, pid: u32) -> Option<(perf_event::Counte
     let mut builder = perf_event::Builder::new(perf_event::events::Software::TASK_CLOCK);
     builder.observe_pid(pid as i32).any_cpu().inherit(mode != Mode::Threads).exclude_hv(true);
     let mut counter = builder.build().ok()?;
-    let so_far = if mode == Mode::Threads {
-        thread_cpu(process, pid)
-    } else {
-        Some(tree::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum())
-    };
+    let so_far = if mode == Mode::Threads { thread_cpu(process, pid) } else { Some(process_cpu(pid)) };
     counter.enable().ok()?;
     Some((counter, so_far.unwrap_or(0)))
 }
