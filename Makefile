@@ -4,7 +4,7 @@ CARGO ?= cargo
 WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
-SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp)
+SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
 SIM_PRESETS ?= x86-64 x32 i386
 
 .PHONY: help build demo test test-sim test-x32 lint bench doc fuzz format clean

@@ -1,7 +1,7 @@
 //! What the book tells a reader to type is typed here, line by line.
 //!
 //! Two things are done otherwise than by a reader. Lines with `make` and `cargo` are only looked up, since they would
-//! make these tests again, or the benchmarks. And every `compare` is given a budget of one second, in place of its own if it has
+//! make these tests again, or the benchmarks. And every `compare` and `scale` is given a budget of one second, in place of its own if it has
 //! one: how long a campaign takes is not what is tested.
 
 mod laboratory;
@@ -66,14 +66,15 @@ fn commands(text: &str) -> Vec<String> {
 
 /// The command with a budget of one second.
 fn hurried(command: &str) -> String {
-    if !command.contains("widthwise compare") {
+    let Some(verb) = ["widthwise compare", "widthwise scale"].into_iter().find(|verb| command.contains(verb))
+    else {
         return command.to_owned();
-    }
+    };
     let mut words: Vec<&str> = command.split(' ').collect();
     if let Some(at) = words.iter().position(|word| *word == "--budget") {
         words.drain(at..at + 2);
     }
-    words.join(" ").replace("widthwise compare", "widthwise compare --budget 1s")
+    words.join(" ").replace(verb, &format!("{verb} --budget 1s"))
 }
 
 /// Every file that the book speaks of.
@@ -133,6 +134,7 @@ fn library() -> Laboratory {
     let runtime = widthwise_x32run::place_in(&lab.path("bin")).unwrap();
     std::os::unix::fs::symlink(runtime, lab.path("bin/x32run")).unwrap();
     lab.copy(&repository().join("experiments"), "experiments");
+    lab.copy(&repository().join("workloads/reco"), "workloads/reco");
     lab.copy(&repository().join("experiments/lua/binary-trees.lua"), "bench.lua");
     for project in ["make", "configure", "cmake", "meson"] {
         lab.copy(&here("projects").join(project), &format!("{project}-project"));

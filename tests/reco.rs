@@ -242,6 +242,7 @@ fn events_from_a_file_are_those_of_the_generator() {
     assert_eq!(reco(&lab, "x86-64", "generate same --events 6 --first 3 --seed 7").status, Some(0));
     assert_eq!(std::fs::read(lab.path("events")).unwrap(), std::fs::read(lab.path("same")).unwrap());
     let expected = answer(&lab, "x86-64", "--events 6 --first 3 --seed 7");
+    assert_eq!(answer(&lab, "x86-64", "--events 6 --skip 2 --seed 7"), expected);
     for abi in ["x86-64", "x32", "i386"] {
         for way in ["", "--processes 2", "--threads 2"] {
             assert_eq!(answer(&lab, abi, &format!("--input events {way}")), expected, "{abi} {way}");

@@ -138,8 +138,9 @@ fn threads_are_members_and_a_lock_holds_them_back() {
 
 #[test]
 fn memory_is_shared_by_children_and_not_by_jobs_and_what_unshares_it_is_told() {
+    let _alone = alone();
     let lab = lab();
-    let memory = "shared=96 touch=16 own=8 hold=500";
+    let memory = "shared=96 touch=16 own=8 hold=800";
     let options = format!(
         "--mode fork,jobs --processes 1,2,4 --events 4 --rounds 1 --warmup 0 --memory=1 \
          --jobs-run '{{build}}/crew alone 1 {{events}} {memory}'"
@@ -242,7 +243,7 @@ fn two_hundred_processes_are_all_accounted_for() {
         assert!(lost.is_none(), "{mode}: {lost:?} {}", attempt["remarks"]);
         // What is not the members' is the parent's.
         let all = attempt["cpu_ns"].as_f64().unwrap();
-        assert!(sum <= all * 1.02 && sum >= all * 0.85, "{mode}: {sum} of {all}");
+        assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
     }
 }
 
@@ -287,6 +288,20 @@ fn an_interrupted_study_goes_on_and_counts_nothing_twice() {
     lab.write("crew.c", &(lab.read("crew.c") + "/* changed */\n"));
     let refused = lab.widthwise("scale --resume .widthwise/latest --rounds 6");
     refused.refuses(2, &["cannot be resumed", "source"]);
+}
+
+#[test]
+fn a_variant_that_answers_otherwise_is_told() {
+    let lab = lab();
+    lab.write("width.c", "#include <stdio.h>\nint main(void) { printf(\"%zu\\n\", sizeof(void *)); }\n");
+    let words = "scale width.c --abi x86-64,i386 --processes 1 --rounds 1 --memory=0";
+    let said = lab.widthwise(words);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(said.stdout.contains("i386 answers otherwise than x86-64"), "{said:?}");
+    let allowed = lab.widthwise(&format!("{words} --allow-different-output"));
+    assert!(allowed.status == Some(0) && allowed.stdout.contains("answers otherwise"), "{allowed:?}");
+    let off = lab.widthwise(&format!("{words} --check off"));
+    assert!(off.status == Some(0) && off.stdout.contains("answers were not compared"), "{off:?}");
 }
 
 #[test]

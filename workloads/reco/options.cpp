@@ -19,6 +19,7 @@ Events
   --input FILE        read them from FILE (default: they are generated one by one)
   --events E          how many (default: 100, or all of FILE)
   --first K           number of the first one (default: 1, or FILE's first)
+  --skip N            the same as --first N+1: of jobs that share events, those that others have
   --seed S            of the generator (default: 1)
   --tracks M          mean number of particles in an event (default: 120)
   --noise M           mean number of noise hits in a layer (default: 40)
@@ -153,6 +154,8 @@ Options options_of(int count, const char *const *words) {
             options.events = number_within(1, MOST_EVENTS);
         } else if (option == "--first") {
             options.first = number_within(1, MOST_EVENTS);
+        } else if (option == "--skip") {
+            options.first = number_within(0, MOST_EVENTS - 1) + 1;
         } else if (option == "--seed") {
             options.recipe.seed = number_within(0, UINT64_MAX);
         } else if (option == "--tracks") {

@@ -315,6 +315,8 @@ pub struct Memory {
     pub highest: Option<usize>,
     /// Each member at that moment, in their order.
     pub members: Vec<MemberMemory>,
+    /// How the system's AnonPages had changed when everything had ended: the rest of the machine's doing.
+    pub system_drift: i64,
     /// Memory of forked children by mapping, at that moment, all children together.
     pub unshared: Vec<Unshared>,
 }

@@ -685,8 +685,15 @@ pub fn study<K: Keeper>(
             if study.warmup && made.is_sound() {
                 made.purpose = Purpose::Warmup;
             }
-            slot.out = !made.is_sound();
+            let failed = (!made.is_sound()).then(|| made.cell.clone());
             keeper.attempted(&made).map_err(StudyError::Keeper)?;
+            if let Some(cell) = failed {
+                study
+                    .slots
+                    .iter_mut()
+                    .filter(|slot| *slot.order.cell == cell)
+                    .for_each(|slot| slot.out = true);
+            }
         }
         if !study.warmup && keeper.has_enough(number + 1 - study.rounds.start).map_err(StudyError::Keeper)? {
             return Ok(End::Enough);

@@ -159,6 +159,8 @@ pub struct RowMemory {
     pub anonymous: f64,
     /// The system's AnonPages, above what they were before.
     pub system_anonymous: f64,
+    /// How AnonPages had changed when everything had ended, the largest of all rounds.
+    pub system_drift: f64,
     /// Huge pages.
     pub huge: f64,
     /// The system's AnonHugePages, above what they were before.
@@ -503,6 +505,8 @@ fn row_memory<'a>(memories: impl Iterator<Item = &'a Memory>) -> Option<RowMemor
         member_resident: member(|m| m.resident),
         anonymous: moment(|m| m.pss_anonymous as f64),
         system_anonymous: moment(|m| m.system_anonymous as f64),
+        system_drift: memories.iter().map(|memory| memory.system_drift.unsigned_abs()).max().unwrap_or(0)
+            as f64,
         huge: moment(|m| m.huge as f64),
         system_huge: moment(|m| m.system_huge as f64),
         merged: moment(|m| m.merged as f64),

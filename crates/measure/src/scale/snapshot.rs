@@ -15,7 +15,7 @@ use crate::sampler::tree::{self, Portrait, Texts, Watched};
 
 /// Moments are no closer than this, and no closer than so many times what the last reading took.
 const LEAST_GAP: Duration = Duration::from_millis(25);
-const GAP_FACTOR: u32 = 8;
+const GAP_FACTOR: u32 = 2;
 /// A group that does not stand still after so long is read as it is.
 const STILL: Duration = Duration::from_millis(100);
 /// More moments than these are thinned: every other one goes.
@@ -181,6 +181,7 @@ impl Camera {
         for moment in &mut self.memory.moments {
             moment.at_ns = (moment.at_ns + self.began_ns).saturating_sub(began_ns);
         }
+        self.memory.system_drift = system().anonymous as i64 - self.before.anonymous as i64;
         self.memory
     }
 }

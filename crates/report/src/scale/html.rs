@@ -54,8 +54,8 @@ pub fn page(report: &StudyReport) -> String {
                             "Throughput over that of the smallest number, within rounds; bars are intervals. The dashed line is "
                             "what each process by itself would do."
                         }
-                        (curves(&shown))
-                        (legend(&shown))
+                        (curves(&drawn(&shown)))
+                        (legend(&drawn(&shown)))
                     }
                     section id="tables" {
                         h2 { "Tables" }
@@ -155,6 +155,11 @@ fn number(value: f64) -> String {
     format!("{:.1}", if value.is_finite() { value } else { 0.0 })
 }
 
+/// Tables of which there is something to draw.
+fn drawn<'a>(tables: &[&'a Table]) -> Vec<&'a Table> {
+    tables.iter().copied().filter(|table| table.rows.iter().any(|row| row.speed_up.is_ok())).collect()
+}
+
 fn curves(tables: &[&Table]) -> Markup {
     let most = |of: &dyn Fn(&widthwise_verdict::study::Row) -> Option<f64>| {
         tables.iter().flat_map(|table| &table.rows).filter_map(of).fold(0.0, f64::max)
@@ -174,12 +179,12 @@ fn curves(tables: &[&Table]) -> Markup {
             aria-label="Speed-up over the number of processes; the tables below have the numbers" {
             @for tick in ticks(up, 5.0) {
                 line class="grid" x1=(LEFT) x2=(WIDTH - 8.0) y1=(number(axes.y(tick))) y2=(number(axes.y(tick))) {}
-                text class="tick" x=(LEFT - 6.0) y=(number(axes.y(tick) + 4.0)) text-anchor="end" { (tick) }
+                text class="word" x=(LEFT - 6.0) y=(number(axes.y(tick) + 4.0)) text-anchor="end" { (tick) }
             }
             @for tick in ticks(across, 8.0).into_iter().filter(|tick| tick.fract() == 0.0) {
-                text class="tick" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (tick) }
+                text class="word" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (tick) }
             }
-            text class="tick" x=(WIDTH - 8.0) y=(HEIGHT - 4.0) text-anchor="end" { "processes" }
+            text class="word" x=(WIDTH - 8.0) y=(HEIGHT - 4.0) text-anchor="end" { "processes" }
             line class="ideal" x1=(number(axes.x(0.0))) y1=(number(axes.y(0.0)))
                 x2=(number(axes.x(ideal))) y2=(number(axes.y(ideal / smallest))) {}
             @for (place, table) in tables.iter().enumerate() {
@@ -267,11 +272,11 @@ fn area(attempt: &Attempt) -> Markup {
             aria-label=(format!("memory over time; at most {}", bytes(most))) {
             @for tick in ticks(axes.up / mebibyte, 4.0) {
                 line class="grid" x1=(LEFT) x2=(WIDTH - 8.0) y1=(number(axes.y(tick * mebibyte))) y2=(number(axes.y(tick * mebibyte))) {}
-                text class="tick" x=(LEFT - 6.0) y=(number(axes.y(tick * mebibyte) + 4.0)) text-anchor="end" { (tick) }
+                text class="word" x=(LEFT - 6.0) y=(number(axes.y(tick * mebibyte) + 4.0)) text-anchor="end" { (tick) }
             }
-            text class="tick" x=(LEFT + 4.0) y="12" { "MiB" }
+            text class="word" x=(LEFT + 4.0) y="12" { "MiB" }
             @for tick in ticks(axes.across, 6.0) {
-                text class="tick" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
+                text class="word" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
             }
             polygon class="uss" points=(under) {}
             g class="s0" { polyline points=(path(|m| m.pss as f64)) {} }

@@ -174,6 +174,7 @@ fn row(row: &Row) -> Value {
             "member_resident": memory.member_resident,
             "anonymous": memory.anonymous,
             "system_anonymous": memory.system_anonymous,
+            "system_drift": memory.system_drift,
             "huge": memory.huge,
             "system_huge": memory.system_huge,
             "merged": memory.merged,

@@ -339,6 +339,7 @@ fn unshared(report: &StudyReport) -> Vec<String> {
 /// Whether the sums are those of the system.
 fn agreement(report: &StudyReport) -> Option<String> {
     let mut worst: Option<(f64, String)> = None;
+    let mut drift = 0.0_f64;
     for table in &report.summary.tables {
         for row in &table.rows {
             let Some(memory) = &row.memory else { continue };
@@ -346,16 +347,20 @@ fn agreement(report: &StudyReport) -> Option<String> {
             if memory.anonymous < ENOUGH_TO_AGREE {
                 continue;
             }
-            let off = memory.anonymous / memory.system_anonymous - 1.0;
+            drift = drift.max(memory.system_drift);
+            let off = memory.anonymous / memory.system_anonymous.max(1.0) - 1.0;
             if worst.as_ref().is_none_or(|(known, _)| off.abs() > known.abs()) {
-                worst = Some((off, format!("{} {} of {}", row.processes, table.mode.noun(), table.variant)));
+                let noun = if row.processes == 1 { table.mode.singular() } else { table.mode.noun() };
+                worst = Some((off, format!("{} {noun} of {}", row.processes, table.variant)));
             }
         }
     }
     worst.map(|(off, cell)| {
         format!(
-            "Sums of anonymous memory over processes are within {:.1} % of the system's AnonPages (furthest: {cell}).",
-            100.0 * off.abs()
+            "Sums of anonymous memory over processes are within {:.1} % of the system's AnonPages (furthest: {cell}; the rest \
+             of the machine changed by up to {} meanwhile).",
+            100.0 * off.abs(),
+            bytes(drift)
         )
     })
 }
