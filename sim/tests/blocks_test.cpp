@@ -176,6 +176,18 @@ TEST("a relay in a circle with an integrator switches for ever, at the times of 
         near(__LINE__, turns[i], expected[i], 1e-9);
 }
 
+TEST("friction brings a body to rest and keeps it there, to and fro, in finitely many steps") {
+    Simulation sim;
+    Diagram d(sim, Method::rke, tight);
+    const Signal v = d.integrator(1.0);
+    d.connect(v, -d.friction(v, -1.0, 1.0)); // at rest after ln 2
+    d.start();
+    sim.run_until(0.5);
+    near(__LINE__, v.value(), 2.0 * std::exp(-0.5) - 1.0, 1e-9);
+    sim.run_until(3.0);
+    near(__LINE__, v.value(), 0.0, 1e-3);
+}
+
 TEST("a delayed equation follows the polynomials of the method of steps") {
     // y' = -y(t - 1), y = 1 before 0.
     Simulation sim;
