@@ -64,7 +64,7 @@ fn table<'a>(study: &'a Value, variant: &str, mode: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no table of {variant} {mode}: {tables:?}"))
 }
 
-fn row<'a>(table: &'a Value, processes: u64) -> &'a Value {
+fn row(table: &Value, processes: u64) -> &Value {
     let rows = table["rows"].as_array().unwrap();
     rows.iter()
         .find(|row| row["processes"] == processes)

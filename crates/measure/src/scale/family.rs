@@ -32,6 +32,12 @@ struct Person {
     starter: bool,
 }
 
+impl Person {
+    fn new(parent: u32, first_ns: u64, starter: bool) -> Person {
+        Person { parent, first_ns, last_ns: first_ns, cpu_ns: 0, put_on: None, moved_to: None, starter }
+    }
+}
+
 /// What was started by one program.
 #[derive(Debug)]
 pub struct Family {
@@ -100,15 +106,7 @@ impl Family {
         for sighting in sightings {
             let person = self.persons.entry(sighting.pid).or_insert_with(|| {
                 self.order.push(sighting.pid);
-                Person {
-                    parent: sighting.parent,
-                    first_ns: at_ns,
-                    last_ns: at_ns,
-                    cpu_ns: 0,
-                    put_on: None,
-                    moved_to: None,
-                    starter: sighting.starter,
-                }
+                Person::new(sighting.parent, at_ns, sighting.starter)
             });
             person.last_ns = at_ns;
             person.starter = sighting.starter;
@@ -233,36 +231,14 @@ impl Family {
             .collect();
         missed.sort_unstable();
         for (began_ns, pid) in missed {
-            // Whoever is not known to have been looked for was on no CPU of its own.
-            self.persons.insert(
-                pid,
-                Person {
-                    parent,
-                    first_ns: began_ns,
-                    last_ns: began_ns,
-                    cpu_ns: 0,
-                    put_on: None,
-                    moved_to: None,
-                    starter: false,
-                },
-            );
-            self.order.push(pid);
-            // So that it can be chosen as theirs.
-            if !self.persons.contains_key(&parent) {
-                self.persons.insert(
-                    parent,
-                    Person {
-                        parent: 0,
-                        first_ns: began_ns,
-                        last_ns: began_ns,
-                        cpu_ns: 0,
-                        put_on: None,
-                        moved_to: None,
-                        starter: false,
-                    },
-                );
+            // So that the parent can be chosen, even if nobody was seen at all.
+            if self.mode != Mode::Threads && !self.persons.contains_key(&parent) {
                 self.order.insert(0, parent);
+                self.persons.insert(parent, Person::new(0, began_ns, false));
             }
+            // Whoever is not known to have been looked for was on no CPU of its own.
+            self.order.push(pid);
+            self.persons.insert(pid, Person::new(parent, began_ns, false));
         }
     }
 
