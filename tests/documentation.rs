@@ -104,6 +104,9 @@ fn library() -> Laboratory {
         let name = source.file_stem().unwrap().to_str().unwrap();
         lab.gcc(&["-O2", source.to_str().unwrap(), "-o", name]);
     }
+    let crew = repository().join("tests/programs/crew.c");
+    let header = repository().join("runtime/marks");
+    lab.gcc(&format!("-O2 -I{} {} -o crew -pthread", header.display(), crew.display()));
     // What is slowed down there costs a calibration; here it is enough that it runs.
     for slowed in ["slowed-1-percent", "slowed-3-percent"] {
         std::fs::copy(lab.path("loop"), lab.path(slowed)).unwrap();

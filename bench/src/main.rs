@@ -11,6 +11,7 @@ mod hyperfine;
 mod load;
 mod peak;
 mod planted;
+mod scale;
 mod section;
 mod share;
 mod surroundings;
@@ -56,6 +57,7 @@ enum Claim {
     Peak,
     X32,
     Heap,
+    Scale,
 }
 
 impl Claim {
@@ -68,6 +70,7 @@ impl Claim {
             Claim::Peak => "Peak memory",
             Claim::X32 => "x32",
             Claim::Heap => "Heap recorder",
+            Claim::Scale => "Scale",
         }
     }
 
@@ -84,6 +87,7 @@ impl Claim {
             Claim::Peak => peak::measure(workshop),
             Claim::X32 => x32::measure(workshop),
             Claim::Heap => heap::measure(workshop),
+            Claim::Scale => scale::measure(workshop),
         }
     }
 }

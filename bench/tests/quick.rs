@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const TITLES: [&str; 7] = [
+const TITLES: [&str; 8] = [
     "False alarms",
     "Planted slowdowns",
     "Coverage of the intervals",
@@ -11,6 +11,7 @@ const TITLES: [&str; 7] = [
     "Peak memory",
     "x32",
     "Heap recorder",
+    "Scale",
 ];
 
 #[test]
