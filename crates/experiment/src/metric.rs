@@ -77,6 +77,7 @@ pub static METRICS: &[MetricRow] = metrics![
     "processes"            "processes"            "processes"            Count       Neutral       Accounting false "processes of the tree, the program itself among them";
     "cycles"               "cycles"               "cycles"               Count       LowerIsBetter Counter    false "core cycles in user mode";
     "instructions"         "instructions"         "instructions"         Count       LowerIsBetter Counter    false "instructions retired in user mode";
+    "stalled_cycles"       "stalled cycles"       "stalled cycles"       Count       LowerIsBetter Counter    false "core cycles in user mode in which the front end issued nothing";
     "branches"             "branches"             "branches"             Count       LowerIsBetter Counter    false "branch instructions retired in user mode";
     "branch_misses"        "branch misses"        "branch misses"        Count       LowerIsBetter Counter    false "mispredicted branches in user mode";
     "cache_references"     "cache references"     "cache references"     Count       LowerIsBetter Counter    false "last-level cache references in user mode";

@@ -322,7 +322,7 @@ pub struct Memory {
 }
 
 /// All processes at one moment, summed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// Since the start.
     pub at_ns: u64,
@@ -348,6 +348,8 @@ pub struct Moment {
     pub system_anonymous: i64,
     /// The system's AnonHugePages, likewise.
     pub system_huge: i64,
+    /// Each member that was there, in their order; empty where there are too many to keep.
+    pub each: Vec<MemberMemory>,
 }
 
 /// One member's memory.
@@ -361,6 +363,8 @@ pub struct MemberMemory {
     pub private_dirty: u64,
     /// Resident size.
     pub resident: u64,
+    /// Of the resident: pages that others have too.
+    pub shared: u64,
 }
 
 /// What became of the parent's memory in the children, for one kind of mapping.

@@ -30,6 +30,7 @@ fn builder<E: Event + 'static>(event: E) -> Builder<'static> {
 static EVENTS: &[EventRow] = &[
     hardware("cycles", || builder(Hardware::CPU_CYCLES)),
     hardware("instructions", || builder(Hardware::INSTRUCTIONS)),
+    hardware("stalled_cycles", || builder(Hardware::STALLED_CYCLES_FRONTEND)),
     hardware("branches", || builder(Hardware::BRANCH_INSTRUCTIONS)),
     hardware("branch_misses", || builder(Hardware::BRANCH_MISSES)),
     hardware("cache_references", || builder(Hardware::CACHE_REFERENCES)),

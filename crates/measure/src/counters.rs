@@ -98,6 +98,7 @@ fn open(metric: Metric, launcher: u32) -> Result<Open, String> {
     let (counter, source) = match metric.name {
         "cycles" => (build(Hardware::CPU_CYCLES, launcher, true), Source::Hardware),
         "instructions" => (build(Hardware::INSTRUCTIONS, launcher, true), Source::Hardware),
+        "stalled_cycles" => (build(Hardware::STALLED_CYCLES_FRONTEND, launcher, true), Source::Hardware),
         "branches" => (build(Hardware::BRANCH_INSTRUCTIONS, launcher, true), Source::Hardware),
         "branch_misses" => (build(Hardware::BRANCH_MISSES, launcher, true), Source::Hardware),
         "cache_references" => (build(Hardware::CACHE_REFERENCES, launcher, true), Source::Hardware),

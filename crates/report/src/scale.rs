@@ -87,6 +87,9 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
     if table.rows.iter().any(|row| row.ipc.is_ok()) {
         all.push(("IPC".into(), Box::new(|row: &Row| plain(&row.ipc))));
     }
+    if table.rows.iter().any(|row| row.sci.is_ok()) {
+        all.push(("SCI".into(), Box::new(|row: &Row| plain(&row.sci))));
+    }
     if table.rows.iter().any(|row| row.memory.is_some()) {
         let memory = |of: fn(&widthwise_verdict::study::RowMemory) -> f64| {
             move |row: &Row| row.memory.as_ref().map_or("·".into(), |memory| bytes(of(memory)))

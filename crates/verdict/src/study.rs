@@ -138,6 +138,8 @@ pub struct Row {
     pub ntime: Result<Figure, Unfitted>,
     /// Instructions a cycle.
     pub ipc: Result<Figure, Unfitted>,
+    /// Stalled cycles an instruction.
+    pub sci: Result<Figure, Unfitted>,
     /// Memory at its highest.
     pub memory: Option<RowMemory>,
 }
@@ -329,6 +331,9 @@ fn table(
                 ntime: of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?)),
                 ipc: of("IPC", &|attempt| {
                     Some(counter(attempt, "instructions")? / counter(attempt, "cycles")?)
+                }),
+                sci: of("SCI", &|attempt| {
+                    Some(counter(attempt, "stalled_cycles")? / counter(attempt, "instructions")?)
                 }),
                 memory: row_memory(sound(attempts, &own, Purpose::Memory).filter_map(|a| a.memory.as_ref())),
             }

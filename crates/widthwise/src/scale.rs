@@ -260,7 +260,8 @@ impl Scale {
         let allowed: Vec<u32> = topology.allowed.iter().copied().collect();
         let telling = question::telling(plan)?;
         let background = plan.background.as_ref().map(|text| load(text, &participants[0].start));
-        let wanted = ["cycles", "instructions", "task_clock"].into_iter().filter_map(metric::find);
+        let wanted =
+            ["cycles", "instructions", "stalled_cycles", "task_clock"].into_iter().filter_map(metric::find);
         let mut crew = Crew::new(&wanted.collect::<Vec<_>>());
         for remark in machine_remarks(&mut crew)? {
             archive.remark(&remark).map_err(Failure::machine)?;
@@ -511,7 +512,7 @@ fn machine_remarks(crew: &mut Crew) -> Result<Vec<String>, Failure> {
     let missing = crew.missing_counters().map_err(Failure::machine)?;
     let names: Vec<&str> = missing.iter().map(|(metric, _)| metric.name).collect();
     if let Some((_, reason)) = missing.first() {
-        remarks.push(format!("no {}: {reason}; so no clock, NTIME, IPC", names.join(", ")));
+        remarks.push(format!("no {}: {reason}; so no clock, NTIME, IPC, SCI", names.join(", ")));
     }
     let busy = NoiseReader::open([]).map(|mut reader| {
         let before = reader.read();

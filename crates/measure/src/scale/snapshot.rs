@@ -18,6 +18,8 @@ const LEAST_GAP: Duration = Duration::from_millis(25);
 const GAP_FACTOR: u32 = 2;
 /// A group that does not stand still after so long is read as it is.
 const STILL: Duration = Duration::from_millis(100);
+/// Of more members than these only sums are kept over time.
+const MOST_MEMBERS: usize = 64;
 /// More moments than these are thinned: every other one goes.
 const MOST_MOMENTS: usize = 240;
 
@@ -108,6 +110,7 @@ impl Camera {
             merged: sum(|figures| figures.merged),
             system_anonymous: system.anonymous as i64 - self.before.anonymous as i64,
             system_huge: system.huge as i64 - self.before.huge as i64,
+            each: if expected <= MOST_MEMBERS { each(members, &all) } else { Vec::new() },
         };
         if !all.is_empty() {
             self.keep(moment, members, expected, &all);
@@ -118,16 +121,11 @@ impl Camera {
     fn keep(&mut self, moment: Moment, members: &[u32], expected: usize, all: &BTreeMap<u32, Figures>) {
         let memory = &mut self.memory;
         let highest = memory.highest.map(|index| memory.moments[index].pss);
+        let (there, pss) = (moment.members, moment.pss);
         memory.moments.push(moment);
-        if moment.members >= expected && highest.is_none_or(|highest| moment.pss > highest) {
+        if there >= expected && highest.is_none_or(|highest| pss > highest) {
             memory.highest = Some(memory.moments.len() - 1);
-            let of = |figures: &Figures| MemberMemory {
-                pss: figures.pss,
-                uss: figures.uss,
-                private_dirty: figures.private_dirty,
-                resident: figures.resident,
-            };
-            memory.members = members.iter().filter_map(|pid| all.get(pid)).map(of).collect();
+            memory.members = each(members, all);
             if let Some(parent) = &self.parent_at_fork {
                 let children: Vec<&BTreeMap<Part, (u64, u64)>> =
                     members.iter().filter_map(|pid| all.get(pid)).map(|figures| &figures.parts).collect();
@@ -143,7 +141,7 @@ impl Camera {
                     index = kept.len();
                 }
                 if place % 2 == 0 || highest == Some(place) {
-                    kept.push(*moment);
+                    kept.push(moment.clone());
                 }
             }
             memory.moments = kept;
@@ -184,6 +182,18 @@ impl Camera {
         self.memory.system_drift = system().anonymous as i64 - self.before.anonymous as i64;
         self.memory
     }
+}
+
+/// The members that are there, in their order.
+fn each(members: &[u32], all: &BTreeMap<u32, Figures>) -> Vec<MemberMemory> {
+    let of = |figures: &Figures| MemberMemory {
+        pss: figures.pss,
+        uss: figures.uss,
+        private_dirty: figures.private_dirty,
+        resident: figures.resident,
+        shared: figures.resident.saturating_sub(figures.uss),
+    };
+    members.iter().filter_map(|pid| all.get(pid)).map(of).collect()
 }
 
 /// What the children have of the parent's memory. All amounts are of all children together.

@@ -232,8 +232,8 @@ fn memory(report: &StudyReport) -> Markup {
         section id="memory" {
             h2 { "Memory over time" }
             p class="lead" {
-                "All processes together, while all of them stood still. The line is PSS; beneath it what each has alone (USS); the "
-                "dots are what the system's AnonPages have grown by."
+                "All processes together, while all of them stood still. The line is PSS, the area what they have alone (USS), thin lines "
+                "the PSS of each; dots are what the system's AnonPages have grown by."
             }
             @for attempt in shown {
                 h3 { (visible::line(&attempt.cell.to_string())) ", round " (attempt.round) }
@@ -254,6 +254,17 @@ fn area(attempt: &Attempt) -> Markup {
             .moments
             .iter()
             .map(|m| format!("{},{}", number(axes.x(m.at_ns as f64 / 1e9)), number(axes.y(of(m)))))
+            .collect();
+        points.join(" ")
+    };
+    let each = |member: usize| {
+        let points: Vec<String> = memory
+            .moments
+            .iter()
+            .filter_map(|m| {
+                let own = m.each.get(member)?;
+                Some(format!("{},{}", number(axes.x(m.at_ns as f64 / 1e9)), number(axes.y(own.pss as f64))))
+            })
             .collect();
         points.join(" ")
     };
@@ -279,6 +290,9 @@ fn area(attempt: &Attempt) -> Markup {
                 text class="word" x=(number(axes.x(tick))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (format!("{tick:.4}").trim_end_matches('0').trim_end_matches('.')) " s" }
             }
             polygon class="uss" points=(under) {}
+            @for member in 0..attempt.members.len().min(64) {
+                polyline class="member" points=(each(member)) {}
+            }
             g class="s0" { polyline points=(path(|m| m.pss as f64)) {} }
             @for moment in &memory.moments {
                 circle class="system" cx=(number(axes.x(moment.at_ns as f64 / 1e9))) cy=(number(axes.y(moment.system_anonymous.max(0) as f64))) r="1.6" {}

@@ -166,6 +166,7 @@ fn row(row: &Row) -> Value {
         "TIME": known(&row.time),
         "NTIME": known(&row.ntime),
         "ipc": known(&row.ipc),
+        "sci": known(&row.sci),
         "memory": row.memory.as_ref().map(|memory| json!({
             "pss": memory.pss,
             "member_pss": memory.member_pss,

@@ -37,6 +37,7 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     }
     all.extend(unfitted(report));
     all.extend(unshared(report));
+    all.extend(pages(report));
     all.extend(agreement(report));
     all.extend(different(report));
     if let Some(floor) = &report.summary.floor {
@@ -363,6 +364,38 @@ fn agreement(report: &StudyReport) -> Option<String> {
             bytes(drift)
         )
     })
+}
+
+/// Huge pages, and pages that KSM has merged, where there are any.
+fn pages(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in &report.summary.tables {
+        let Some((row, memory)) = table.rows.iter().rev().find_map(|row| Some((row, row.memory.as_ref()?)))
+        else {
+            continue;
+        };
+        let mut parts = Vec::new();
+        if memory.huge > 0.0 {
+            parts.push(format!(
+                "{} in huge pages (the system's AnonHugePages grew by {})",
+                bytes(memory.huge),
+                bytes(memory.system_huge)
+            ));
+        }
+        if memory.merged > 0.0 {
+            parts.push(format!("{} merged by KSM", bytes(memory.merged)));
+        }
+        if !parts.is_empty() {
+            all.push(format!(
+                "{}With {} {}: {}.",
+                of_several(report, table),
+                row.processes,
+                table.mode.noun(),
+                listed(&parts)
+            ));
+        }
+    }
+    all
 }
 
 fn different(report: &StudyReport) -> Vec<String> {
