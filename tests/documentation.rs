@@ -137,6 +137,7 @@ fn library() -> Laboratory {
     let runtime = widthwise_x32run::place_in(&lab.path("bin")).unwrap();
     std::os::unix::fs::symlink(runtime, lab.path("bin/x32run")).unwrap();
     lab.copy(&repository().join("experiments"), "experiments");
+    std::fs::create_dir(lab.path("workloads")).unwrap();
     lab.copy(&repository().join("workloads/reco"), "workloads/reco");
     lab.copy(&repository().join("experiments/lua/binary-trees.lua"), "bench.lua");
     for project in ["make", "configure", "cmake", "meson"] {

@@ -316,6 +316,7 @@ pub struct Memory {
     /// Each member at that moment, in their order.
     pub members: Vec<MemberMemory>,
     /// How the system's AnonPages had changed when everything had ended: the rest of the machine's doing.
+    #[serde(default)]
     pub system_drift: i64,
     /// Memory of forked children by mapping, at that moment, all children together.
     pub unshared: Vec<Unshared>,
@@ -349,6 +350,7 @@ pub struct Moment {
     /// The system's AnonHugePages, likewise.
     pub system_huge: i64,
     /// Each member that was there, in their order; empty where there are too many to keep.
+    #[serde(default)]
     pub each: Vec<MemberMemory>,
 }
 
@@ -364,6 +366,7 @@ pub struct MemberMemory {
     /// Resident size.
     pub resident: u64,
     /// Of the resident: pages that others have too.
+    #[serde(default)]
     pub shared: u64,
 }
 

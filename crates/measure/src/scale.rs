@@ -386,10 +386,11 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
     }
     for (done, _) in &done {
         if done.reply.left_over > 0 {
-            remarks.push(format!(
-                "left {} processes running behind it, which were killed",
-                done.reply.left_over
-            ));
+            let count = match done.reply.left_over {
+                1 => "a process".to_owned(),
+                several => format!("{several} processes"),
+            };
+            remarks.push(format!("left {count} running behind it, to be killed"));
         }
     }
     if exits_lost {
@@ -419,18 +420,31 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
         family.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
         attempt.before_fork = family.before_fork(first, &exits);
         attempt.members = family.members(first, &exits, &counted);
-        members_failed(&mut attempt, &family, &exits);
+        let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
+        members_failed(&mut attempt, &family, &exits, left_over);
         if attempt.is_sound() && attempt.members.len() < cell.processes {
-            attempt.failure = Some(match attempt.members.len() {
-                0 => format!("no {} were seen: does the command use {{processes}}?", cell.mode.noun()),
-                seen => format!(
-                    "{} {} were asked for and {seen} were seen: does the command use {{processes}}?",
-                    cell.processes,
-                    cell.mode.noun()
-                ),
-            });
+            let root = done.first().map_or(0, |(done, _)| done.reply.pid);
+            let threads = exits.iter().filter(|(exit, _)| exit.tgid == root).count();
+            let hint = if cell.mode == Mode::Fork && threads >= cell.processes.max(2) {
+                format!("it has {threads} threads: --mode threads")
+            } else {
+                "does the command use {processes}, and has one process all of them?".to_owned()
+            };
+            attempt.failure = Some(format!(
+                "{} {} were asked for and {} seen: {hint}",
+                cell.processes,
+                cell.mode.noun(),
+                match attempt.members.len() {
+                    0 => "none was".to_owned(),
+                    1 => "one was".to_owned(),
+                    seen => format!("{seen} were"),
+                },
+            ));
         }
         attempt.members.truncate(cell.processes);
+        // Ends are told a moment after they have come.
+        let end = attempt.elapsed_ns;
+        attempt.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
     }
     for (index, member) in attempt.members.iter().enumerate() {
         if let (Some(cpu), Some(moved)) = (member.cpu, &member.moved_to) {
@@ -443,7 +457,7 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
     let uncounted = attempt.members.iter().filter(|member| !member.exact).count();
     if uncounted > 0 {
         remarks.push(format!(
-            "{uncounted} {} ended before their CPU times could be counted: those are by ticks, and evtime is by the whole tree",
+            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks, and evtime is by the whole tree",
             cell.mode.noun()
         ));
     }
@@ -462,6 +476,12 @@ fn accounted(order: &Order, tasks: &[Task], performance: Performance, watcher: W
     }
     attempt.answer = Some(answer(tasks));
     tell(order, tasks, pipes, &mut attempt);
+    if order.telling.is_some()
+        && attempt.is_sound()
+        && attempt.members.iter().all(|member| member.told.is_none())
+    {
+        remarks.push("told no event in the way that was said: evtime is CPU time over events".into());
+    }
     attempt.remarks = remarks;
     attempt
 }
@@ -479,11 +499,18 @@ fn answer(tasks: &[Task]) -> String {
 }
 
 /// A member that did not end well makes the attempt no success, whatever the parent said.
-fn members_failed(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)]) {
+fn members_failed(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)], left_over: bool) {
     if !attempt.is_sound() {
         return;
     }
     if let Some((place, status)) = family.failures(exits).first() {
+        if left_over && libc::WIFSIGNALED(*status) && libc::WTERMSIG(*status) == libc::SIGKILL {
+            attempt.failure = Some(format!(
+                "it ended before its {}, which were killed: it has to wait for them",
+                attempt.cell.mode.noun()
+            ));
+            return;
+        }
         let ending = if libc::WIFSIGNALED(*status) {
             Ending::Signal { signal: libc::WTERMSIG(*status) }
         } else {

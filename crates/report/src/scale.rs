@@ -96,7 +96,14 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
         };
         all.push(("PSS of all".into(), Box::new(memory(|memory| memory.pss))));
         all.push(("USS each".into(), Box::new(memory(|memory| memory.member_uss))));
-        all.push(("AnonPages".into(), Box::new(memory(|memory| memory.system_anonymous))));
+        // What the rest of the machine did meanwhile is no figure of the program.
+        let system = |row: &Row| match &row.memory {
+            Some(memory) if memory.system_is_telling() => bytes(memory.system_anonymous),
+            _ => "·".into(),
+        };
+        if table.rows.iter().any(|row| row.memory.as_ref().is_some_and(|memory| memory.system_is_telling())) {
+            all.push(("AnonPages".into(), Box::new(system)));
+        }
     }
     all
 }

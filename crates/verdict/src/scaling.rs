@@ -103,11 +103,8 @@ impl fmt::Display for Unfitted {
         match self {
             Unfitted::Nothing => f.write_str("nothing was measured"),
             Unfitted::TooFew { of, needed, found } => {
-                write!(
-                    f,
-                    "{found} different {of} {}: {needed} are needed",
-                    if *found == 1 { "is too few" } else { "are too few" }
-                )
+                let is = if *found == 1 { "is" } else { "are" };
+                write!(f, "{needed} different {of} are needed, and there {is} {found}")
             }
             Unfitted::NoPair => f.write_str("never measured side by side in one round"),
             Unfitted::AllSequential => f.write_str("no run is longer than the sequential part"),

@@ -205,6 +205,14 @@ pub struct Capacity {
     pub best: Option<(usize, String, Figure)>,
 }
 
+impl RowMemory {
+    /// Whether the rest of the machine stood still enough for the system's figures to say something of ours: it changed by
+    /// less than a twentieth.
+    pub fn system_is_telling(&self) -> bool {
+        self.system_anonymous > 0.0 && self.system_drift < 0.05 * self.anonymous
+    }
+}
+
 impl Summary {
     /// The widest half-width among throughputs, as a share of each; nothing while one is without an interval.
     pub fn widest_half_width(&self) -> Option<f64> {
@@ -299,6 +307,11 @@ fn table(
         .iter()
         .map(|&processes| {
             let step = found.steps.iter().find(|step| step.processes == processes);
+            // Beside itself nothing is faster: where the smallest is missing there is no speed-up.
+            let has_smallest =
+                found.steps.first().is_some_and(|step| Some(&step.processes) == plan.counts.first());
+            let beside =
+                |figure: Result<Figure, Unfitted>| if has_smallest { figure } else { Err(Unfitted::NoPair) };
             let own = cell(processes);
             let timed: Vec<&Attempt> = sound(attempts, &own, Purpose::Timed).collect();
             let word = processes.to_string();
@@ -324,8 +337,8 @@ fn table(
                 elapsed: of("elapsed", &|attempt| Some(attempt.elapsed_ns as f64 / SECOND)),
                 cpu: of("cpu", &|attempt| Some(attempt.cpu_ns as f64 / SECOND)),
                 throughput: step.map_or(Err(Unfitted::Nothing), |step| step.throughput),
-                speed_up: step.map_or(Err(Unfitted::Nothing), |step| step.speed_up),
-                efficiency: step.map_or(Err(Unfitted::Nothing), |step| step.efficiency),
+                speed_up: step.map_or(Err(Unfitted::Nothing), |step| beside(step.speed_up)),
+                efficiency: step.map_or(Err(Unfitted::Nothing), |step| beside(step.efficiency)),
                 event: event(&timed, work, terms, &word, &|attempt| own_start(attempts, attempt, mode)),
                 time: of("TIME", &time),
                 ntime: of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?)),

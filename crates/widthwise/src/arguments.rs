@@ -100,7 +100,7 @@ pub struct Arguments {
     /// Stop after so many timed rounds
     #[arg(long, value_name = "N", help_heading = "Measure")]
     pub rounds: Option<u32>,
-    /// Stop when CPU time and peak memory are known to ± this
+    /// Stop when CPU time and peak memory (`scale`: every throughput) are known to ± this
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     pub until: Option<String>,
     /// Stop after so long
@@ -109,7 +109,7 @@ pub struct Arguments {
     /// Rounds before the timed ones (default: 1)
     #[arg(long, value_name = "N", help_heading = "Measure")]
     warmup: Option<u32>,
-    /// Read memory over time, in rounds of their own after the timed ones (6, or so many)
+    /// Read memory over time, in rounds of their own after the timed ones (6, or so many; `scale` does by itself, in 1)
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "6", help_heading = "Measure")]
     memory: Option<u32>,
     /// Confidence of the intervals (default: 95%)

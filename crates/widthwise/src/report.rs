@@ -125,7 +125,10 @@ impl Report {
             written = true;
         }
         if !written {
-            anstream::print!("{}", scale::terminal(&report, &terminal::Palette::coloured(), None));
+            anstream::print!(
+                "{}",
+                scale::terminal(&report, &terminal::Palette::coloured(), presentation::width(), None)
+            );
         }
         Ok(())
     }

@@ -330,7 +330,7 @@ impl Scale {
                 break;
             }
         }
-        let why = keeper.why.clone();
+        let why = keeper.why.clone().or(keeper.unreached.take());
         let archive = keeper.archive;
         drop(crew);
         let _ = std::fs::remove_dir_all(&scratch);
@@ -510,9 +510,13 @@ fn machine_remarks(crew: &mut Crew) -> Result<Vec<String>, Failure> {
         ));
     }
     let missing = crew.missing_counters().map_err(Failure::machine)?;
-    let names: Vec<&str> = missing.iter().map(|(metric, _)| metric.name).collect();
-    if let Some((_, reason)) = missing.first() {
-        remarks.push(format!("no {}: {reason}; so no clock, NTIME, IPC, SCI", names.join(", ")));
+    let mut reasons: Vec<&String> = missing.iter().map(|(_, reason)| reason).collect();
+    reasons.sort();
+    reasons.dedup();
+    for reason in reasons {
+        let names: Vec<&str> =
+            missing.iter().filter(|(_, other)| other == reason).map(|(metric, _)| metric.name).collect();
+        remarks.push(format!("no {}: {reason}; NTIME, IPC and SCI need them", names.join(", ")));
     }
     let busy = NoiseReader::open([]).map(|mut reader| {
         let before = reader.read();

@@ -159,15 +159,24 @@ impl Family {
             return Some((process, threads));
         }
         let known = |pid: &u32| self.persons.get(pid);
-        let mut candidates: Vec<(u32, &Vec<u32>)> = of
-            .iter()
-            .filter(|(parent, _)| known(parent).is_some_and(|person| !person.starter))
-            .map(|(parent, children)| (*parent, children))
-            .collect();
-        candidates.sort_by_key(|(parent, _)| self.order.iter().position(|pid| pid == parent));
+        let parents = |starters: bool| {
+            let mut found: Vec<(u32, &Vec<u32>)> = of
+                .iter()
+                .filter(|(parent, _)| known(parent).is_some_and(|person| person.starter == starters))
+                .map(|(parent, children)| (*parent, children))
+                .collect();
+            found.sort_by_key(|(parent, _)| self.order.iter().position(|pid| pid == parent));
+            found
+        };
+        let candidates = parents(false);
         let exact = candidates.iter().find(|(_, children)| children.len() == self.expected);
         let most = candidates.iter().rev().max_by_key(|(_, children)| children.len());
-        if let Some((parent, children)) = exact.or(most) {
+        // A shell or make may be the one whose children do the work: when it has as many, and there are several.
+        let starters = parents(true);
+        let started =
+            starters.iter().find(|(_, children)| self.expected > 1 && children.len() >= self.expected);
+        let too_few = most.is_none_or(|(_, children)| children.len() < self.expected);
+        if let Some((parent, children)) = exact.or(started.filter(|_| too_few)).or(most) {
             return Some((*parent, (*children).clone()));
         }
         // One that does not fork is its own only member.
@@ -200,7 +209,12 @@ impl Family {
     /// Whether a process that is seen for the first time, and may run there, has chosen that by itself: what it was given by
     /// its parent is all CPUs of the cell.
     pub fn has_chosen(&self, put: &Put, cpus: &[u32]) -> bool {
-        put.first && cpus != self.anywhere && cpus != put.cpus
+        // Whoever began after its parent, or another thread, was put somewhere has been given that place.
+        let given = self
+            .persons
+            .iter()
+            .any(|(pid, person)| *pid != put.pid && person.put_on.as_deref() == Some(cpus));
+        put.first && cpus != self.anywhere && cpus != put.cpus && !given
     }
 
     /// Takes in where a member was found, when it had been put somewhere before.
@@ -326,7 +340,8 @@ impl Family {
         let members = self.member_pids();
         exits
             .iter()
-            .filter(|(exit, _)| exit.pid == exit.tgid && exit.status != 0)
+            // SIGTERM is how a parent ends workers that wait for more (Python's pools do).
+            .filter(|(exit, _)| exit.pid == exit.tgid && exit.status != 0 && exit.status != libc::SIGTERM)
             .filter_map(|(exit, _)| Some((members.iter().position(|pid| *pid == exit.pid)?, exit.status)))
             .collect()
     }
@@ -485,6 +500,26 @@ mod tests {
         let put = |pid, cpus: &[u32], first| Put { pid, cpus: cpus.to_vec(), first };
         assert_eq!(puts, [put(11, &[0, 1], false), put(12, &[0], true), put(13, &[1], true)]);
         assert_eq!(family.parent(), Some(11));
+    }
+
+    #[test]
+    fn a_shell_whose_children_do_the_work_is_the_parent() {
+        let mut family = Family::new(Mode::Fork, 2, &[0, 1]);
+        family.seen(&[sighting(10, 1, true), sighting(11, 10, false)], 1);
+        assert!(family.member_pids().is_empty());
+        family.seen(&[sighting(12, 10, false)], 2);
+        assert_eq!((family.parent(), family.member_pids()), (Some(10), vec![11, 12]));
+    }
+
+    #[test]
+    fn a_thread_that_was_given_its_place_has_not_chosen_it() {
+        let mut family = Family::new(Mode::Threads, 2, &[1, 0]);
+        let thread = |pid| sighting(pid, 10, false);
+        // The first thread is taken for a worker until there are enough of others, which get its place from it.
+        family.seen(&[thread(10), thread(11)], 1);
+        let puts = family.seen(&[thread(12)], 2);
+        let last = puts.iter().find(|put| put.pid == 12).unwrap();
+        assert!(!family.has_chosen(last, &[0]) && family.has_chosen(last, &[5]));
     }
 
     #[test]

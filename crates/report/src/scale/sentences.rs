@@ -40,6 +40,14 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     all.extend(pages(report));
     all.extend(agreement(report));
     all.extend(different(report));
+    let shares = |mode: &Mode| report.plan.work(*mode) == widthwise_experiment::scale::Work::OnceUnknown;
+    if let Some(mode) = report.plan.modes.iter().find(|mode| shares(mode)) {
+        all.push(format!(
+            "Nobody said how much work there is: {} are taken to share that of one run. --events-each says that each does as much, \
+             --events how many there are.",
+            mode.noun()
+        ));
+    }
     if let Some(floor) = &report.summary.floor {
         all.push(format!(
             "Detection floor: the same cell twice differs by {}; what is nearer than that cannot be told from none.",
@@ -79,14 +87,20 @@ fn growth(report: &StudyReport) -> Vec<String> {
             .max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
         let Some((row, throughput)) = best else { continue };
         let noun = if row.processes == 1 { table.mode.singular() } else { table.mode.noun() };
+        let smallest = table.rows.first().map_or(1, |row| row.processes);
+        let beside = match &row.speed_up {
+            Ok(_) if row.processes > smallest => {
+                format!(", {} times that of {smallest}", ranged(&row.speed_up, 2))
+            }
+            Ok(_) if table.rows.len() > 1 => "; more bring no more".to_owned(),
+            _ => String::new(),
+        };
         all.push(format!(
-            "{}Throughput is highest with {} {noun}: {} {}/s, {} times that of {}.",
+            "{}Throughput is highest with {} {noun}: {} {}/s{beside}.",
             of_several(report, table),
             row.processes,
             significant(throughput.estimate),
             table.work.unit(),
-            ranged(&row.speed_up, 2),
-            table.rows.first().map_or(1, |row| row.processes)
         ));
     }
     all
@@ -341,11 +355,16 @@ fn unshared(report: &StudyReport) -> Vec<String> {
 fn agreement(report: &StudyReport) -> Option<String> {
     let mut worst: Option<(f64, String)> = None;
     let mut drift = 0.0_f64;
+    let mut untold = 0;
     for table in &report.summary.tables {
         for row in &table.rows {
             let Some(memory) = &row.memory else { continue };
             // The rest of the machine comes and goes by megabytes.
             if memory.anonymous < ENOUGH_TO_AGREE {
+                continue;
+            }
+            if !memory.system_is_telling() {
+                untold += 1;
                 continue;
             }
             drift = drift.max(memory.system_drift);
@@ -355,6 +374,12 @@ fn agreement(report: &StudyReport) -> Option<String> {
                 worst = Some((off, format!("{} {noun} of {}", row.processes, table.variant)));
             }
         }
+    }
+    if worst.is_none() && untold > 0 {
+        return Some(
+            "Sums of anonymous memory were not held against the system's AnonPages: the rest of the machine changed too much."
+                .into(),
+        );
     }
     worst.map(|(off, cell)| {
         format!(

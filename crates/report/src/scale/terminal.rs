@@ -7,7 +7,7 @@ use crate::terminal::Palette;
 use crate::visible;
 
 /// The report as text; `page` is the HTML file that was written.
-pub fn render(report: &StudyReport, palette: &Palette, page: Option<&str>) -> String {
+pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Option<&str>) -> String {
     let mut text = String::new();
     let mut line = |words: &str| {
         text.push_str(words);
@@ -53,16 +53,16 @@ pub fn render(report: &StudyReport, palette: &Palette, page: Option<&str>) -> St
     }
     line("");
     for words in sentences::all(report) {
-        line(&format!("  {}", visible::line(&words)));
+        line(&wrapped(&visible::line(&words), width));
     }
     if !report.remarks.is_empty() || !report.unable.is_empty() {
         line("");
     }
     for (variant, reason) in report.unable {
-        line(&format!("  {}: {}", visible::line(variant), visible::line(reason)));
+        line(&wrapped(&format!("{}: {}", visible::line(variant), visible::line(reason)), width));
     }
     for remark in &report.remarks {
-        line(&format!("  note: {}", visible::line(remark)));
+        line(&wrapped(&format!("note: {}", visible::line(remark)), width));
     }
     if let Some(page) = page {
         line("");
@@ -77,4 +77,21 @@ fn bold(palette: &Palette, text: &str) -> String {
 
 fn styled(style: anstyle::Style, text: &str) -> String {
     format!("{style}{}{style:#}", visible::line(text))
+}
+
+/// A sentence in lines of at most so many columns, those after the first further in.
+fn wrapped(text: &str, width: usize) -> String {
+    let most = width.max(40) - 2;
+    let mut lines = vec![String::from(" ")];
+    for word in text.split(' ') {
+        if let Some(last) = lines.last_mut() {
+            if last.width() + 1 + word.width() <= most || last.trim().is_empty() {
+                last.push(' ');
+                last.push_str(word);
+                continue;
+            }
+        }
+        lines.push(format!("    {word}"));
+    }
+    lines.join("\n")
 }

@@ -26,6 +26,8 @@ pub struct StudyKeeper<'a> {
     planned: u32,
     /// Why the rounds ended before all were made.
     pub why: Option<String>,
+    /// How far the rounds were from what was asked for.
+    pub unreached: Option<String>,
     /// Timed rounds of earlier sessions.
     before: u32,
 }
@@ -48,6 +50,7 @@ impl<'a> StudyKeeper<'a> {
             made: 0,
             planned,
             why: None,
+            unreached: None,
             before,
         }
     }
@@ -97,6 +100,12 @@ impl Keeper for StudyKeeper<'_> {
             self.why = Some(format!("every throughput is known to ± {:.1} %", 100.0 * until));
             return Ok(true);
         }
+        self.unreached = Some(match widest {
+            Some(widest) => {
+                format!("throughput is known to ± {:.1} %, not to ± {:.1} %", 100.0 * widest, 100.0 * until)
+            }
+            None => format!("throughput is not known to ± {:.1} %", 100.0 * until),
+        });
         Ok(false)
     }
 }

@@ -56,7 +56,14 @@ impl Presented {
         for (text, times) in told(&attempts) {
             remarks.push(match times {
                 1 => text,
-                times => format!("{text} (and likewise in {} other attempts)", times - 1),
+                times => format!(
+                    "{text} (and likewise {})",
+                    if times == 2 {
+                        "once more".to_owned()
+                    } else {
+                        format!("in {} other attempts", times - 1)
+                    }
+                ),
             });
         }
         if experiment.check.off {
@@ -86,7 +93,11 @@ impl Presented {
             for (name, cpus) in &head.placements {
                 let placement = Placement { cpus: cpus.clone(), remarks: Vec::new() };
                 let machine = picture::picture(&machine.topology, &placement);
-                pictures.push((name.clone(), topology::text(&machine, width())));
+                let picture = topology::text(&machine, width());
+                // Placements that come to the same are drawn once.
+                if !pictures.iter().any(|(_, known)| *known == picture) {
+                    pictures.push((name.clone(), picture));
+                }
                 drawings.push((name.clone(), topology::svg(&machine).into_string()));
             }
         }
@@ -145,7 +156,7 @@ pub fn report(folder: &Path, as_json: bool) -> Result<(), Failure> {
     if as_json {
         anstream::println!("{}", scale::json(&report).map_err(Failure::machine)?);
     } else {
-        anstream::print!("{}", scale::terminal(&report, &Palette::coloured(), Some(&short(&page))));
+        anstream::print!("{}", scale::terminal(&report, &Palette::coloured(), width(), Some(&short(&page))));
     }
     if presented.has_failed() {
         return Err(Failure::told());

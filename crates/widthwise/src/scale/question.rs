@@ -33,8 +33,8 @@ pub struct Question {
     /// Events of all processes together; {events} in the run command, and {first} for a job's first
     #[arg(long, value_name = "N", help_heading = "Scale")]
     events: Option<u64>,
-    /// --events is what each process does, so that the work grows with their number
-    #[arg(long, requires = "events", help_heading = "Scale")]
+    /// Each process does as much as one would alone (--events, if they are said), so that the work grows with their number
+    #[arg(long, help_heading = "Scale")]
     events_each: bool,
     /// What a job is started with, if not with the run command
     #[arg(long, value_name = "COMMAND", help_heading = "Scale")]
@@ -46,7 +46,7 @@ pub struct Question {
     #[arg(long, value_name = "REGEX", help_heading = "Scale")]
     event_pattern: Option<String>,
     /// Files with such lines besides standard output: a pattern of names; {index} is the job's
-    #[arg(long, value_name = "GLOB", requires = "event_pattern", help_heading = "Scale")]
+    #[arg(long, value_name = "GLOB", help_heading = "Scale")]
     event_log: Option<String>,
     /// Events are told by marks: lines `event` or `event CHILD` on the pipe in WIDTHWISE_MARKS
     #[arg(long, conflicts_with = "event_pattern", help_heading = "Scale")]
@@ -121,6 +121,11 @@ impl Question {
                     mode.noun()
                 )));
             }
+        }
+        if self.event_log.is_some() && self.event_pattern.is_none() {
+            return Err(Failure::request(
+                "--event-log: --event-pattern says what a line of an event looks like",
+            ));
         }
         if self.events == Some(0) {
             return Err(Failure::request("--events: 0 events take no time; 1 is the least"));
