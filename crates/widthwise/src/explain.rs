@@ -129,15 +129,20 @@ impl Explain {
         };
         if let Some(path) = &self.html {
             let side = |read| {
-                let Read { side, profile, .. }: &Read = read;
-                flame::Side { name: &side.name, profile }
+                let Read { side, profile, program }: &Read = read;
+                flame::Side { name: &side.name, profile, program }
             };
             let title = match b {
                 Some(b) => format!("{program}: heap of {} and {}", a.side.name, b.side.name),
                 None => format!("{program}: heap of {}", a.side.name),
             };
-            let flame =
-                Flame { title: &title, column: Column::PeakBytes, first: side(a), second: b.map(side) };
+            let flame = Flame {
+                title: &title,
+                column: Column::PeakBytes,
+                first: side(a),
+                second: b.map(side),
+                through: &self.through,
+            };
             output::put(path, flame::page(&flame).as_bytes())?;
         }
         if let Some(path) = &self.folded {

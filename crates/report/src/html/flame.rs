@@ -15,6 +15,7 @@ use std::fmt::Write;
 use base64::Engine;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use sha2::Digest;
+use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{Column, Profile};
 use widthwise_experiment::units::{Quantity, Unit};
 
@@ -45,6 +46,8 @@ pub struct Side<'a> {
     pub name: &'a str,
     /// What it has.
     pub profile: &'a Profile,
+    /// The file name of the program itself; empty where it is not told.
+    pub program: &'a str,
 }
 
 /// What a figure is of.
@@ -58,6 +61,8 @@ pub struct Flame<'a> {
     pub first: Side<'a>,
     /// The other one.
     pub second: Option<Side<'a>>,
+    /// Functions that only hand requests on, as [`site::sites`] has them.
+    pub through: &'a [String],
 }
 
 /// A page of its own with one figure.
@@ -278,19 +283,20 @@ impl<'a> Drawing<'a> {
         let compared = self.flame.second.is_some();
         html! {
             details class="sites" {
-                summary { @if compared { "The largest differences, by the line that called the allocator" } @else { "The largest, by the line that called the allocator" } }
+                summary { @if compared { "The largest differences, by the line of the program that asked" } @else { "The largest, by the line of the program that asked" } }
                 div class="scroll" { table {
                     thead { tr {
-                        th scope="col" { "function" } th scope="col" { "line" }
+                        th scope="col" { "function" } th scope="col" { "line" } th scope="col" { "what it makes" }
                         th scope="col" class="number" { (visible::line(self.flame.first.name)) }
                         @if let Some(second) = self.flame.second {
                             th scope="col" class="number" { (visible::line(second.name)) }
                             th scope="col" class="number" { "change" }
                         }
                     } }
-                    tbody { @for (function, line, amounts) in sites.iter().take(MOST_LINES) { tr {
-                        th scope="row" { code title=(visible::line(function)) { (visible::line(&label::short(function))) } }
-                        td { code { (visible::line(line)) } }
+                    tbody { @for (site, amounts) in sites.iter().take(MOST_LINES) { tr {
+                        th scope="row" { code title=(visible::line(&site.function)) { (visible::line(&label::short(&site.function))) } }
+                        td { code { (visible::line(&site.place())) } }
+                        td { @if let Some(made) = &site.made { code title=(visible::line(made)) { (visible::line(&label::short(made))) } } }
                         td class="number" { (label::amount(amounts[0], self.flame.column)) }
                         @if compared {
                             td class="number" { (label::amount(amounts[1], self.flame.column)) }
@@ -304,9 +310,16 @@ impl<'a> Drawing<'a> {
     }
 
     /// Of two, the place with the largest difference first.
-    fn sites(&self) -> Vec<(&str, &str, [tree::Amount; 2])> {
-        let mut sites = self.tree.sites();
-        sites.sort_by_key(|(_, _, [first, second])| {
+    fn sites(&self) -> Vec<(site::Site, [tree::Amount; 2])> {
+        let Flame { column, first, second, through, .. } = *self.flame;
+        let sites = |side: Side| site::sites(side.profile, side.program, through);
+        let pairs = site::pairs(&sites(first), &second.map(sites).unwrap_or_default());
+        let mut sites: Vec<(site::Site, [tree::Amount; 2])> = pairs
+            .into_iter()
+            .map(|Pair { site, a, b }| (site, [tree::Amount::of(&a, column), tree::Amount::of(&b, column)]))
+            .filter(|(_, amounts)| amounts.iter().any(|amount| amount.value > 0))
+            .collect();
+        sites.sort_by_key(|(_, [first, second])| {
             std::cmp::Reverse(match self.flame.second {
                 Some(_) => first.value.abs_diff(second.value),
                 None => first.value,
