@@ -107,6 +107,45 @@ fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back
 }
 
 #[test]
+fn it_is_told_how_long_the_blocks_of_each_site_live() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        built(&lab, "lives.c", options);
+        let logs = record(&lab, "./lives", &[]);
+        let log = logs[0].to_str().unwrap();
+        let said = lab.widthwise(&["explain", log, "--through", "ask", "--json"]);
+        assert_eq!(said.status, Some(0), "{said:?}");
+        let told: Value = serde_json::from_str(&said.stdout).unwrap();
+        let lives = |function: &str| {
+            let mut sites = told["sites"].as_array().unwrap().iter();
+            let site = sites.find(|site| site["function"] == function);
+            site.unwrap_or_else(|| panic!("{abi}: no {function}: {told:#}"))["a"]["lives"].clone()
+        };
+        let shares =
+            |lives: &Value| ["at_once", "later", "never"].map(|share| number(lives, &format!("/{share}")));
+        assert_eq!(shares(&lives("at_once")), [3000, 0, 0], "{abi}");
+        // The last one that was asked for goes before any other is asked for, too.
+        let (one, two, good) = (lives("one_nap"), lives("two_naps"), lives("for_good"));
+        assert_eq!([shares(&one), shares(&two)], [[1, 2999, 0]; 2], "{abi}");
+        // A sleep may be longer than it should be, and never shorter.
+        assert!(number(&one, "/half_below_ns") > 50_000_000, "{abi}: {one}");
+        assert!(number(&two, "/half_below_ns") > 100_000_000, "{abi}: {two}");
+        assert_eq!(shares(&good), [0, 0, 3000], "{abi}");
+        assert_eq!(good["half_below_ns"], Value::Null, "{abi}: {good}");
+    }
+    let said = lab.widthwise(&[
+        "explain",
+        lab.path("logs").read_dir().unwrap().next().unwrap().unwrap().path().to_str().unwrap(),
+        "--through",
+        "ask",
+    ]);
+    assert!(said.stdout.contains("Of its 12\u{202f}000 blocks 25 % are given back before the next one is asked for, 50 % later, 25 % never."), "{said:?}");
+    let row =
+        said.stdout.lines().find(|line| line.contains("for_good")).unwrap_or_else(|| panic!("{said:?}"));
+    assert!(row.contains("to the end"), "{row}");
+}
+
+#[test]
 fn a_forked_child_has_a_log_of_its_own_in_which_its_parents_blocks_are_not_its_own() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
@@ -361,6 +400,17 @@ fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
     assert_eq!(done.status, Some(0), "{done:?}");
     let theirs = explained(&lab, &lab.path("massif.out"));
     assert_eq!(theirs["a"]["peak_bytes"], ours["a"]["peak_bytes"], "{theirs:#}");
+    // massif writes no folders, and the sites are the program's own lines all the same.
+    let source = lab.read("tree.cpp");
+    for mark in ["// OWN", "// LIST", "// MAP"] {
+        let line = source.lines().position(|line| line.contains(mark)).unwrap() as u64 + 1;
+        let at_peak = |told: &Value| -> u64 {
+            let sites = told["sites"].as_array().unwrap().iter();
+            sites.filter(|site| site["line"] == line).map(|site| number(site, "/a/peak_bytes")).sum()
+        };
+        assert!(at_peak(&ours) > 0, "{mark}: {ours:#}");
+        assert_eq!(at_peak(&theirs), at_peak(&ours), "{mark}: {theirs:#}");
+    }
     let folded = lab.widthwise(&["explain", log, "--folded", "-"]);
     assert!(folded.stdout.lines().any(|line| line.contains(";main (")), "{folded:?}");
     assert_eq!(lab.widthwise(&["explain", log, "--html", "page.html"]).status, Some(0));
