@@ -327,12 +327,25 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
     };
     assert_eq!(sum("a"), number(&told, "/a/peak_bytes"));
     assert_eq!(sum("b"), number(&told, "/b/peak_bytes"));
+    // The campaign's page draws the baseline, and each variant beside it.
+    assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
+    for page in [lab.read(".widthwise/latest/report.html"), lab.read("again.html")] {
+        assert_eq!(page.matches("<figure class=\"flame\">").count(), 3);
+        assert!(page.contains("x32/-O2 -g beside x86-64/-O2 -g") && page.contains("script-src 'sha256-"));
+        assert_eq!(page.matches("<script").count(), 1);
+    }
     let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' 'i386/-O2 -g' --top 3");
     assert!(said.stdout.contains("tree.cpp:"), "{said:?}");
     assert!(said.stdout.contains("std::_Rb_tree_node<std::pair<int const, int> >"), "{said:?}");
     let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("no variant \"nobody\""), "{said:?}");
+    // Logs are large, and somebody may have thrown them away.
+    std::fs::remove_dir_all(lab.path(".widthwise/latest/heap")).unwrap();
+    assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
+    let page = lab.read("again.html");
+    assert_eq!(page.matches("its logs are gone from").count(), 1);
+    assert!(!page.contains("<script"));
 }
 
 #[test]

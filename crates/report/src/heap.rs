@@ -1,6 +1,7 @@
 //! Why one variant asks for less memory than another: its allocation sites, those that matter first.
 
 mod lives;
+mod recorded;
 
 use anstyle::Style;
 use serde::Serialize;
@@ -13,6 +14,8 @@ use widthwise_experiment::units::{Quantity, Unit};
 use crate::amounts::counted;
 use crate::terminal::{wrapped, Palette};
 use crate::visible;
+
+pub use recorded::{Heap, Recorded};
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;

@@ -20,7 +20,7 @@ use widthwise_anatomy::heap::{Column, Profile};
 use widthwise_experiment::units::{Quantity, Unit};
 
 use self::tree::{Kind, Node, Tree};
-use super::page::STYLE as PAGE_STYLE;
+use super::page::{POLICY, STYLE as PAGE_STYLE};
 use crate::visible;
 
 /// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
@@ -32,6 +32,8 @@ pub const SCRIPT: &str = include_str!("flame/flame.js");
 const ROW: usize = 20;
 /// Boxes drawn; more make a page of many megabytes that no browser likes.
 const MOST_BOXES: usize = 4000;
+/// Boxes of a figure that stands among others.
+pub const EMBEDDED_BOXES: usize = 1000;
 /// Narrower boxes than this share of the whole are left out: on a wide screen they are half a pixel.
 const FINEST: u64 = 4000;
 /// Rows of the table beneath.
@@ -68,16 +70,12 @@ pub struct Flame<'a> {
 /// A page of its own with one figure.
 pub fn page(flame: &Flame) -> String {
     let title = visible::line(flame.title);
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        script_source()
-    );
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta http-equiv="Content-Security-Policy" content=(policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Widthwise" }
@@ -92,6 +90,11 @@ pub fn page(flame: &Flame) -> String {
     .into_string()
 }
 
+/// The Content-Security-Policy of a page that has figures: the report's, and this script may run, known by its hash.
+pub fn policy() -> String {
+    format!("{POLICY}; script-src {}", script_source())
+}
+
 /// [`SCRIPT`] as a source of a Content-Security-Policy's `script-src` (CSP level 3, 6.7.2.3: its hash).
 pub fn script_source() -> String {
     let hash = sha2::Sha256::digest(SCRIPT.as_bytes());
@@ -100,8 +103,13 @@ pub fn script_source() -> String {
 
 /// The figure, to be embedded in a page: a `figure` element with drawing, legend and table.
 pub fn figure(flame: &Flame) -> String {
+    figure_within(flame, MOST_BOXES)
+}
+
+/// The same of at most so many boxes, for a page that has others.
+pub fn figure_within(flame: &Flame, most_boxes: usize) -> String {
     let tree = Tree::of(flame.first.profile, flame.second.map(|side| side.profile), flame.column);
-    let drawing = Drawing::of(flame, &tree);
+    let drawing = Drawing::of(flame, &tree, most_boxes);
     let whole = &tree.nodes[0];
     html! {
         figure class="flame" {
@@ -137,8 +145,8 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    fn of(flame: &'a Flame<'a>, tree: &'a Tree) -> Drawing<'a> {
-        let drawn = tree.drawn(MOST_BOXES, FINEST);
+    fn of(flame: &'a Flame<'a>, tree: &'a Tree, most_boxes: usize) -> Drawing<'a> {
+        let drawn = tree.drawn(most_boxes, FINEST);
         let mut modules: Vec<(String, u64)> = Vec::new();
         for node in drawn.iter().map(|index| &tree.nodes[*index]).filter(|node| !node.module.is_empty()) {
             match modules.iter_mut().find(|(module, _)| *module == node.module) {
