@@ -357,12 +357,60 @@ fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_mend() {
     let said = lab.widthwise("explain --heap");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("--resume") && said.stderr.contains("--heap"), "{said:?}");
+    // What is known without a recording is said all the same, with both mends.
+    let said = lab.widthwise("explain");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    for words in ["x86-64/-static has ", "at its peak", "compare --memory", "--resume .widthwise", "--heap"] {
+        assert!(words_of(&said.stdout).contains(words), "{words}: {said:?}");
+    }
+    assert_eq!(lab.widthwise("explain nobody").status, Some(2));
     let said = lab.widthwise("compare --resume .widthwise/latest --heap");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(
         said.stdout.contains("it is static") && said.stdout.contains("--link-options x86-64"),
         "{said:?}"
     );
+}
+
+#[test]
+fn explain_says_what_the_system_gives_before_it_says_what_the_program_asks_for() {
+    let lab = Laboratory::new();
+    // 24 and 12 bytes a node, 32 and 16 of them the allocator's: 9.6 MB and 4.8 MB.
+    lab.write(
+        "chain.c",
+        "#include <stdlib.h>\n#include <unistd.h>\nstruct node { struct node *next, *other; long number; };\n\
+         int main(void) {\n  struct node *head = NULL;\n  for (int i = 0; i < 300000; i++) {\n\
+           struct node *node = malloc(sizeof *node);\n    node->next = node->other = head;\n    node->number = i;\n\
+           head = node;\n  }\n  usleep(400000);\n  return head == NULL;\n}\n",
+    );
+    let said =
+        lab.compare("chain.c --abi x86-64,x32 --flags '-O2 -g' --rounds 1 --warmup 0 --memory=1 --heap");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let said = lab.widthwise("explain");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let (system, program) = said.stdout.split_once("heap of x86-64/-O2 -g and x32/-O2 -g").unwrap();
+    assert!(system.contains("memory of x86-64/-O2 -g and x32/-O2 -g, as the system sees it"), "{said:?}");
+    // Half of the pointers' bytes are saved in the heap, which is what the tree is in.
+    let words = words_of(system);
+    assert!(
+        words.contains("x32/-O2 -g has") && words.contains("less resident memory at its peak"),
+        "{said:?}"
+    );
+    let rows: Vec<&str> = system.lines().skip_while(|line| !line.contains("what for")).skip(1).collect();
+    assert!(rows[0].ends_with("heap (brk)") && rows[0].contains('−'), "{said:?}");
+    assert!(rows.iter().any(|row| row.contains("100 %") && row.ends_with("in all, resident")), "{said:?}");
+    assert!(program.contains("chain.c:"), "{said:?}");
+    assert!(!lab.widthwise("explain --heap").stdout.contains("as the system sees it"));
+    let alone = lab.widthwise("explain 'x32/-O2 -g'");
+    assert!(
+        words_of(&alone.stdout).contains("x32/-O2 -g has") && alone.stdout.contains("heap (brk)"),
+        "{alone:?}"
+    );
+}
+
+/// What was wrapped to a terminal's width, in one line.
+fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 /// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.

@@ -106,7 +106,7 @@ pub struct Explanation<'a> {
     pub top: usize,
 }
 
-fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     Quantity { value: value as f64, unit: Unit::Bytes }.to_string()
 }
 
@@ -114,7 +114,7 @@ fn number(value: u64) -> String {
     Quantity { value: value as f64, unit: Unit::Count }.to_string()
 }
 
-fn signed(value: i128) -> String {
+pub(crate) fn signed(value: i128) -> String {
     let sign = match value {
         0 => "",
         1.. => "+",
@@ -123,16 +123,13 @@ fn signed(value: i128) -> String {
     format!("{sign}{}", bytes(value.unsigned_abs() as u64))
 }
 
-fn percent(part: f64, whole: f64) -> String {
+pub(crate) fn percent(part: f64, whole: f64) -> String {
     if whole == 0.0 {
         return String::new();
     }
     let share = 100.0 * part / whole;
-    if share.abs() < 9.95 {
-        format!("{share:.1} %")
-    } else {
-        format!("{share:.0} %")
-    }
+    let text = if share.abs() < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") };
+    text.replace('-', "−")
 }
 
 /// `72 → 48` bytes a block; one number where both are the same.
@@ -559,7 +556,7 @@ impl Explanation<'_> {
     }
 }
 
-fn paragraph(text: &str, width: usize, style: Style) -> String {
+pub(crate) fn paragraph(text: &str, width: usize, style: Style) -> String {
     let lines = wrapped(text, width.max(NARROWEST) - 2);
     lines.iter().map(|line| format!("  {style}{line}{style:#}\n")).collect()
 }

@@ -4,27 +4,31 @@ mod peer;
 pub mod reading;
 pub mod sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{folded, pprof, Symbols};
+use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
 use widthwise_report::heap::Explanation;
 use widthwise_report::html::flame::{self, Flame};
+use widthwise_report::memory::difference;
 use widthwise_report::terminal::Palette;
 
 use self::reading::Read;
+use self::sources::Source;
 use crate::failure::Failure;
 use crate::output;
-use crate::presentation;
+use crate::presentation::{self, Presentation};
 
 /// Say why two variants of a campaign differ
 ///
 ///   widthwise compare tree.cpp --heap            # records
-///   widthwise explain --heap                     # the baseline and the first other variant
+///   widthwise explain                            # what the system gives each, then the heap
+///   widthwise explain --heap                     # the heap: the baseline and the first other variant
 ///   widthwise explain --heap x86-64 i386         # these two
 ///   widthwise explain --heap x32                 # one alone
 ///   widthwise explain --heap before.log after.log
@@ -38,7 +42,7 @@ pub struct Explain {
     /// The campaign's folder
     #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
     campaign: PathBuf,
-    /// By allocation site: which lines of the program ask for the memory
+    /// By allocation site alone: which lines of the program ask for the memory
     #[arg(long)]
     heap: bool,
     /// So many sites
@@ -73,7 +77,25 @@ impl Explain {
         if self.preload || self.link_options.is_some() {
             return self.recorder();
         }
-        let (program, sources) = sources::find(&self.sides, &self.campaign)?;
+        let found = sources::find(&self.sides, &self.campaign);
+        let known = if self.is_plain() {
+            self.system(found.as_ref().ok().map(|(_, sources)| sources.as_slice()))?
+        } else {
+            None
+        };
+        let (program, sources) = match (found, known) {
+            (Err(failure), Some(known)) => {
+                anstream::print!("{known}\n  {}\n", failure.message());
+                return Ok(());
+            }
+            (found, known) => {
+                let found = found?;
+                if let Some(known) = known {
+                    anstream::println!("{known}");
+                }
+                found
+            }
+        };
         let mut symbols = Symbols::default();
         let mut read = Vec::new();
         for source in &sources {
@@ -103,6 +125,34 @@ impl Explain {
             anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
         }
         Ok(())
+    }
+
+    /// Neither the heap alone nor a file is asked for.
+    fn is_plain(&self) -> bool {
+        let files = self.html.is_some() || self.folded.is_some() || self.pprof.is_some();
+        let logs = !self.sides.is_empty() && self.sides.iter().all(|side| Path::new(side).is_file());
+        !(self.heap || self.json || files || logs)
+    }
+
+    /// What the campaign knows without a recording of the heap: of those that were found, or else of those that were meant.
+    fn system(&self, found: Option<&[Source]>) -> Result<Option<String>, Failure> {
+        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
+        let presentation = Presentation::new(&archive)?;
+        let campaign = presentation.campaign();
+        let experiment = campaign.experiment;
+        let names: Vec<&str> = match found {
+            Some(sources) => sources.iter().map(|source| source.name.as_str()).collect(),
+            None if !self.sides.is_empty() => self.sides.iter().map(String::as_str).collect(),
+            None => {
+                let others = experiment.variants.iter().map(|variant| variant.name.as_str());
+                let others =
+                    others.filter(|name| *name != experiment.baseline && campaign.unable(name).is_none());
+                std::iter::once(experiment.baseline.as_str()).chain(others.take(1)).collect()
+            }
+        };
+        let Some((a, rest)) = names.split_first() else { return Ok(None) };
+        let (width, palette) = (presentation::width(), Palette::coloured());
+        Ok(difference::terminal(&campaign, a, rest.first().copied(), width, &palette))
     }
 
     /// Writes the files that were asked for; whether there were any.
