@@ -107,6 +107,45 @@ fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back
 }
 
 #[test]
+fn it_is_told_how_long_the_blocks_of_each_site_live() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        built(&lab, "lives.c", options);
+        let logs = record(&lab, "./lives", &[]);
+        let log = logs[0].to_str().unwrap();
+        let said = lab.widthwise(&["explain", log, "--through", "ask", "--json"]);
+        assert_eq!(said.status, Some(0), "{said:?}");
+        let told: Value = serde_json::from_str(&said.stdout).unwrap();
+        let lives = |function: &str| {
+            let mut sites = told["sites"].as_array().unwrap().iter();
+            let site = sites.find(|site| site["function"] == function);
+            site.unwrap_or_else(|| panic!("{abi}: no {function}: {told:#}"))["a"]["lives"].clone()
+        };
+        let shares =
+            |lives: &Value| ["at_once", "later", "never"].map(|share| number(lives, &format!("/{share}")));
+        assert_eq!(shares(&lives("at_once")), [3000, 0, 0], "{abi}");
+        // The last one that was asked for goes before any other is asked for, too.
+        let (one, two, good) = (lives("one_nap"), lives("two_naps"), lives("for_good"));
+        assert_eq!([shares(&one), shares(&two)], [[1, 2999, 0]; 2], "{abi}");
+        // A sleep may be longer than it should be, and never shorter.
+        assert!(number(&one, "/half_below_ns") > 50_000_000, "{abi}: {one}");
+        assert!(number(&two, "/half_below_ns") > 100_000_000, "{abi}: {two}");
+        assert_eq!(shares(&good), [0, 0, 3000], "{abi}");
+        assert_eq!(good["half_below_ns"], Value::Null, "{abi}: {good}");
+    }
+    let said = lab.widthwise(&[
+        "explain",
+        lab.path("logs").read_dir().unwrap().next().unwrap().unwrap().path().to_str().unwrap(),
+        "--through",
+        "ask",
+    ]);
+    assert!(said.stdout.contains("Of its 12\u{202f}000 blocks 25 % are given back before the next one is asked for, 50 % later, 25 % never."), "{said:?}");
+    let row =
+        said.stdout.lines().find(|line| line.contains("for_good")).unwrap_or_else(|| panic!("{said:?}"));
+    assert!(row.contains("to the end"), "{row}");
+}
+
+#[test]
 fn a_forked_child_has_a_log_of_its_own_in_which_its_parents_blocks_are_not_its_own() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
@@ -288,12 +327,25 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
     };
     assert_eq!(sum("a"), number(&told, "/a/peak_bytes"));
     assert_eq!(sum("b"), number(&told, "/b/peak_bytes"));
+    // The campaign's page draws the baseline, and each variant beside it.
+    assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
+    for page in [lab.read(".widthwise/latest/report.html"), lab.read("again.html")] {
+        assert_eq!(page.matches("<figure class=\"flame\">").count(), 3);
+        assert!(page.contains("x32/-O2 -g beside x86-64/-O2 -g") && page.contains("script-src 'sha256-"));
+        assert_eq!(page.matches("<script").count(), 1);
+    }
     let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' 'i386/-O2 -g' --top 3");
     assert!(said.stdout.contains("tree.cpp:"), "{said:?}");
     assert!(said.stdout.contains("std::_Rb_tree_node<std::pair<int const, int> >"), "{said:?}");
     let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("no variant \"nobody\""), "{said:?}");
+    // Logs are large, and somebody may have thrown them away.
+    std::fs::remove_dir_all(lab.path(".widthwise/latest/heap")).unwrap();
+    assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
+    let page = lab.read("again.html");
+    assert_eq!(page.matches("its logs are gone from").count(), 1);
+    assert!(!page.contains("<script"));
 }
 
 #[test]
@@ -305,12 +357,60 @@ fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_mend() {
     let said = lab.widthwise("explain --heap");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("--resume") && said.stderr.contains("--heap"), "{said:?}");
+    // What is known without a recording is said all the same, with both mends.
+    let said = lab.widthwise("explain");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    for words in ["x86-64/-static has ", "at its peak", "compare --memory", "--resume .widthwise", "--heap"] {
+        assert!(words_of(&said.stdout).contains(words), "{words}: {said:?}");
+    }
+    assert_eq!(lab.widthwise("explain nobody").status, Some(2));
     let said = lab.widthwise("compare --resume .widthwise/latest --heap");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(
         said.stdout.contains("it is static") && said.stdout.contains("--link-options x86-64"),
         "{said:?}"
     );
+}
+
+#[test]
+fn explain_says_what_the_system_gives_before_it_says_what_the_program_asks_for() {
+    let lab = Laboratory::new();
+    // 24 and 12 bytes a node, 32 and 16 of them the allocator's: 9.6 MB and 4.8 MB.
+    lab.write(
+        "chain.c",
+        "#include <stdlib.h>\n#include <unistd.h>\nstruct node { struct node *next, *other; long number; };\n\
+         int main(void) {\n  struct node *head = NULL;\n  for (int i = 0; i < 300000; i++) {\n\
+           struct node *node = malloc(sizeof *node);\n    node->next = node->other = head;\n    node->number = i;\n\
+           head = node;\n  }\n  usleep(400000);\n  return head == NULL;\n}\n",
+    );
+    let said =
+        lab.compare("chain.c --abi x86-64,x32 --flags '-O2 -g' --rounds 1 --warmup 0 --memory=1 --heap");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let said = lab.widthwise("explain");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let (system, program) = said.stdout.split_once("heap of x86-64/-O2 -g and x32/-O2 -g").unwrap();
+    assert!(system.contains("memory of x86-64/-O2 -g and x32/-O2 -g, as the system sees it"), "{said:?}");
+    // Half of the pointers' bytes are saved in the heap, which is what the tree is in.
+    let words = words_of(system);
+    assert!(
+        words.contains("x32/-O2 -g has") && words.contains("less resident memory at its peak"),
+        "{said:?}"
+    );
+    let rows: Vec<&str> = system.lines().skip_while(|line| !line.contains("what for")).skip(1).collect();
+    assert!(rows[0].ends_with("heap (brk)") && rows[0].contains('−'), "{said:?}");
+    assert!(rows.iter().any(|row| row.contains("100 %") && row.ends_with("in all, resident")), "{said:?}");
+    assert!(program.contains("chain.c:"), "{said:?}");
+    assert!(!lab.widthwise("explain --heap").stdout.contains("as the system sees it"));
+    let alone = lab.widthwise("explain 'x32/-O2 -g'");
+    assert!(
+        words_of(&alone.stdout).contains("x32/-O2 -g has") && alone.stdout.contains("heap (brk)"),
+        "{alone:?}"
+    );
+}
+
+/// What was wrapped to a terminal's width, in one line.
+fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 /// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
@@ -361,6 +461,17 @@ fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
     assert_eq!(done.status, Some(0), "{done:?}");
     let theirs = explained(&lab, &lab.path("massif.out"));
     assert_eq!(theirs["a"]["peak_bytes"], ours["a"]["peak_bytes"], "{theirs:#}");
+    // massif writes no folders, and the sites are the program's own lines all the same.
+    let source = lab.read("tree.cpp");
+    for mark in ["// OWN", "// LIST", "// MAP"] {
+        let line = source.lines().position(|line| line.contains(mark)).unwrap() as u64 + 1;
+        let at_peak = |told: &Value| -> u64 {
+            let sites = told["sites"].as_array().unwrap().iter();
+            sites.filter(|site| site["line"] == line).map(|site| number(site, "/a/peak_bytes")).sum()
+        };
+        assert!(at_peak(&ours) > 0, "{mark}: {ours:#}");
+        assert_eq!(at_peak(&theirs), at_peak(&ours), "{mark}: {theirs:#}");
+    }
     let folded = lab.widthwise(&["explain", log, "--folded", "-"]);
     assert!(folded.stdout.lines().any(|line| line.contains(";main (")), "{folded:?}");
     assert_eq!(lab.widthwise(&["explain", log, "--html", "page.html"]).status, Some(0));

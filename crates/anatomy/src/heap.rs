@@ -3,8 +3,10 @@
 pub mod decoder;
 pub mod discrepancy;
 pub mod folded;
+pub mod headers;
 pub mod heaptrack;
 pub mod history;
+pub mod lives;
 pub mod log;
 pub mod massif;
 pub mod naming;
@@ -16,6 +18,7 @@ pub mod site;
 pub mod symbols;
 
 pub use history::{Blocks, History, Moment};
+pub use lives::Lives;
 pub use log::{Header, Log, LogError};
 pub use peer::{Peer, Point};
 pub use places::{Module, Place, Places, StackId};

@@ -19,8 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flame = Flame {
         title: "Bytes at the peak",
         column,
-        first: Side { name: first, profile: &profile },
-        second: other.as_ref().zip(rest.first()).map(|(profile, name)| Side { name, profile }),
+        first: Side { name: first, profile: &profile, program: "" },
+        second: other.as_ref().zip(rest.first()).map(|(profile, name)| Side { name, profile, program: "" }),
+        through: &[],
     };
     fs::write(out, page(&flame))?;
     Ok(())

@@ -7,6 +7,7 @@ use widthwise_experiment::outcome::{Round, RoundKind, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
 use widthwise_verdict::{Judgement, Standing, Typical, Verdict};
 
+use crate::heap::Recorded;
 use crate::memory::MemoryRun;
 
 /// Everything a report tells. The caller fills it from the archive.
@@ -36,6 +37,8 @@ pub struct Campaign<'a> {
     pub runs: &'a [Run],
     /// The memory of runs over time, where it was read.
     pub memory: &'a [MemoryRun],
+    /// What was recorded of the heaps, where it was; only the page shows it.
+    pub heap: &'a [Recorded],
     /// Whether each variant took part, by name.
     pub standings: &'a BTreeMap<String, Standing>,
     /// The verdicts.

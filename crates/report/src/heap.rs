@@ -1,5 +1,8 @@
 //! Why one variant asks for less memory than another: its allocation sites, those that matter first.
 
+mod lives;
+mod recorded;
+
 use anstyle::Style;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
@@ -12,12 +15,16 @@ use crate::amounts::counted;
 use crate::terminal::{wrapped, Palette};
 use crate::visible;
 
+pub use recorded::{Heap, Recorded};
+
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
 /// No terminal is narrower.
 const NARROWEST: usize = 40;
 /// Savings that differ by more than this are told to be different.
 const PARTED: f64 = 0.05;
+/// Of the table.
+const COLUMNS: usize = 6;
 /// A name longer than this loses its template arguments.
 const LONG_NAME: usize = 60;
 
@@ -99,7 +106,7 @@ pub struct Explanation<'a> {
     pub top: usize,
 }
 
-fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     Quantity { value: value as f64, unit: Unit::Bytes }.to_string()
 }
 
@@ -107,7 +114,7 @@ fn number(value: u64) -> String {
     Quantity { value: value as f64, unit: Unit::Count }.to_string()
 }
 
-fn signed(value: i128) -> String {
+pub(crate) fn signed(value: i128) -> String {
     let sign = match value {
         0 => "",
         1.. => "+",
@@ -116,16 +123,13 @@ fn signed(value: i128) -> String {
     format!("{sign}{}", bytes(value.unsigned_abs() as u64))
 }
 
-fn percent(part: f64, whole: f64) -> String {
+pub(crate) fn percent(part: f64, whole: f64) -> String {
     if whole == 0.0 {
         return String::new();
     }
     let share = 100.0 * part / whole;
-    if share.abs() < 9.95 {
-        format!("{share:.1} %")
-    } else {
-        format!("{share:.0} %")
-    }
+    let text = if share.abs() < 9.95 { format!("{share:.1} %") } else { format!("{share:.0} %") };
+    text.replace('-', "−")
 }
 
 /// `72 → 48` bytes a block; one number where both are the same.
@@ -141,6 +145,17 @@ fn each(a: &Values, b: Option<&Values>) -> String {
         })
     };
     change(mean(a), b.map(mean))
+}
+
+/// How long half of the blocks live, in each variant that has any.
+fn lived(a: &Values, b: Option<&Values>) -> String {
+    match b.map(lives::word) {
+        None | Some(None) => lives::word(a).unwrap_or_default(),
+        Some(Some(b)) => match lives::word(a) {
+            None => b,
+            Some(a) => change(Some(a), Some(Some(b))),
+        },
+    }
 }
 
 fn change(a: Option<String>, b: Option<Option<String>>) -> String {
@@ -302,6 +317,7 @@ impl Explanation<'_> {
                 }
             }
         }
+        sentences.extend(self.lives());
         sentences.extend(self.discrepancy());
         for side in std::iter::once(a).chain(self.b).filter(|side| side.processes > 1) {
             sentences.push(format!(
@@ -310,6 +326,16 @@ impl Explanation<'_> {
             ));
         }
         sentences
+    }
+
+    /// How long blocks live, over all sites.
+    fn lives(&self) -> Option<String> {
+        let (mut a, mut b) = (Values::default(), Values::default());
+        for pair in self.pairs {
+            a.add(&pair.a);
+            b.add(&pair.b);
+        }
+        lives::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
     }
 
     /// Where the two views of the heap part, and why.
@@ -421,11 +447,13 @@ impl Explanation<'_> {
             Some(_) => percent(-(value as f64), whole),
             None => percent(value as f64, whole),
         };
-        let mut rows: Vec<[String; 5]> = vec![[
+        let is_told = self.pairs.iter().any(|pair| pair.a.lives_are_known() || pair.b.lives_are_known());
+        let mut rows: Vec<[String; COLUMNS]> = vec![[
             if self.b.is_some() { "difference" } else { "at peak" }.to_owned(),
             "share".to_owned(),
             "blocks".to_owned(),
             "bytes each".to_owned(),
+            if is_told { "half live".to_owned() } else { String::new() },
             "what, by whom, where".to_owned(),
         ]];
         let matters = |pair: &&Pair| match self.b {
@@ -440,6 +468,7 @@ impl Explanation<'_> {
                 share(amount(pair)),
                 change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
                 each(&pair.a, b),
+                if is_told { lived(&pair.a, b) } else { String::new() },
                 described(&pair.site),
             ]);
         }
@@ -451,23 +480,25 @@ impl Explanation<'_> {
                 share(sum),
                 String::new(),
                 String::new(),
+                String::new(),
                 format!("{} (--top)", counted(rest.len(), "other site")),
             ]);
         }
         if rows.len() == 1 {
             return "  no site differs\n".to_owned();
         }
-        let widths: Vec<usize> =
-            (0..4).map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0)).collect();
+        let widths: Vec<usize> = (0..COLUMNS - 1)
+            .map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
+            .collect();
         let mut text = String::new();
         for (index, row) in rows.iter().enumerate() {
             let mut line = String::from("  ");
-            for (cell, width) in row.iter().zip(&widths) {
+            for (cell, width) in row.iter().zip(&widths).filter(|(_, width)| **width > 0) {
                 let pad = " ".repeat(width - cell.width());
                 line += &format!("{pad}{cell}   ");
             }
             // The last column runs over the edge rather than being cut: it is what people copy.
-            line += &row[4];
+            line += &row[COLUMNS - 1];
             let style = if index == 0 { palette.faint } else { Default::default() };
             text += &format!("{style}{}{style:#}\n", line.trim_end());
         }
@@ -488,6 +519,7 @@ impl Explanation<'_> {
             blocks: u64,
             left_bytes: u64,
             left_blocks: u64,
+            lives: Option<lives::Told>,
         }
         let numbers = |values: &Values| Numbers {
             peak_bytes: values.peak_bytes,
@@ -497,6 +529,7 @@ impl Explanation<'_> {
             blocks: values.count,
             left_bytes: values.live_bytes,
             left_blocks: values.live_count,
+            lives: lives::told(values),
         };
         let sites: Vec<serde_json::Value> = self
             .pairs
@@ -523,7 +556,7 @@ impl Explanation<'_> {
     }
 }
 
-fn paragraph(text: &str, width: usize, style: Style) -> String {
+pub(crate) fn paragraph(text: &str, width: usize, style: Style) -> String {
     let lines = wrapped(text, width.max(NARROWEST) - 2);
     lines.iter().map(|line| format!("  {style}{line}{style:#}\n")).collect()
 }

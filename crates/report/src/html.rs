@@ -1,12 +1,14 @@
-//! The campaign as one HTML file: self-contained, no script, no network, no font from elsewhere.
+//! The campaign as one HTML file: self-contained, no network, no font from elsewhere, and no script but that of flame graphs.
 //!
 //! Everything foreign passes through [`visible`](crate::visible) and then through maud, which escapes. The page
-//! forbids itself to load or run anything (its Content-Security-Policy), so that even a mistake here would stay text.
+//! forbids itself to load or run anything (its Content-Security-Policy), so that even a mistake here would stay text. Where
+//! it has a flame graph, it lets that one script run, known by its hash.
 
 mod answer;
 mod axis;
 pub mod flame;
 mod forest;
+mod heap;
 mod memory;
 mod page;
 mod plot;

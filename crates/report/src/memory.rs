@@ -1,6 +1,8 @@
 //! Memory over time, as every format shows it: one run for each variant, what its memory was for at the peak, and what
 //! the variant saves of the baseline's.
 
+pub mod difference;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

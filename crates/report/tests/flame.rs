@@ -32,8 +32,9 @@ fn drawn(change: impl Fn(String) -> String) -> Drawn {
     let text = page(&Flame {
         title: "Bytes at the peak",
         column: Column::PeakBytes,
-        first: Side { name: "x86-64", profile: &first },
-        second: Some(Side { name: "x32", profile: &second }),
+        first: Side { name: "x86-64", profile: &first, program: "" },
+        second: Some(Side { name: "x32", profile: &second, program: "" }),
+        through: &[],
     });
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("flame.html");

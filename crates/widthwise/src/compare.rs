@@ -341,7 +341,7 @@ impl Compare {
     /// The report: the terminal's, or JSON, and an HTML file in the campaign's folder.
     fn report(&self, folder: &Path) -> Result<(), Failure> {
         let archive = Archive::read(folder).map_err(Failure::machine)?;
-        let presentation = Presentation::new(&archive)?;
+        let presentation = Presentation::new(&archive)?.with_heap(&archive);
         let campaign = presentation.campaign();
         let page = folder.join("report.html");
         std::fs::write(&page, html::render(&campaign))

@@ -1,33 +1,34 @@
 //! `explain`: why two variants differ.
 
 mod peer;
-mod sources;
+pub mod reading;
+pub mod sources;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair};
-use widthwise_anatomy::heap::{folded, pprof, symbols, History, Log, Profile, Symbols};
+use widthwise_anatomy::heap::{folded, pprof, Symbols};
+use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
-use widthwise_measure::heap::{self, Recording};
-use widthwise_report::heap::{Explanation, Side, SystemView};
+use widthwise_report::heap::Explanation;
 use widthwise_report::html::flame::{self, Flame};
+use widthwise_report::memory::difference;
 use widthwise_report::terminal::Palette;
 
-use self::peer::Foreign;
+use self::reading::Read;
 use self::sources::Source;
 use crate::failure::Failure;
 use crate::output;
-use crate::presentation::{self, short};
+use crate::presentation::{self, Presentation};
 
 /// Say why two variants of a campaign differ
 ///
 ///   widthwise compare tree.cpp --heap            # records
-///   widthwise explain --heap                     # the baseline and the first other variant
+///   widthwise explain                            # what the system gives each, then the heap
+///   widthwise explain --heap                     # the heap: the baseline and the first other variant
 ///   widthwise explain --heap x86-64 i386         # these two
 ///   widthwise explain --heap x32                 # one alone
 ///   widthwise explain --heap before.log after.log
@@ -41,7 +42,7 @@ pub struct Explain {
     /// The campaign's folder
     #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
     campaign: PathBuf,
-    /// By allocation site: which lines of the program ask for the memory
+    /// By allocation site alone: which lines of the program ask for the memory
     #[arg(long)]
     heap: bool,
     /// So many sites
@@ -70,25 +71,35 @@ pub struct Explain {
     preload: bool,
 }
 
-/// One side, read.
-struct Read {
-    side: Side,
-    profile: Profile,
-    /// File name of the program itself.
-    program: String,
-}
-
 impl Explain {
     /// Reads the logs, names the sites, compares.
     pub fn run(&self) -> Result<(), Failure> {
         if self.preload || self.link_options.is_some() {
             return self.recorder();
         }
-        let (program, sources) = sources::find(&self.sides, &self.campaign)?;
+        let found = sources::find(&self.sides, &self.campaign);
+        let known = if self.is_plain() {
+            self.system(found.as_ref().ok().map(|(_, sources)| sources.as_slice()))?
+        } else {
+            None
+        };
+        let (program, sources) = match (found, known) {
+            (Err(failure), Some(known)) => {
+                anstream::print!("{known}\n  {}\n", failure.message());
+                return Ok(());
+            }
+            (found, known) => {
+                let found = found?;
+                if let Some(known) = known {
+                    anstream::println!("{known}");
+                }
+                found
+            }
+        };
         let mut symbols = Symbols::default();
         let mut read = Vec::new();
         for source in &sources {
-            read.push(read_side(source, &mut symbols)?);
+            read.push(reading::read(source, &mut symbols)?);
         }
         let [a, rest @ ..] = read.as_slice() else {
             return Err(Failure::request("nothing to explain"));
@@ -116,6 +127,34 @@ impl Explain {
         Ok(())
     }
 
+    /// Neither the heap alone nor a file is asked for.
+    fn is_plain(&self) -> bool {
+        let files = self.html.is_some() || self.folded.is_some() || self.pprof.is_some();
+        let logs = !self.sides.is_empty() && self.sides.iter().all(|side| Path::new(side).is_file());
+        !(self.heap || self.json || files || logs)
+    }
+
+    /// What the campaign knows without a recording of the heap: of those that were found, or else of those that were meant.
+    fn system(&self, found: Option<&[Source]>) -> Result<Option<String>, Failure> {
+        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
+        let presentation = Presentation::new(&archive)?;
+        let campaign = presentation.campaign();
+        let experiment = campaign.experiment;
+        let names: Vec<&str> = match found {
+            Some(sources) => sources.iter().map(|source| source.name.as_str()).collect(),
+            None if !self.sides.is_empty() => self.sides.iter().map(String::as_str).collect(),
+            None => {
+                let others = experiment.variants.iter().map(|variant| variant.name.as_str());
+                let others =
+                    others.filter(|name| *name != experiment.baseline && campaign.unable(name).is_none());
+                std::iter::once(experiment.baseline.as_str()).chain(others.take(1)).collect()
+            }
+        };
+        let Some((a, rest)) = names.split_first() else { return Ok(None) };
+        let (width, palette) = (presentation::width(), Palette::coloured());
+        Ok(difference::terminal(&campaign, a, rest.first().copied(), width, &palette))
+    }
+
     /// Writes the files that were asked for; whether there were any.
     fn export(&self, program: &str, a: &Read, b: Option<&Read>) -> Result<bool, Failure> {
         let alone = |flag: &str| {
@@ -129,15 +168,20 @@ impl Explain {
         };
         if let Some(path) = &self.html {
             let side = |read| {
-                let Read { side, profile, .. }: &Read = read;
-                flame::Side { name: &side.name, profile }
+                let Read { side, profile, program }: &Read = read;
+                flame::Side { name: &side.name, profile, program }
             };
             let title = match b {
                 Some(b) => format!("{program}: heap of {} and {}", a.side.name, b.side.name),
                 None => format!("{program}: heap of {}", a.side.name),
             };
-            let flame =
-                Flame { title: &title, column: Column::PeakBytes, first: side(a), second: b.map(side) };
+            let flame = Flame {
+                title: &title,
+                column: Column::PeakBytes,
+                first: side(a),
+                second: b.map(side),
+                through: &self.through,
+            };
             output::put(path, flame::page(&flame).as_bytes())?;
         }
         if let Some(path) = &self.folded {
@@ -181,153 +225,4 @@ impl Explain {
         }
         Ok(())
     }
-}
-
-fn read_side(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
-    let Source { name, logs, recording } = source;
-    let mut side = empty(name, logs.len(), recording);
-    let mut files = Vec::new();
-    for path in logs {
-        let bytes =
-            heap::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
-        if let ([path], false) = (logs.as_slice(), Log::is_one(&bytes)) {
-            let packed =
-                std::fs::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
-            if let Some(foreign) = peer::read(path, &packed) {
-                return Ok(of_peer(side, foreign?));
-            }
-        }
-        files.push((path, bytes));
-    }
-    let mut parsed = Vec::new();
-    for (path, bytes) in &files {
-        parsed.push(Log::read(bytes).map_err(|error| Failure::request(format!("{} {error}", short(path))))?);
-    }
-    let by_process: BTreeMap<u32, &Log> = parsed.iter().map(|log| (log.header.process, log)).collect();
-    let mut courses = Vec::new();
-    let mut profile = Profile::default();
-    let mut program = String::new();
-    let mut most = 0;
-    for log in &parsed {
-        let history = History::of(log, &ancestors(log, &by_process));
-        side.peak_bytes += history.peak.bytes;
-        side.peak_blocks += history.peak.count;
-        side.peak_chunk_bytes +=
-            history.peak.main_bytes + history.peak.mapped_bytes + history.peak.arena_bytes;
-        side.blocks += history.total.0;
-        side.bytes += history.total.1;
-        side.left_blocks += history.end.count;
-        side.left_bytes += history.end.bytes;
-        side.own_mapped_bytes += history.own_maps.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        side.large_blocks.0 += history.large.0;
-        side.large_blocks.1 += history.large.1;
-        side.remarks.extend(remarks(log, &history));
-        if program.is_empty() || history.total.0 > most {
-            most = history.total.0;
-            program = log.header.program.rsplit('/').next().unwrap_or_default().to_owned();
-        }
-        profile.append(symbols::profile(&history, symbols));
-        courses.push((log.header.began_ns, history.course));
-    }
-    let courses: Vec<Course> =
-        courses.iter().map(|(began_ns, moments)| Course { began_ns: *began_ns, moments }).collect();
-    side.system = Views::of(&courses, &system(recording), recording.began_ns + recording.wall_ns)
-        .map(|views| SystemView::of(&views));
-    for (path, reason) in symbols.unread.drain(..) {
-        side.remarks.push(format!("{path} could not be read, so its functions have no names: {reason}"));
-    }
-    let own = |frame: &widthwise_anatomy::heap::Frame| frame.module == program;
-    if profile.frames.iter().any(own)
-        && !profile.frames.iter().any(|frame| own(frame) && frame.line.is_some())
-    {
-        side.remarks.push("it was built without -g: functions are known, lines are not".to_owned());
-    }
-    Ok(Read { side, profile, program })
-}
-
-fn empty(name: &str, processes: usize, recording: &Recording) -> Side {
-    Side {
-        name: name.to_owned(),
-        processes,
-        peak_bytes: 0,
-        peak_blocks: 0,
-        peak_chunk_bytes: 0,
-        blocks: 0,
-        bytes: 0,
-        left_blocks: 0,
-        left_bytes: 0,
-        own_mapped_bytes: 0,
-        system: None,
-        large_blocks: (0, 0),
-        remarks: recording.remarks.clone(),
-    }
-}
-
-/// What another profiler recorded.
-fn of_peer(mut side: Side, foreign: Foreign) -> Read {
-    let sum = foreign.profile.sum();
-    side.peak_bytes = sum.peak_bytes;
-    side.peak_blocks = sum.peak_count;
-    side.peak_chunk_bytes = sum.peak_chunk_bytes;
-    side.blocks = sum.count;
-    side.bytes = sum.bytes;
-    side.left_blocks = sum.live_count;
-    side.left_bytes = sum.live_bytes;
-    side.remarks.push(foreign.remark);
-    Read { side, profile: foreign.profile, program: foreign.program }
-}
-
-/// By the clock of the logs.
-fn system(recording: &Recording) -> Vec<SystemMoment> {
-    let moment = |moment: &heap::SystemMoment| SystemMoment {
-        at_ns: recording.began_ns + moment.at_ns,
-        heap: moment.heap,
-        mmapped: moment.mmapped,
-    };
-    recording.system.iter().map(moment).collect()
-}
-
-/// The processes that a process was forked from, the oldest first.
-fn ancestors<'l, 'b>(log: &Log<'b>, by_process: &BTreeMap<u32, &'l Log<'b>>) -> Vec<&'l Log<'b>> {
-    let mut ancestors: Vec<&Log> = Vec::new();
-    let mut parent = log.header.parent;
-    while let Some(found) = parent.and_then(|parent| by_process.get(&parent)) {
-        // Numbers come round again.
-        if ancestors.len() >= by_process.len() {
-            break;
-        }
-        ancestors.push(found);
-        parent = found.header.parent;
-    }
-    ancestors.reverse();
-    ancestors
-}
-
-/// What cannot be seen in a log.
-fn remarks(log: &Log, history: &History) -> Vec<String> {
-    let header = &log.header;
-    let mut remarks = Vec::new();
-    let mut say = |text: String| remarks.push(format!("process {}: {text}", header.process));
-    if header.own_malloc {
-        say(
-            "the program brings its own malloc, in front of which nobody can stand: what it does is not here"
-                .into(),
-        );
-    }
-    if header.full {
-        say("the disk was full, and what came after is not here".into());
-    }
-    if header.missed > 0 {
-        say(format!(
-            "{} events came in a signal's handler while another was being recorded, and are not here",
-            header.missed
-        ));
-    }
-    if history.strangers > 0 {
-        say(format!("{} blocks were released that had come from elsewhere", history.strangers));
-    }
-    for fault in &history.faults {
-        say(fault.clone());
-    }
-    remarks
 }

@@ -32,6 +32,11 @@ impl Failure {
         Failure { status: 1, message: String::new() }
     }
 
+    /// What went wrong, for a report that goes on without it.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Prints it once, and gives the exit status.
     pub fn tell(self) -> ExitCode {
         if !self.message.is_empty() {

@@ -1,5 +1,7 @@
 //! From the archive to a report: samples are judged, and everything a reader wants to know is laid beside them.
 
+mod heap;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,6 +10,7 @@ use widthwise_experiment::model::Experiment;
 use widthwise_experiment::{spec, Facts};
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
+use widthwise_report::heap::Recorded;
 use widthwise_report::MemoryRun;
 use widthwise_verdict::{judge, Evidence, Judgement, Standing};
 
@@ -20,6 +23,7 @@ pub struct Presentation {
     standings: BTreeMap<String, Standing>,
     judgement: Judgement,
     memory: Vec<MemoryRun>,
+    heap: Vec<Recorded>,
     folder: String,
     head: widthwise_archive::Head,
     machine_lines: Vec<(String, String)>,
@@ -55,10 +59,16 @@ impl Presentation {
             standings,
             judgement,
             memory,
+            heap: Vec::new(),
             folder: short(archive.folder()),
             head,
             machine_lines,
         })
+    }
+
+    /// Reads what was recorded of the heaps, too: for the page, which alone shows it.
+    pub fn with_heap(self, archive: &Archive) -> Presentation {
+        Presentation { heap: heap::recorded(archive), ..self }
     }
 
     /// As the report wants it.
@@ -76,6 +86,7 @@ impl Presentation {
             rounds: &self.stored.rounds,
             runs: &self.stored.runs,
             memory: &self.memory,
+            heap: &self.heap,
             standings: &self.standings,
             judgement: &self.judgement,
             builds: self.builds(),

@@ -49,7 +49,10 @@ impl Report {
             return self.study();
         }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let presentation = Presentation::new(&archive)?;
+        let mut presentation = Presentation::new(&archive)?;
+        if self.html.is_some() {
+            presentation = presentation.with_heap(&archive);
+        }
         let campaign = presentation.campaign();
         let mut written = false;
         if let Some(path) = &self.html {

@@ -461,6 +461,7 @@ impl Recording {
                 bytes: bytes(kind.count),
                 live_count: kind.live,
                 live_bytes: bytes(kind.live),
+                ..Values::default()
             };
             gathering.sample(stack, &values);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::heap::decoder::{Block, Event, Events, Happening, Home};
+use crate::heap::lives::{Life, Lives};
 use crate::heap::log::Log;
 use crate::heap::places::{Places, StackId};
 
@@ -32,8 +33,8 @@ pub struct Blocks {
     pub live_bytes: u64,
     /// And what the allocator uses for them.
     pub live_chunk_bytes: u64,
-    /// Nanoseconds that released blocks were there, summed.
-    pub lifetime_ns: u64,
+    /// How long those were there that were given back.
+    pub lives: Lives,
     /// The event of which the numbers at the peak are known to be true.
     seen: u64,
 }
@@ -103,13 +104,15 @@ struct Live {
     requested: u64,
     chunk: u64,
     time_ns: u64,
+    /// Its number among the process's blocks.
+    number: u64,
     inherited: bool,
 }
 
 struct Account {
     live: FxHashMap<u64, Live>,
     /// The block that went last in each stream: it may turn out to have stayed.
-    gone: FxHashMap<u32, (u64, Live)>,
+    gone: FxHashMap<u32, (u64, Live, Life)>,
     /// From its first byte: behind its last byte, and who asked for it.
     maps: BTreeMap<u64, (u64, StackId)>,
     stacks: Vec<Blocks>,
@@ -258,7 +261,7 @@ impl Account {
         }
     }
 
-    fn leave(&mut self, live: Live, at_ns: Option<u64>) {
+    fn leave(&mut self, live: Live, life: Option<Life>) {
         if live.inherited {
             return;
         }
@@ -266,8 +269,8 @@ impl Account {
         blocks.live_count = blocks.live_count.saturating_sub(1);
         blocks.live_bytes = blocks.live_bytes.saturating_sub(live.requested);
         blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_sub(live.chunk);
-        if let Some(at) = at_ns {
-            blocks.lifetime_ns = blocks.lifetime_ns.saturating_add(at.saturating_sub(live.time_ns));
+        if let Some(life) = life {
+            blocks.lives.end(life);
         }
         let home = self.home(live.home);
         *home = home.saturating_sub(live.chunk);
@@ -287,6 +290,7 @@ impl Account {
                     requested: block.requested,
                     chunk,
                     time_ns: event.time_ns,
+                    number: self.total.0 + 1,
                     inherited: false,
                 };
                 self.total.0 += 1;
@@ -304,8 +308,12 @@ impl Account {
             }
             Happening::Released { address } => match self.live.remove(&address) {
                 Some(live) => {
-                    self.leave(live, Some(event.time_ns));
-                    self.gone.insert(event.stream, (address, live));
+                    let life = Life {
+                        long_ns: event.time_ns.saturating_sub(live.time_ns),
+                        at_once: live.number == self.total.0,
+                    };
+                    self.leave(live, Some(life));
+                    self.gone.insert(event.stream, (address, live, life));
                 }
                 None => {
                     self.strangers += 1;
@@ -313,7 +321,10 @@ impl Account {
                 }
             },
             Happening::Kept => {
-                if let Some((address, live)) = self.gone.remove(&event.stream) {
+                if let Some((address, live, life)) = self.gone.remove(&event.stream) {
+                    if !live.inherited {
+                        self.stack(live.stack).lives.undo(life);
+                    }
                     self.come(address, live);
                 }
             }

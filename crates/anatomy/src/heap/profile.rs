@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::heap::lives::Lives;
+
 /// One logical frame: a function that was inlined is one too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
@@ -34,6 +36,8 @@ pub struct Values {
     pub live_count: u64,
     /// Their bytes.
     pub live_bytes: u64,
+    /// How long those were there that were given back; nothing where only another profiler was there.
+    pub lives: Lives,
 }
 
 impl Values {
@@ -46,6 +50,14 @@ impl Values {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.live_count = self.live_count.saturating_add(other.live_count);
         self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
+        self.lives.add(&other.lives);
+    }
+}
+
+impl Values {
+    /// Whether it is known how long the blocks lived: what another profiler recorded does not tell.
+    pub fn lives_are_known(&self) -> bool {
+        self.count > 0 && (self.lives.released() > 0 || self.live_count == self.count)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use crate::heap::headers;
 use crate::heap::naming;
 use crate::heap::profile::{Frame, Profile, Values};
 
@@ -100,7 +101,10 @@ fn is_own(frame: &Frame, program: &Program) -> bool {
     }
     match &frame.file {
         Some(file) => {
-            !SYSTEM_FOLDERS.iter().any(|folder| file.starts_with(folder)) && !file.contains("/include/c++/")
+            let in_folder = file.contains('/') || file.contains('\\');
+            !SYSTEM_FOLDERS.iter().any(|folder| file.starts_with(folder))
+                && !file.contains("/include/c++/")
+                && (in_folder || !headers::is_library(file))
         }
         // Without debug information the program's own file is all that is certain; and where it has some, what has none is
         // a library that was linked into it.

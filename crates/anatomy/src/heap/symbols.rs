@@ -123,6 +123,7 @@ pub fn profile(history: &History, symbols: &mut Symbols) -> Profile {
             bytes: blocks.bytes,
             live_count: blocks.live_count,
             live_bytes: blocks.live_bytes,
+            lives: blocks.lives,
         };
         if values == Values::default() {
             continue;

@@ -15,11 +15,12 @@ use std::fmt::Write;
 use base64::Engine;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use sha2::Digest;
+use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{Column, Profile};
 use widthwise_experiment::units::{Quantity, Unit};
 
 use self::tree::{Kind, Node, Tree};
-use super::page::STYLE as PAGE_STYLE;
+use super::page::{POLICY, STYLE as PAGE_STYLE};
 use crate::visible;
 
 /// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
@@ -31,6 +32,8 @@ pub const SCRIPT: &str = include_str!("flame/flame.js");
 const ROW: usize = 20;
 /// Boxes drawn; more make a page of many megabytes that no browser likes.
 const MOST_BOXES: usize = 4000;
+/// Boxes of a figure that stands among others.
+pub const EMBEDDED_BOXES: usize = 1000;
 /// Narrower boxes than this share of the whole are left out: on a wide screen they are half a pixel.
 const FINEST: u64 = 4000;
 /// Rows of the table beneath.
@@ -45,6 +48,8 @@ pub struct Side<'a> {
     pub name: &'a str,
     /// What it has.
     pub profile: &'a Profile,
+    /// The file name of the program itself; empty where it is not told.
+    pub program: &'a str,
 }
 
 /// What a figure is of.
@@ -58,21 +63,19 @@ pub struct Flame<'a> {
     pub first: Side<'a>,
     /// The other one.
     pub second: Option<Side<'a>>,
+    /// Functions that only hand requests on, as [`site::sites`] has them.
+    pub through: &'a [String],
 }
 
 /// A page of its own with one figure.
 pub fn page(flame: &Flame) -> String {
     let title = visible::line(flame.title);
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        script_source()
-    );
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta http-equiv="Content-Security-Policy" content=(policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Widthwise" }
@@ -87,6 +90,11 @@ pub fn page(flame: &Flame) -> String {
     .into_string()
 }
 
+/// The Content-Security-Policy of a page that has figures: the report's, and this script may run, known by its hash.
+pub fn policy() -> String {
+    format!("{POLICY}; script-src {}", script_source())
+}
+
 /// [`SCRIPT`] as a source of a Content-Security-Policy's `script-src` (CSP level 3, 6.7.2.3: its hash).
 pub fn script_source() -> String {
     let hash = sha2::Sha256::digest(SCRIPT.as_bytes());
@@ -95,8 +103,13 @@ pub fn script_source() -> String {
 
 /// The figure, to be embedded in a page: a `figure` element with drawing, legend and table.
 pub fn figure(flame: &Flame) -> String {
+    figure_within(flame, MOST_BOXES)
+}
+
+/// The same of at most so many boxes, for a page that has others.
+pub fn figure_within(flame: &Flame, most_boxes: usize) -> String {
     let tree = Tree::of(flame.first.profile, flame.second.map(|side| side.profile), flame.column);
-    let drawing = Drawing::of(flame, &tree);
+    let drawing = Drawing::of(flame, &tree, most_boxes);
     let whole = &tree.nodes[0];
     html! {
         figure class="flame" {
@@ -132,8 +145,8 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    fn of(flame: &'a Flame<'a>, tree: &'a Tree) -> Drawing<'a> {
-        let drawn = tree.drawn(MOST_BOXES, FINEST);
+    fn of(flame: &'a Flame<'a>, tree: &'a Tree, most_boxes: usize) -> Drawing<'a> {
+        let drawn = tree.drawn(most_boxes, FINEST);
         let mut modules: Vec<(String, u64)> = Vec::new();
         for node in drawn.iter().map(|index| &tree.nodes[*index]).filter(|node| !node.module.is_empty()) {
             match modules.iter_mut().find(|(module, _)| *module == node.module) {
@@ -278,19 +291,20 @@ impl<'a> Drawing<'a> {
         let compared = self.flame.second.is_some();
         html! {
             details class="sites" {
-                summary { @if compared { "The largest differences, by the line that called the allocator" } @else { "The largest, by the line that called the allocator" } }
+                summary { @if compared { "The largest differences, by the line of the program that asked" } @else { "The largest, by the line of the program that asked" } }
                 div class="scroll" { table {
                     thead { tr {
-                        th scope="col" { "function" } th scope="col" { "line" }
+                        th scope="col" { "function" } th scope="col" { "line" } th scope="col" { "what it makes" }
                         th scope="col" class="number" { (visible::line(self.flame.first.name)) }
                         @if let Some(second) = self.flame.second {
                             th scope="col" class="number" { (visible::line(second.name)) }
                             th scope="col" class="number" { "change" }
                         }
                     } }
-                    tbody { @for (function, line, amounts) in sites.iter().take(MOST_LINES) { tr {
-                        th scope="row" { code title=(visible::line(function)) { (visible::line(&label::short(function))) } }
-                        td { code { (visible::line(line)) } }
+                    tbody { @for (site, amounts) in sites.iter().take(MOST_LINES) { tr {
+                        th scope="row" { code title=(visible::line(&site.function)) { (visible::line(&label::short(&site.function))) } }
+                        td { code { (visible::line(&site.place())) } }
+                        td { @if let Some(made) = &site.made { code title=(visible::line(made)) { (visible::line(&label::short(made))) } } }
                         td class="number" { (label::amount(amounts[0], self.flame.column)) }
                         @if compared {
                             td class="number" { (label::amount(amounts[1], self.flame.column)) }
@@ -304,9 +318,16 @@ impl<'a> Drawing<'a> {
     }
 
     /// Of two, the place with the largest difference first.
-    fn sites(&self) -> Vec<(&str, &str, [tree::Amount; 2])> {
-        let mut sites = self.tree.sites();
-        sites.sort_by_key(|(_, _, [first, second])| {
+    fn sites(&self) -> Vec<(site::Site, [tree::Amount; 2])> {
+        let Flame { column, first, second, through, .. } = *self.flame;
+        let sites = |side: Side| site::sites(side.profile, side.program, through);
+        let pairs = site::pairs(&sites(first), &second.map(sites).unwrap_or_default());
+        let mut sites: Vec<(site::Site, [tree::Amount; 2])> = pairs
+            .into_iter()
+            .map(|Pair { site, a, b }| (site, [tree::Amount::of(&a, column), tree::Amount::of(&b, column)]))
+            .filter(|(_, amounts)| amounts.iter().any(|amount| amount.value > 0))
+            .collect();
+        sites.sort_by_key(|(_, [first, second])| {
             std::cmp::Reverse(match self.flame.second {
                 Some(_) => first.value.abs_diff(second.value),
                 None => first.value,

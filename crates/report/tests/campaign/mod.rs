@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use widthwise_anatomy::heap::{folded, Column};
 use widthwise_experiment::memory::{
     Amounts, Class, Glance, Mark, Part, Process, Reading as MemoryReading, Series, Totals,
 };
@@ -15,6 +16,7 @@ use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::{spec, Experiment, Facts, Metric};
+use widthwise_report::heap::{Heap, Recorded};
 use widthwise_report::series::quantile;
 use widthwise_report::{BuildNote, Campaign, MemoryRun, ProcessNote};
 use widthwise_verdict::{Evidence, Judgement, Standing, Typical, Verdict, Word};
@@ -33,6 +35,7 @@ pub struct Laid {
     pub rounds: Vec<Round>,
     pub runs: Vec<Run>,
     pub memory: Vec<MemoryRun>,
+    pub heap: Vec<Recorded>,
     pub standings: BTreeMap<String, Standing>,
     pub judgement: Judgement,
     pub machine: serde_json::Value,
@@ -68,6 +71,7 @@ impl Laid {
             rounds: &self.rounds,
             runs: &self.runs,
             memory: &self.memory,
+            heap: &self.heap,
             standings: &self.standings,
             judgement: &self.judgement,
             builds: built.collect(),
@@ -237,6 +241,20 @@ pub fn series(scale: u64, library: &str, phase: &str) -> Series {
 }
 
 impl Laid {
+    /// Adds the recordings of heaps: 3 kB of the baseline's, 2 kB of the others', and none of the one that cannot start.
+    pub fn record_heaps(&mut self, function: &str) {
+        for variant in &self.experiment.variants {
+            let bytes = if variant.name == BASELINE { 3000 } else { 2000 };
+            let text = format!("main (m.cpp:4);{function} (m.cpp:8) {bytes}\nmain (m.cpp:6) 100\n");
+            let profile = folded::read(text.as_bytes(), Column::PeakBytes).expect("folded stacks");
+            let heap =
+                Heap { program: "m".to_owned(), profile, remarks: vec![format!("recorded: {function}")] };
+            let heap =
+                if variant.name == UNABLE { Err(format!("it left no log: {function}")) } else { Ok(heap) };
+            self.heap.push(Recorded { variant: variant.name.clone(), heap });
+        }
+    }
+
     /// Adds a round of the memory series; the slow variant needs six tenths of the baseline's heap.
     pub fn read_memory(&mut self, library: &str, phase: &str) {
         let number = self.rounds.last().map_or(0, |round| round.number + 1);
@@ -314,6 +332,7 @@ pub fn laid(timed: u32) -> Laid {
         rounds,
         runs,
         memory: Vec::new(),
+        heap: Vec::new(),
         standings,
         judgement,
         machine: serde_json::json!({

@@ -44,23 +44,21 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
         }
     }
     let experiment = presentation::experiment(&head.spec, head.seed)?;
-    let recorded = |name: &str| {
+    let of_campaign = |name: &str| {
         let variant = head.variants.iter().find(|one| one.name == name)?;
-        let folder = heap::folder(archive.folder(), &variant.slug);
-        let note: Recording = serde_json::from_slice(&std::fs::read(folder.join(heap::NOTE)).ok()?).ok()?;
-        Some(Source { name: name.to_owned(), logs: logs(&folder), recording: note })
+        recorded(archive.folder(), name, &variant.slug)
     };
     let wanted: Vec<&str> = match wanted_sides {
         [] => {
             let others = names.iter().copied().filter(|name| *name != experiment.baseline);
-            let with_logs = |name: &&str| recorded(name).is_some_and(|source| !source.logs.is_empty());
+            let with_logs = |name: &&str| of_campaign(name).is_some_and(|source| !source.logs.is_empty());
             std::iter::once(experiment.baseline.as_str()).chain(others.filter(with_logs).take(1)).collect()
         }
         sides => sides.iter().map(String::as_str).collect(),
     };
     let mut sides = Vec::new();
     for name in wanted {
-        match recorded(name) {
+        match of_campaign(name) {
             Some(source) if source.logs.is_empty() => {
                 let reason = source.recording.refused.unwrap_or_else(|| "it left no log".to_owned());
                 return Err(Failure::request(format!("the heap of {name} could not be recorded: {reason}")));
@@ -76,6 +74,13 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
         }
     }
     Ok((experiment.program.name.clone(), sides))
+}
+
+/// What a campaign has of a variant, if its heap was recorded.
+pub fn recorded(campaign: &Path, name: &str, slug: &str) -> Option<Source> {
+    let folder = heap::folder(campaign, slug);
+    let recording: Recording = serde_json::from_slice(&std::fs::read(folder.join(heap::NOTE)).ok()?).ok()?;
+    Some(Source { name: name.to_owned(), logs: logs(&folder), recording })
 }
 
 fn logs(folder: &Path) -> Vec<PathBuf> {

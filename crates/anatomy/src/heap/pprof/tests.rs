@@ -21,6 +21,7 @@ fn a_profile() -> Profile {
         bytes: 5,
         live_count: 6,
         live_bytes: 7,
+        ..Values::default()
     };
     let samples = vec![
         profile::Sample { stack: vec![0, 1, 2, 3], values },

@@ -21,12 +21,13 @@ fn profile(stacks: &[(&[&str], u64)]) -> Profile {
 }
 
 fn flame<'a>(first: &'a Profile, second: Option<&'a Profile>) -> Flame<'a> {
-    let side = |name, profile| Side { name, profile };
+    let side = |name, profile| Side { name, profile, program: "program" };
     Flame {
         title: "Bytes at the peak",
         column: Column::PeakBytes,
         first: side("x86-64", first),
         second: second.map(|second| side("x32", second)),
+        through: &[],
     }
 }
 
@@ -107,6 +108,32 @@ fn the_table_has_the_largest_differences_first() {
         rows[0]
     );
     assert!(rows[1].contains("t.cpp:2") && rows[1].contains("−25 %"), "{}", rows[1]);
+}
+
+#[test]
+fn the_table_names_the_line_of_the_program_and_what_the_library_made_there() {
+    let maker = "std::__new_allocator<Node>::allocate(unsigned long)@137";
+    let all = profile(&[
+        (&["main@3", "fill@8", maker], 60),
+        (&["main@3", "fill@8", "operator new(unsigned long)"], 5),
+    ]);
+    let rows = |flame: &Flame| {
+        let figure = figure(flame);
+        let table =
+            figure.split("<tbody>").nth(1).expect("a table").split("</tbody>").next().unwrap_or_default();
+        table.split("<tr>").skip(1).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let told = rows(&flame(&all, None));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains(">fill<") && told[0].contains("t.cpp:8") && told[0].contains(">Node<"),
+        "{}",
+        told[0]
+    );
+    assert!(!told[0].contains("t.cpp:137"), "{}", told[0]);
+    let through = ["fill".to_owned()];
+    let told = rows(&Flame { through: &through, ..flame(&all, None) });
+    assert!(told[0].contains(">main<") && told[0].contains("t.cpp:3"), "{}", told[0]);
 }
 
 #[test]

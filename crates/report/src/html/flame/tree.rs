@@ -1,9 +1,9 @@
 //! The stacks of one profile, or of two, as one tree: what stands in a flame graph, and how wide.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use widthwise_anatomy::heap::naming;
-use widthwise_anatomy::heap::{Column, Frame, Profile};
+use widthwise_anatomy::heap::{Column, Frame, Profile, Values};
 
 /// Deeper calls are counted to the call at this depth: no screen shows more, and a recursion can have a million.
 const DEEPEST: usize = 160;
@@ -31,6 +31,11 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// What `values` have in that column.
+    pub fn of(values: &Values, column: Column) -> Amount {
+        Amount { value: column.of(values), blocks: blocks(column).map_or(0, |blocks| blocks.of(values)) }
+    }
+
     fn add(&mut self, other: Amount) {
         self.value = self.value.saturating_add(other.value);
         self.blocks = self.blocks.saturating_add(other.blocks);
@@ -146,10 +151,7 @@ impl Tree {
             let lines: Vec<Option<Step>> =
                 profile.frames.iter().map(|frame| identities.line(frame)).collect();
             for sample in &profile.samples {
-                let amount = Amount {
-                    value: column.of(&sample.values),
-                    blocks: blocks(column).map_or(0, |blocks| blocks.of(&sample.values)),
-                };
+                let amount = Amount::of(&sample.values, column);
                 if amount.value == 0 {
                     continue;
                 }
@@ -223,21 +225,6 @@ impl Tree {
             self.nodes[index].start = self.nodes[parent].start + taken[parent];
             taken[parent] += self.nodes[index].width;
         }
-    }
-
-    /// Function, line (empty where it is not known) and amounts of each place that asked, over all stacks, by name.
-    pub fn sites(&self) -> Vec<(&str, &str, [Amount; 2])> {
-        let mut sites: BTreeMap<(&str, &str), [Amount; 2]> = BTreeMap::new();
-        for node in self.nodes.iter().filter(|node| node.own.iter().any(|own| own.value > 0)) {
-            let site = match node.kind {
-                Kind::Line => (self.nodes[node.parent].name.as_str(), node.name.as_str()),
-                _ => (node.name.as_str(), ""),
-            };
-            for (sum, own) in sites.entry(site).or_default().iter_mut().zip(node.own) {
-                sum.add(own);
-            }
-        }
-        sites.into_iter().map(|((function, line), amounts)| (function, line, amounts)).collect()
     }
 
     /// The nodes that are drawn, those of a row from left to right: at most `most`, and none narrower than the whole divided by

@@ -1,0 +1,113 @@
+//! How long blocks live: what an arena, a pool or a buffer that is used again could spare.
+
+/// Where one class ends and the next begins, in nanoseconds: two classes a decade. Finer ones would say more than the
+/// recorder's clock knows, which is read at every 256th event where they follow closely.
+pub const EDGES: [u64; 15] = [
+    100_000,
+    300_000,
+    1_000_000,
+    3_000_000,
+    10_000_000,
+    30_000_000,
+    100_000_000,
+    300_000_000,
+    1_000_000_000,
+    3_000_000_000,
+    10_000_000_000,
+    30_000_000_000,
+    100_000_000_000,
+    300_000_000_000,
+    1_000_000_000_000,
+];
+
+/// The lives of the blocks that were given back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lives {
+    /// Those that were given back before the process asked for another block.
+    pub at_once: u64,
+    /// All that were given back, by how long they were there: below the first of [`EDGES`], below the second, …, and longer
+    /// than the last.
+    pub classes: [u64; EDGES.len() + 1],
+}
+
+/// One life that was ended by its release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// Nanoseconds.
+    pub long_ns: u64,
+    /// No other block was asked for in the meantime.
+    pub at_once: bool,
+}
+
+impl Lives {
+    /// Blocks that were given back.
+    pub fn released(&self) -> u64 {
+        self.classes.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// A block was given back.
+    pub fn end(&mut self, life: Life) {
+        let class = EDGES.partition_point(|edge| *edge <= life.long_ns);
+        self.classes[class] += 1;
+        self.at_once += u64::from(life.at_once);
+    }
+
+    /// It was not: `realloc` had no room, and the block stayed.
+    pub fn undo(&mut self, life: Life) {
+        let class = EDGES.partition_point(|edge| *edge <= life.long_ns);
+        self.classes[class] = self.classes[class].saturating_sub(1);
+        self.at_once = self.at_once.saturating_sub(u64::from(life.at_once));
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Lives) {
+        self.at_once = self.at_once.saturating_add(other.at_once);
+        for (sum, count) in self.classes.iter_mut().zip(other.classes) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// Below which of [`EDGES`] that share (0 to 1) of all blocks lives, where `never` are not given back at all. `None`: so many
+    /// live longer than the last edge, or to the end.
+    pub fn below(&self, share: f64, never: u64) -> Option<u64> {
+        let wanted = share * self.released().saturating_add(never) as f64;
+        let mut sum = 0u64;
+        EDGES.iter().zip(self.classes).find_map(|(edge, count)| {
+            sum = sum.saturating_add(count);
+            (sum > 0 && sum as f64 >= wanted).then_some(*edge)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lives(all: &[(u64, bool)]) -> Lives {
+        let mut lives = Lives::default();
+        for (long_ns, at_once) in all {
+            lives.end(Life { long_ns: *long_ns, at_once: *at_once });
+        }
+        lives
+    }
+
+    #[test]
+    fn blocks_that_are_never_given_back_live_longest() {
+        let lives = lives(&[(5, true), (2_000_000, false), (4_000_000, false)]);
+        assert_eq!((lives.released(), lives.at_once), (3, 1));
+        assert_eq!(lives.below(0.5, 0), Some(3_000_000));
+        assert_eq!(lives.below(0.9, 0), Some(10_000_000));
+        assert_eq!(lives.below(0.5, 3), Some(10_000_000));
+        assert_eq!(lives.below(0.5, 4), None);
+        assert_eq!(Lives::default().below(0.5, 0), None);
+    }
+
+    #[test]
+    fn an_edge_belongs_to_the_class_above_and_what_is_undone_was_never() {
+        let mut lives = lives(&[(100_000, false), (u64::MAX, false)]);
+        assert_eq!((lives.classes[1], lives.classes[EDGES.len()]), (1, 1));
+        lives.undo(Life { long_ns: 100_000, at_once: false });
+        lives.undo(Life { long_ns: u64::MAX, at_once: false });
+        assert_eq!(lives, Lives::default());
+    }
+}

@@ -1,0 +1,143 @@
+//! How long blocks live, in a word, in a sentence, and as JSON.
+
+use serde::Serialize;
+use widthwise_anatomy::heap::lives::EDGES;
+use widthwise_anatomy::heap::Values;
+
+use super::{number, percent};
+
+/// As JSON has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Blocks that were given back before the process asked for another.
+    at_once: u64,
+    /// Those that were given back later.
+    later: u64,
+    /// Those that were not.
+    never: u64,
+    /// Half of all blocks live shorter than this; absent where half do not end within the run, or within 1000 s.
+    half_below_ns: Option<u64>,
+    /// Nine in ten.
+    nine_tenths_below_ns: Option<u64>,
+}
+
+/// What is known of them.
+pub fn told(values: &Values) -> Option<Told> {
+    let (lives, never) = (&values.lives, values.live_count);
+    values.lives_are_known().then(|| Told {
+        at_once: lives.at_once,
+        later: lives.released().saturating_sub(lives.at_once),
+        never,
+        half_below_ns: lives.below(0.5, never),
+        nine_tenths_below_ns: lives.below(0.9, never),
+    })
+}
+
+/// An edge is a round number, and no measured one.
+fn rounded(edge_ns: u64) -> String {
+    match edge_ns {
+        ..100_000_000 => format!("{} ms", edge_ns as f64 / 1e6),
+        _ => format!("{} s", edge_ns as f64 / 1e9),
+    }
+}
+
+/// What half of the blocks do: `at once`, `< 3 ms`, `to the end`.
+pub fn word(values: &Values) -> Option<String> {
+    let told = told(values)?;
+    let all = told.at_once + told.later + told.never;
+    Some(if told.at_once * 2 >= all {
+        "at once".to_owned()
+    } else if let Some(edge) = told.half_below_ns {
+        format!("< {}", rounded(edge))
+    } else if told.never * 2 > all {
+        "to the end".to_owned()
+    } else {
+        format!("> {}", rounded(EDGES[EDGES.len() - 1]))
+    })
+}
+
+/// Of all blocks: `45 % are given back before the next one is asked for, 12 % later, 43 % never`.
+pub fn shares(values: &Values) -> Option<String> {
+    let told = told(values)?;
+    let all = (told.at_once + told.later + told.never) as f64;
+    let share = |count: u64| match count {
+        0 => "none".to_owned(),
+        // Of a hundred thousand one is not none, and the others are not all.
+        count if (count as f64) < all * 0.001 => "< 0.1 %".to_owned(),
+        count if (count as f64) < all && count as f64 > all * 0.999 => "> 99.9 %".to_owned(),
+        count => percent(count as f64, all),
+    };
+    Some(format!(
+        "{} are given back before the next one is asked for, {} later, {} never",
+        share(told.at_once),
+        share(told.later),
+        share(told.never)
+    ))
+}
+
+/// The sentence on one or two variants, by their names.
+pub fn sentence(a: (&str, &Values), b: Option<(&str, &Values)>) -> Option<String> {
+    let first = shares(a.1)?;
+    let Some((name, values)) = b else {
+        return Some(format!("Of its {} blocks {first}.", number(a.1.count)));
+    };
+    let second = shares(values)?;
+    if first == second {
+        return Some(format!("Of the blocks of either {first}."));
+    }
+    Some(format!(
+        "Of {}'s {} blocks {first}; of {name}'s {}, {second}.",
+        a.0,
+        number(a.1.count),
+        number(values.count)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use widthwise_anatomy::heap::lives::Life;
+
+    fn values(at_once: u64, later: &[u64], never: u64) -> Values {
+        let mut values =
+            Values { count: at_once + later.len() as u64 + never, live_count: never, ..Values::default() };
+        for _ in 0..at_once {
+            values.lives.end(Life { long_ns: 10, at_once: true });
+        }
+        for long_ns in later {
+            values.lives.end(Life { long_ns: *long_ns, at_once: false });
+        }
+        values
+    }
+
+    #[test]
+    fn a_word_says_what_half_of_the_blocks_do() {
+        assert_eq!(word(&values(2, &[5_000_000], 1)).as_deref(), Some("at once"));
+        assert_eq!(word(&values(0, &[2_000_000, 2_000_000], 1)).as_deref(), Some("< 3 ms"));
+        assert_eq!(word(&values(0, &[2_000_000], 2)).as_deref(), Some("to the end"));
+        assert_eq!(word(&values(0, &[u64::MAX, u64::MAX], 1)).as_deref(), Some("> 1000 s"));
+        // massif and pprof know of none.
+        assert_eq!(word(&Values { count: 3, live_count: 1, ..Values::default() }), None);
+    }
+
+    #[test]
+    fn the_shares_of_two_variants_are_said_once_where_they_are_the_same() {
+        let (a, b) = (values(1, &[5], 2), values(0, &[5], 0));
+        assert_eq!(
+            sentence(("x86-64", &a), Some(("x32", &a))).as_deref(),
+            Some("Of the blocks of either 25 % are given back before the next one is asked for, 25 % later, 50 % never.")
+        );
+        let many = values(1, &[5; 2000], 0);
+        assert_eq!(
+            shares(&many).as_deref(),
+            Some("< 0.1 % are given back before the next one is asked for, > 99.9 % later, none never")
+        );
+        let said = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
+        assert!(
+            said.contains(
+                "of x32's 1, none are given back before the next one is asked for, 100 % later, none never."
+            ),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! The heap by where it was asked for: a flame graph of the baseline, and what each variant changes.
+
+use maud::{html, Markup, PreEscaped};
+use widthwise_anatomy::heap::Column;
+
+use super::flame::{self, Flame, Side};
+use crate::amounts::listed;
+use crate::campaign::Campaign;
+use crate::heap::{Heap, Recorded};
+use crate::visible;
+
+/// Drawings of one page, which a browser has to hold all at once.
+const MOST_FIGURES: usize = 4;
+
+/// What is drawn: a variant alone, or beside the baseline.
+struct Picture<'a> {
+    variant: &'a str,
+    heap: &'a Heap,
+    baseline: Option<(&'a str, &'a Heap)>,
+}
+
+/// The baseline first, then what is compared with it; each alone where the baseline has no recording.
+fn pictures<'a>(campaign: &Campaign<'a>) -> Vec<Picture<'a>> {
+    let recorded: &'a [Recorded] = campaign.heap;
+    let read = recorded.iter().filter_map(|one| Some((one.variant.as_str(), one.heap.as_ref().ok()?)));
+    let (baseline, others): (Vec<_>, Vec<_>) =
+        read.partition(|(variant, _)| *variant == campaign.experiment.baseline);
+    let baseline = baseline.first().copied();
+    let alone = baseline.map(|(variant, heap)| Picture { variant, heap, baseline: None });
+    alone
+        .into_iter()
+        .chain(others.into_iter().map(|(variant, heap)| Picture { variant, heap, baseline }))
+        .collect()
+}
+
+/// Whether anything is drawn, which takes the script of flame graphs.
+pub fn is_drawn(campaign: &Campaign) -> bool {
+    campaign.heap.iter().any(|one| one.heap.is_ok())
+}
+
+/// The section, where heaps were recorded.
+pub fn section(campaign: &Campaign) -> Markup {
+    if campaign.heap.is_empty() {
+        return html! {};
+    }
+    let pictures = pictures(campaign);
+    let left_out: Vec<String> =
+        pictures.iter().skip(MOST_FIGURES).map(|picture| visible::line(picture.variant)).collect();
+    html! {
+        section id="heap" {
+            h2 { "Heap" }
+            p class="lead" {
+                "What the program asked for and had not given back when it had most, by who asked, in one run of each variant with "
+                "the heap recorder. That run is no part of any other number here."
+            }
+            @for (index, picture) in pictures.iter().take(MOST_FIGURES).enumerate() {
+                details class="metric" open[index < 2] {
+                    summary { h3 { (title(picture)) } }
+                    (PreEscaped(flame::figure_within(&flame(picture, &title(picture)), flame::EMBEDDED_BOXES)))
+                    @for remark in &picture.heap.remarks { p class="quiet" { (visible::line(remark)) } }
+                }
+            }
+            div class="notes" {
+                @if !left_out.is_empty() {
+                    p { "Not drawn, since a page holds " (MOST_FIGURES) ": " (listed(&left_out)) ". "
+                        code { "widthwise explain --heap A B --html FILE" } " draws any two." }
+                }
+                @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (visible::line(reason)) "." } }
+            }
+        }
+    }
+}
+
+fn title(picture: &Picture) -> String {
+    let variant = visible::line(picture.variant);
+    match picture.baseline {
+        Some((baseline, _)) => format!("{variant} beside {}", visible::line(baseline)),
+        None => variant,
+    }
+}
+
+fn flame<'a>(picture: &Picture<'a>, title: &'a str) -> Flame<'a> {
+    let side =
+        |variant, heap: &'a Heap| Side { name: variant, profile: &heap.profile, program: &heap.program };
+    let own = side(picture.variant, picture.heap);
+    let (first, second) = match picture.baseline {
+        Some((baseline, heap)) => (side(baseline, heap), Some(own)),
+        None => (own, None),
+    };
+    Flame { title, column: Column::PeakBytes, first, second, through: &[] }
+}
+
+/// Why some have no recording, each reason once.
+fn reasons<'a>(campaign: &Campaign<'a>) -> Vec<(&'a str, Vec<String>)> {
+    let recorded: &'a [Recorded] = campaign.heap;
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for (variant, reason) in recorded.iter().filter_map(|one| Some((&one.variant, one.heap.as_ref().err()?)))
+    {
+        let variant = visible::line(variant);
+        match reasons.iter_mut().find(|(known, _)| *known == reason.as_str()) {
+            Some((_, variants)) => variants.push(variant),
+            None => reasons.push((reason, vec![variant])),
+        }
+    }
+    reasons
+}

@@ -1,0 +1,93 @@
+//! The heap in a campaign's page: flame graphs, and the one script that they bring.
+
+mod campaign;
+
+use campaign::{laid, BASELINE, DIFFERENT, SLOW, UNABLE};
+use widthwise_report::html::flame::{script_source, SCRIPT};
+use widthwise_report::html::render;
+
+const PROMISE: &str = "fill(unsigned long)";
+
+fn page(function: &str) -> String {
+    let mut laid = laid(8);
+    laid.record_heaps(function);
+    render(&laid.campaign())
+}
+
+#[test]
+fn the_baseline_is_drawn_alone_and_every_variant_beside_it() {
+    let page = page(PROMISE);
+    let section = page.split("<section id=\"heap\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(page.contains("<a href=\"#heap\">"));
+    assert_eq!(section.matches("<figure class=\"flame\">").count(), 3);
+    for title in
+        [BASELINE.to_owned(), format!("{SLOW} beside {BASELINE}"), format!("{DIFFERENT} beside {BASELINE}")]
+    {
+        assert!(section.contains(&format!("<h3>{title}</h3>")), "{title}");
+    }
+    // 3.1 kB and 2.1 kB, of which 1 kB less is the difference.
+    assert!(section.contains("▼ fill −33 %"), "{section}");
+    assert!(section.contains(&format!("{UNABLE}: it left no log")), "{section}");
+}
+
+#[test]
+fn a_page_with_a_flame_graph_lets_its_script_run_and_nothing_else() {
+    let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}";
+    for function in [PROMISE, hostile] {
+        let page = page(function);
+        assert_eq!(page.matches("<script").count(), 1, "its own only");
+        assert!(page.contains(&format!("<script>{SCRIPT}</script>")), "whole, as its hash wants it");
+        let policy = page.split("http-equiv=\"Content-Security-Policy\" content=\"").nth(1).unwrap();
+        let policy = policy.split('"').next().unwrap().replace("&#39;", "'");
+        let scripts: Vec<&str> = policy.split("; ").filter(|rule| rule.starts_with("script-src")).collect();
+        assert_eq!(scripts, [format!("script-src {}", script_source())], "{policy}");
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        for forbidden in
+            ["<link", "<iframe", "<img", "@import", "url(", "http://", "https://", "\u{1b}", "\u{202e}"]
+        {
+            assert!(!page.contains(forbidden), "{forbidden}");
+        }
+    }
+}
+
+#[test]
+fn a_page_without_a_recording_has_no_section_and_no_script() {
+    let mut laid = laid(8);
+    assert!(!render(&laid.campaign()).contains("id=\"heap\""));
+    laid.record_heaps(PROMISE);
+    for one in &mut laid.heap {
+        one.heap = Err("the logs are gone from here".to_owned());
+    }
+    let page = render(&laid.campaign());
+    assert_eq!(page.matches("the logs are gone from here").count(), 1, "said once for all");
+    assert!(!page.contains("<script") && !page.contains("script-src"));
+}
+
+#[test]
+fn many_variants_with_large_heaps_stay_a_page_that_a_browser_can_show() {
+    let mut laid = laid(8);
+    laid.record_heaps(PROMISE);
+    let stack = |n: usize| {
+        let calls: Vec<String> = (0..8)
+            .map(|depth| format!("space::f_{}<int>(long) (f.cpp:{depth})", (n * 31 + depth * 7) % 97))
+            .collect();
+        format!("{} 64\n", calls.join(";"))
+    };
+    let folded: String = (0..20_000).map(stack).collect();
+    let column = widthwise_anatomy::heap::Column::PeakBytes;
+    let profile = widthwise_anatomy::heap::folded::read(folded.as_bytes(), column).unwrap();
+    let mut first = laid.heap[0].clone();
+    if let Ok(heap) = &mut first.heap {
+        heap.profile = profile;
+    }
+    laid.heap = (0..12)
+        .map(|n| {
+            let variant = if n == 0 { BASELINE.to_owned() } else { format!("variant {n}") };
+            widthwise_report::heap::Recorded { variant, ..first.clone() }
+        })
+        .collect();
+    let page = render(&laid.campaign());
+    assert_eq!(page.matches("<figure class=\"flame\">").count(), 4);
+    assert!(page.contains("variant 4") && page.contains("widthwise explain --heap A B --html FILE"));
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+}
