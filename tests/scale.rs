@@ -269,7 +269,7 @@ fn an_interrupted_study_goes_on_and_counts_nothing_twice() {
         &lab,
         "x86-64",
         "fork {processes} {events} event=2000",
-        "--processes 1,2 --events 8 --rounds 2 --warmup 1 --memory=1",
+        "--processes 1,2 --events 8 --rounds 2 --warmup 1 --memory=1 --directory fresh",
     );
     assert_eq!(first.status, Some(0), "{first:?}");
     let before = lab.widthwise("report --json").json();

@@ -85,7 +85,7 @@ impl Archive {
     ///
     /// [interrupted]: widthwise_experiment::outcome::RoundKind::Interrupted
     pub fn resume(folder: &Path) -> Result<Archive, ArchiveError> {
-        let folder = folder::resolve(folder);
+        let folder = folder::resolve_whole(folder);
         let file = opening::find(&folder)?;
         // Whatever is not an archive, or not whole, is left without even a lock file.
         drop(opening::for_reading(&folder, &file)?);

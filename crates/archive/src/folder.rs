@@ -67,6 +67,12 @@ pub(crate) fn mark_latest(folder: &Path) -> io::Result<()> {
     })
 }
 
+/// As [`resolve`], from the root: runs are made in other folders, and find their way back.
+pub(crate) fn resolve_whole(path: &Path) -> PathBuf {
+    let folder = resolve(path);
+    folder.canonicalize().unwrap_or(folder)
+}
+
 /// The folder that a user's path means: a link (`latest`) is followed once, so that a campaign begun meanwhile does
 /// not move it; and naming the SQLite file means its folder.
 pub(crate) fn resolve(path: &Path) -> PathBuf {

@@ -120,7 +120,7 @@ impl StudyArchive {
     /// # Errors
     /// There is none, it is not whole, or another process has its lock.
     pub fn resume(folder: &Path) -> Result<StudyArchive, ArchiveError> {
-        let folder = folder::resolve(folder);
+        let folder = folder::resolve_whole(folder);
         drop(StudyArchive::open(&folder, false, None)?);
         let lock = Lock::take(&folder)?;
         StudyArchive::open(&folder, true, Some(lock))
