@@ -66,9 +66,6 @@ class Agenda {
             Node *listed = list_top_until(node->time);
             if (listed == nullptr || before(*node, *listed)) {
                 unchain(*node);
-                // Whoever comes next has been touched by that; what follows it in its frame has not.
-                if (ring_first_ != nullptr)
-                    __builtin_prefetch(reinterpret_cast<const char *>(ring_first_) + 64, 1);
                 return node;
             }
             list_pop();
