@@ -489,8 +489,8 @@ mod tests {
         );
         assert_eq!(
             check_placeholders("awk '{print}'", Stage::Run).unwrap_err().to_string(),
-            "unknown placeholder {print}; there is {build}, {source}, {binary}, {work}, {variant}, {abi} \
-             (for the text itself, write {{print}})"
+            "unknown placeholder {print}; there is {build}, {source}, {binary}, {work}, {variant}, {abi}, {processes}, {index}, \
+             {events}, {first} (for the text itself, write {{print}})"
         );
     }
 
