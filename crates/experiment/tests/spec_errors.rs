@@ -140,14 +140,15 @@ fn an_unknown_placeholder_names_its_own_line_of_a_long_command() {
     );
     refused(
         "[program]\nrun = \"{bin}\"\n",
-        "2: unknown placeholder {bin}; there is {build}, {source}, {binary}, {work}, {variant}, {abi} (for the text \
-         itself, write {{bin}})",
+        "2: unknown placeholder {bin}; there is {build}, {source}, {binary}, {work}, {variant}, {abi}, {processes}, {index}, \
+         {events}, {first} (for the text itself, write {{bin}})",
     );
 }
 
 #[test]
 fn a_placeholder_of_another_stage_is_refused() {
-    let known = "there is {build}, {source}, {binary}, {work}, {variant}, {abi}";
+    let known =
+        "there is {build}, {source}, {binary}, {work}, {variant}, {abi}, {processes}, {index}, {events}, {first}";
     refused("[program]\nrun = \"{cc} x\"\n", &format!("2: {{cc}} means nothing in a run command; {known}"));
     refused("[run]\nsetup = \"{jobs}\"\n", &format!("2: {{jobs}} means nothing in a run command; {known}"));
     refused("[run]\nteardown = \"{ar}\"\n", &format!("2: {{ar}} means nothing in a run command; {known}"));

@@ -177,7 +177,7 @@ fn too_few_numbers_of_processes_give_a_reason() {
     assert_eq!(two.universal, Err(too_few(3, 2)));
     let one = scaling(&exact(&[4], |n| law(1.0, 0.1, 0.0, n)), 4, TERMS);
     assert_eq!((one.amdahl, one.universal), (Err(too_few(2, 1)), Err(too_few(3, 1))));
-    assert_eq!(too_few(2, 1).to_string(), "1 different numbers of processes is too few: 2 are needed");
+    assert_eq!(too_few(2, 1).to_string(), "2 different numbers of processes are needed, and there is 1");
     let none = scaling(&[], 4, TERMS);
     assert_eq!(
         (none.steps.len(), none.amdahl, none.universal),
