@@ -221,11 +221,14 @@ static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64
     return result;
 }
 
-#define ATTEMPTS 8
+/* Many: of several threads that are given the same place one gets it, and may be preempted before it has said
+ * so; and whoever reads /proc for all may be, too. */
+#define ATTEMPTS 100
 
 /* Somebody was faster, or has been here all along. */
 static void learn(u64 address, u64 size, int attempt) {
     if (attempt > 0) {
+        KERNEL_1(__NR_sched_yield, 0);
         space_read_again();
     }
     /* Without /proc there is no more to know than that some page of it is taken. */
