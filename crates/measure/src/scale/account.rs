@@ -1,0 +1,317 @@
+//! What an attempt came to: what launchers, taskstats, counters and the program itself have told, put together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use widthwise_experiment::outcome::Ending;
+use widthwise_experiment::placeholder;
+use widthwise_experiment::scale::{Attempt, Member, Mode, Told};
+
+use super::crew::{Performance, Task};
+use super::family::Family;
+use super::told::{self, Telling};
+use super::watcher::Watcher;
+use super::{filled, not_begun, Order};
+use crate::rounds::failure;
+use crate::sampler::marks::Marks;
+use crate::sampler::now;
+use crate::taskstats::Exit;
+
+/// Starts that lie further apart than this share of the time are told.
+const APART: f64 = 0.01;
+/// What a log is read up to.
+const MOST_LOG: u64 = 64 << 20;
+
+/// Puts together what is known of an attempt.
+pub(super) fn accounted(
+    order: &Order,
+    tasks: &[Task],
+    performance: Performance,
+    watcher: Watcher,
+) -> Attempt {
+    let Watcher { mut family, camera, pipes, mut remarks, mut counters, .. } = watcher;
+    let counted: BTreeMap<u32, u64> = counters
+        .iter_mut()
+        .filter_map(|(pid, (counter, before))| Some((*pid, *before + counter.read().ok()?)))
+        .collect();
+    drop(counters);
+    let cell = order.cell;
+    let Performance { done, mut exits, exits_lost, appointed, counters: sums, .. } = performance;
+    let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.background).collect();
+    let mut attempt = not_begun(order, Ending::Done);
+    attempt.failure = None;
+    for (done, task) in &done {
+        if attempt.ending == Ending::Done && done.ending != Ending::Done {
+            attempt.ending = done.ending.clone();
+            attempt.failure = Some(failure(&done.ending, &task.errors()));
+        }
+    }
+    let begun: Vec<u64> = done
+        .iter()
+        .filter(|(done, _)| done.reply.failed.is_none())
+        .map(|(done, _)| done.reply.began.as_nanos() as u64)
+        .collect();
+    let (Some(first), Some(last)) = (begun.iter().min().copied(), begun.iter().max().copied()) else {
+        return attempt;
+    };
+    let ends = done.iter().map(|(done, _)| (done.reply.began + done.reply.wall).as_nanos() as u64);
+    attempt.elapsed_ns = ends.max().unwrap_or(first) - first;
+    attempt.spread_ns = last - first;
+    attempt.cpu_ns =
+        done.iter().map(|(done, _)| (done.reply.user + done.reply.system).as_nanos() as u64).sum();
+    attempt.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
+    if attempt.spread_ns as f64 > APART * attempt.elapsed_ns as f64 && attempt.spread_ns > 1_000_000 {
+        remarks.push(format!(
+            "the first and the last were started {:.1} ms apart ({:.1} ms after the moment appointed): the machine was busy",
+            attempt.spread_ns as f64 / 1e6,
+            last.saturating_sub(appointed.as_nanos() as u64) as f64 / 1e6
+        ));
+    }
+    for (done, _) in &done {
+        if done.reply.left_over > 0 {
+            let count = match done.reply.left_over {
+                1 => "a process".to_owned(),
+                several => format!("{several} processes"),
+            };
+            remarks.push(format!("left {count} running behind it, to be killed"));
+        }
+    }
+    if exits_lost {
+        remarks.push("so many processes ended at once that the kernel dropped some of its accounts".into());
+    }
+    if cell.mode == Mode::Jobs {
+        attempt.members = done
+            .iter()
+            .map(|(done, task)| {
+                let reply = &done.reply;
+                let began = reply.began.as_nanos() as u64;
+                Member {
+                    pid: reply.pid,
+                    cpu: task.cpus.first().copied(),
+                    moved_to: None,
+                    began_ns: began.saturating_sub(first),
+                    ended_ns: (began + reply.wall.as_nanos() as u64).saturating_sub(first),
+                    cpu_ns: (reply.user + reply.system).as_nanos() as u64,
+                    exact: true,
+                    peak_resident: Some(reply.peak_resident),
+                    told: None,
+                }
+            })
+            .collect();
+    } else {
+        exits.retain(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
+        family.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
+        attempt.before_fork = family.before_fork(first, &exits);
+        attempt.members = family.members(first, &exits, &counted);
+        let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
+        members_failed(&mut attempt, &family, &exits, left_over);
+        if attempt.is_sound() && attempt.members.len() < cell.processes {
+            let root = done.first().map_or(0, |(done, _)| done.reply.pid);
+            let threads = exits.iter().filter(|(exit, _)| exit.tgid == root).count();
+            let hint = if cell.mode == Mode::Fork && threads >= cell.processes.max(2) {
+                format!("it has {threads} threads: --mode threads")
+            } else {
+                "does the command use {processes}, and has one process all of them?".to_owned()
+            };
+            attempt.failure = Some(format!(
+                "{} {} were asked for and {} seen: {hint}",
+                cell.processes,
+                cell.mode.noun(),
+                match attempt.members.len() {
+                    0 => "none was".to_owned(),
+                    1 => "one was".to_owned(),
+                    seen => format!("{seen} were"),
+                },
+            ));
+        }
+        attempt.members.truncate(cell.processes);
+        // Ends are told a moment after they have come.
+        let end = attempt.elapsed_ns;
+        attempt.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
+    }
+    for (index, member) in attempt.members.iter().enumerate() {
+        if let (Some(cpu), Some(moved)) = (member.cpu, &member.moved_to) {
+            remarks.push(format!(
+                "{} {index} was put on CPU {cpu} and put itself on {moved}: the placement is the program's own",
+                cell.mode.singular()
+            ));
+        }
+    }
+    let uncounted = attempt.members.iter().filter(|member| !member.exact).count();
+    if uncounted > 0 {
+        remarks.push(format!(
+            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks, and evtime is by the whole tree",
+            cell.mode.noun()
+        ));
+    }
+    attempt.memory = camera.map(|camera| camera.close(first));
+    if let Some(memory) = &attempt.memory {
+        if attempt.failure.is_none() && memory.highest.is_none() {
+            remarks.push("too short for its memory to be read while all were there".into());
+        }
+        if !memory.frozen {
+            remarks.push(
+                "memory was read while processes ran, since there is no cgroup v2 to make them stand still: sums are \
+                 blurred"
+                    .into(),
+            );
+        }
+    }
+    attempt.answer = Some(answer(tasks));
+    tell(order, tasks, pipes, &mut attempt);
+    if order.telling.is_some()
+        && attempt.is_sound()
+        && attempt.members.iter().all(|member| member.told.is_none())
+    {
+        remarks.push("told no event in the way that was said: evtime is CPU time over events".into());
+    }
+    attempt.remarks = remarks;
+    attempt
+}
+
+/// A digest of every standard output, in the order of the jobs.
+fn answer(tasks: &[Task]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for task in tasks.iter().filter(|task| !task.background) {
+        // A file that is gone counts as one that is empty.
+        if let Ok(file) = std::fs::File::open(&task.output) {
+            let _ = hasher.update_reader(file);
+        }
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// A member that did not end well makes the attempt no success, whatever the parent said.
+fn members_failed(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)], left_over: bool) {
+    if !attempt.is_sound() {
+        return;
+    }
+    if let Some((place, status)) = family.failures(exits).first() {
+        if left_over && libc::WIFSIGNALED(*status) && libc::WTERMSIG(*status) == libc::SIGKILL {
+            attempt.failure = Some(format!(
+                "it ended before its {}, which were killed: it has to wait for them",
+                attempt.cell.mode.noun()
+            ));
+            return;
+        }
+        let ending = if libc::WIFSIGNALED(*status) {
+            Ending::Signal { signal: libc::WTERMSIG(*status) }
+        } else {
+            Ending::Exit { status: libc::WEXITSTATUS(*status) }
+        };
+        let how = crate::rounds::describe(&ending);
+        attempt.failure = Some(format!("{} {place} did not end well: {how}", attempt.cell.mode.singular()));
+        attempt.ending = ending;
+    }
+}
+
+/// Takes in what the program told of its events.
+fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt) {
+    match order.telling {
+        None => {}
+        Some(Telling::Marks) => {
+            let at = now();
+            for (index, pipe) in pipes.into_iter().enumerate() {
+                let (marks, _) = pipe.close(at);
+                let told = told::of_marks(&marks);
+                if attempt.cell.mode == Mode::Jobs {
+                    let all: Vec<Told> = told.into_iter().map(|(_, told)| told).collect();
+                    if let Some(member) = attempt.members.get_mut(index) {
+                        member.told = told::together(&all);
+                    }
+                    continue;
+                }
+                for (place, (name, told)) in told.into_iter().enumerate() {
+                    let by_name = attempt
+                        .members
+                        .iter()
+                        .position(|member| member.pid.to_string() == name)
+                        .or_else(|| name.parse().ok().filter(|index| *index < attempt.members.len()));
+                    if let Some(member) = attempt.members.get_mut(by_name.unwrap_or(place)) {
+                        member.told = Some(told);
+                    }
+                }
+            }
+        }
+        Some(Telling::Lines { pattern, files }) => {
+            let is_jobs = attempt.cell.mode == Mode::Jobs;
+            let tasks: Vec<&Task> = tasks.iter().filter(|task| !task.background).collect();
+            let mut texts: Vec<(PathBuf, String)> = Vec::new();
+            for (index, task) in tasks.iter().enumerate() {
+                let mut text = read(&task.output) + &read(&task.errors());
+                if is_jobs {
+                    for file in named(files.as_deref(), order, index) {
+                        text += &read(&file);
+                    }
+                    if let Some(member) = attempt.members.get_mut(index) {
+                        member.told = pattern.told(&text);
+                    }
+                } else {
+                    texts.extend(named(files.as_deref(), order, index).into_iter().map(|file| {
+                        let text = read(&file);
+                        (file, text)
+                    }));
+                    texts.push((task.output.clone(), text));
+                }
+            }
+            let told: Vec<(PathBuf, Told)> =
+                texts.into_iter().filter_map(|(file, text)| Some((file, pattern.told(&text)?))).collect();
+            if is_jobs {
+                return;
+            }
+            if let [(_, told)] = told[..] {
+                // One text for all: each has told the same.
+                let count = attempt.members.len().max(1) as u64;
+                let each = Told { events: told.events / count, ..told };
+                attempt.members.iter_mut().for_each(|member| member.told = Some(each));
+                return;
+            }
+            for (place, (file, told)) in told.into_iter().enumerate() {
+                let name =
+                    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let by_pid = attempt.members.iter().position(|member| holds_number(&name, member.pid));
+                if let Some(member) = attempt.members.get_mut(by_pid.unwrap_or(place)) {
+                    member.told = Some(told);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a file's name has that number in it, and not as part of another.
+fn holds_number(name: &str, number: u32) -> bool {
+    name.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
+}
+
+/// The files that a pattern of names finds for a job, or for all.
+fn named(files: Option<&str>, order: &Order, index: usize) -> Vec<PathBuf> {
+    let Some(files) = files else { return Vec::new() };
+    let start = filled(order, index);
+    let words =
+        BTreeMap::from([("index", index.to_string()), ("processes", order.cell.processes.to_string())]);
+    let pattern = start.directory.join(placeholder::fill(files, &words));
+    let mut found: Vec<PathBuf> =
+        glob::glob(&pattern.to_string_lossy()).into_iter().flatten().flatten().collect();
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = file.take(MOST_LOG).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_belongs_to_the_child_whose_number_is_in_its_name() {
+        assert!(holds_number("redirectout_15125_0.log", 15125));
+        assert!(!holds_number("redirectout_15125_0.log", 1512));
+    }
+}
