@@ -6,7 +6,6 @@
 
 mod laboratory;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -109,14 +108,13 @@ fn library() -> Laboratory {
     lab.gcc(&format!("-O2 -I{} {} -o crew -pthread", header.display(), crew.display()));
     // What is slowed down there costs a calibration; here it is enough that it runs.
     for slowed in ["slowed-1-percent", "slowed-3-percent"] {
-        std::fs::copy(lab.path("loop"), lab.path(slowed)).unwrap();
+        lab.copy(&lab.path("loop"), slowed);
     }
     // The program of the heap recorder's section, and the scripts that start it under each recorder; a log of it.
     let trees = repository().join("bench/programs/trees.cc");
     lab.gcc(&format!("-O2 -g {} -o trees -lstdc++", trees.display()));
     for name in ["alone", "without-stacks", "with-stacks", "heaptrack"] {
-        lab.write(name, "#!/bin/sh\nexec ./trees 1\n");
-        std::fs::set_permissions(lab.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        lab.script(name, "#!/bin/sh\nexec ./trees 1\n");
     }
     let recorded = "LD_PRELOAD=$(widthwise explain --preload) WIDTHWISE_HEAP_LOG=$PWD/ours ./trees 1";
     assert_eq!(run(&lab, recorded).status, Some(0));

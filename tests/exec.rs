@@ -64,8 +64,7 @@ fn a_signal_ends_it_as_it_would_end_any_program() {
 fn a_script_is_started_through_its_x32_interpreter() {
     let lab = lab("-static");
     let interpreter = lab.path("tells").display().to_string();
-    lab.write("script", &format!("#!{interpreter} one argument\n"));
-    std::fs::set_permissions(lab.path("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    lab.script("script", &format!("#!{interpreter} one argument\n"));
     let said = exec(&lab, "./script last");
     assert_eq!(said.status, Some(7), "{said:?}");
     let words = format!("word 0: {interpreter}\nword 1: one argument\nword 2: ./script\nword 3: last\n");

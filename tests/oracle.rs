@@ -139,15 +139,14 @@ impl Place {
             let to = programs.join(from.file_name().unwrap());
             // Two names of one file where both folders lie on one file system.
             if std::fs::hard_link(&from, &to).is_err() {
-                std::fs::copy(&from, &to).unwrap();
+                programs::copy(&from, &to);
             }
             open_to_all(&to, 0o755);
         }
         open_to_all(&programs, 0o755);
         let copy = folder.path().join("x32run");
-        // A second name where that can be: a copy is open for writing for a moment, and whoever is started meanwhile holds it so.
         if std::fs::hard_link(runtime, &copy).is_err() {
-            std::fs::copy(runtime, &copy).unwrap();
+            programs::copy(runtime, &copy);
         }
         open_to_all(&copy, 0o755);
         Place { folder, runtime: copy }

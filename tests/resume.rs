@@ -4,7 +4,6 @@
 mod laboratory;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -166,8 +165,7 @@ fn what_has_changed_since_is_named_and_the_campaign_is_not_gone_on_with() {
             "#!/bin/sh\n[ \"$1\" = --version ] && echo 'gcc-12 (Debian {revision}) 12.2.0' && echo 'Free Software Foundation' && exit\n\
              exec /usr/bin/gcc \"$@\"\n"
         );
-        lab.write("bin/gcc", &text);
-        std::fs::set_permissions(lab.path("bin/gcc"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        lab.script("bin/gcc", &text);
     };
     banner("1");
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());

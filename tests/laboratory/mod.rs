@@ -80,6 +80,9 @@ impl Laboratory {
     }
 
     /// A file or folder of the repository, copied here.
+    ///
+    /// By a process of its own: a program that this one had open for writing would be open in whatever another test
+    /// starts at that moment, and could not be started itself meanwhile (ETXTBSY).
     pub fn copy(&self, from: &Path, to: &str) {
         let status = Command::new("cp").arg("-a").arg(from).arg(self.path(to)).status().unwrap();
         assert!(status.success(), "{} was not copied", from.display());
@@ -89,6 +92,16 @@ impl Laboratory {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    /// A script that can be started, written by a process of its own as [`Laboratory::copy`] does.
+    pub fn script(&self, name: &str, text: &str) {
+        let written = format!("{name}.text");
+        self.write(&written, text);
+        let status =
+            Command::new("install").args(["-m", "755"]).args([self.path(&written), self.path(name)]).status();
+        assert!(status.unwrap().success(), "{name} was not installed");
+        std::fs::remove_file(self.path(&written)).unwrap();
     }
 
     pub fn read(&self, name: &str) -> String {
@@ -182,7 +195,7 @@ impl Laboratory {
             return self.command(arguments);
         }
         let binary = self.path("widthwise-of-nobody");
-        std::fs::copy(env!("CARGO_BIN_EXE_widthwise"), &binary).unwrap();
+        self.copy(Path::new(env!("CARGO_BIN_EXE_widthwise")), "widthwise-of-nobody");
         let folder = self.folder.path();
         let status = Command::new("chown").args(["-R", "65534:65534"]).arg(folder).status().unwrap();
         assert!(status.success());

@@ -74,9 +74,19 @@ fn children() {
         let (from, to) = (sources().join("children").join(script), built().join(script));
         // Left alone where it is the same: another run of these tests may be executing it.
         if std::fs::read(&to).ok() != std::fs::read(&from).ok() {
-            std::fs::copy(from, to).unwrap();
+            copy(&from, &to);
         }
     }
+}
+
+/// A copy that can be started at once: made by a process of its own, because what this one has open for writing is open
+/// in whatever another test starts at that moment, and cannot be started itself meanwhile (ETXTBSY).
+pub fn copy(from: &Path, to: &Path) {
+    assert!(
+        Command::new("cp").arg(from).arg(to).status().unwrap().success(),
+        "{} was not copied",
+        from.display()
+    );
 }
 
 /// Builds one source in the ways its first comment asks for.

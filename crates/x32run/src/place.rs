@@ -1,9 +1,11 @@
 //! Puts the runtime where it can be started.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::{BYTES, GDB_SCRIPT};
 
@@ -109,6 +111,25 @@ fn put(folder: &Path, name: &str, content: &[u8], mode: u32) -> io::Result<PathB
     file.write_all(content)?;
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
     // Closed before it has its name: a file that is open for writing cannot be started (ETXTBSY), by nobody.
-    file.into_temp_path().persist(&path)?;
+    let file = file.into_temp_path();
+    until_nobody_writes(&file);
+    file.persist(&path)?;
     Ok(path)
+}
+
+/// Waits until a file is open for writing nowhere, a second at most.
+///
+/// What this process had open while another of its threads started a program is open in that one as well, from its fork
+/// to its exec. A read lease is granted as soon as no writer is left (fcntl(2), `F_SETLEASE`); a file system without
+/// leases is not waited for.
+fn until_nobody_writes(file: &Path) {
+    let Ok(file) = std::fs::File::open(file) else { return };
+    for _ in 0..1000 {
+        // SAFETY: a descriptor that is open for as long; the lease ends with it.
+        let granted = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) } == 0;
+        if granted || io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
