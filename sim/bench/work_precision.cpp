@@ -211,7 +211,6 @@ double work_for(const std::vector<Point> &points, double error, double Point::*w
 struct Verdict {
     double evaluations = 0.0;
     double time = 0.0;
-    double worst = 0.0;
     int count = 0;
 };
 

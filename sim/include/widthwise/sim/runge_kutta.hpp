@@ -11,6 +11,7 @@
 #include "widthwise/sim/step_control.hpp"
 #include "widthwise/sim/tableau_data.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -18,55 +19,35 @@
 
 namespace widthwise::sim {
 
-/// A method's numbers, by its name.
-template <Method> struct Explicit;
-template <> struct Explicit<Method::euler> {
-    static constexpr const auto &numbers = tableau_data::euler_rounded;
-    static constexpr int lower = 1; // order of the worse formula of the pair
-    static constexpr bool first_same_as_last = true;
-};
-template <> struct Explicit<Method::rke> {
-    static constexpr const auto &numbers = tableau_data::rke_rounded;
-    static constexpr int lower = 4;
-    static constexpr bool first_same_as_last = false;
-};
-template <> struct Explicit<Method::rkf3> {
-    static constexpr const auto &numbers = tableau_data::rkf3_rounded;
-    static constexpr int lower = 2;
-    static constexpr bool first_same_as_last = false;
-};
-template <> struct Explicit<Method::rkf5> {
-    static constexpr const auto &numbers = tableau_data::rkf5_rounded;
-    static constexpr int lower = 4;
-    static constexpr bool first_same_as_last = false;
-};
-template <> struct Explicit<Method::rkf8> {
-    static constexpr const auto &numbers = tableau_data::rkf8_rounded;
-    static constexpr int lower = 7;
-    static constexpr bool first_same_as_last = false;
-};
-template <> struct Explicit<Method::tsit5> {
-    static constexpr const auto &numbers = tableau_data::tsit5_rounded;
-    static constexpr int lower = 4;
-    static constexpr bool first_same_as_last = true;
-};
-template <> struct Explicit<Method::vern7> {
-    static constexpr const auto &numbers = tableau_data::vern7_rounded;
-    static constexpr int lower = 6;
-    static constexpr bool first_same_as_last = false;
-};
-template <> struct Explicit<Method::vern8> {
-    static constexpr const auto &numbers = tableau_data::vern8_rounded;
-    static constexpr int lower = 7;
-    static constexpr bool first_same_as_last = false;
-};
+/// A method's numbers.
+template <Method M> constexpr const auto &numbers_of() {
+    if constexpr (M == Method::euler)
+        return tableau_data::euler_rounded;
+    else if constexpr (M == Method::rke)
+        return tableau_data::rke_rounded;
+    else if constexpr (M == Method::rkf3)
+        return tableau_data::rkf3_rounded;
+    else if constexpr (M == Method::rkf5)
+        return tableau_data::rkf5_rounded;
+    else if constexpr (M == Method::rkf8)
+        return tableau_data::rkf8_rounded;
+    else if constexpr (M == Method::tsit5)
+        return tableau_data::tsit5_rounded;
+    else if constexpr (M == Method::vern7)
+        return tableau_data::vern7_rounded;
+    else {
+        static_assert(M == Method::vern8, "no explicit Runge-Kutta method");
+        return tableau_data::vern8_rounded;
+    }
+}
 
 /// `N` components, or as many as its constructor is told if that is 0. `F` is the derivative's type; with
 /// Derivative the one given to each attempt is called.
 template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta final : public Scheme {
-    using Row = Explicit<M>;
-    using Numbers = std::remove_cvref_t<decltype(Row::numbers)>;
-    static constexpr int stages = static_cast<int>(std::size(Row::numbers.b));
+    static constexpr const auto &numbers = numbers_of<M>();
+    using Numbers = std::remove_cvref_t<decltype(numbers)>;
+    static constexpr int stages = static_cast<int>(std::size(numbers.b));
+    static constexpr bool first_same_as_last = numbers.first_same_as_last();
     static constexpr bool fixed = N != 0;
 
   public:
@@ -84,7 +65,7 @@ template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta fi
             std::array<double, N * stages> rates; // in registers, as far as there are any
             std::array<double, N> at;
             go(rates.data(), at.data(), f, from, h, increment, error);
-            if constexpr (Row::first_same_as_last)
+            if constexpr (first_same_as_last)
                 std::memcpy(rates_.data(), &rates[(stages - 1) * N], N * sizeof(double));
         } else {
             go(rates_.data(), at_.data(), f, from, h, increment, error);
@@ -92,7 +73,7 @@ template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta fi
     }
 
     [[nodiscard]] std::span<const double> last_rate() const override {
-        if constexpr (!Row::first_same_as_last)
+        if constexpr (!first_same_as_last)
             return {};
         else if constexpr (fixed)
             return rates_;
@@ -101,7 +82,7 @@ template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta fi
     }
 
     [[nodiscard]] double propose(double h, double error, double before) const override {
-        return h * step_factor(error, before, Row::lower + 1, 5.0);
+        return h * step_factor(error, before, std::min(numbers.order, numbers.embedded) + 1, 5.0);
     }
 
   private:
@@ -154,21 +135,21 @@ template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta fi
     [[gnu::always_inline]] void reach(double *rates, double *at, const Derivative &f, const Start &from,
                                       double h) {
         constexpr int row = I * (I - 1) / 2;
-        const double newest = h * Row::numbers.a[row + I - 1];
+        const double newest = h * numbers.a[row + I - 1];
         each([&]<class Value>(std::size_t k) __attribute__((always_inline)) {
             Value to = load<Value>(&from.state[k]);
             if constexpr (I > 1)
                 to += h * sum<Value, &Numbers::a, row, I - 1>(rates, k);
-            if constexpr (Row::numbers.a[row + I - 1] != 0.0)
+            if constexpr (numbers.a[row + I - 1] != 0.0)
                 to += newest * load<Value>(rates + (I - 1) * size() + k);
             store(at + k, to);
         });
         const std::span<const double> state(at, size());
         const std::span<double> rate(rates + I * size(), size());
         if constexpr (std::is_same_v<F, Derivative>)
-            f(from.time + Row::numbers.c[I] * h, state, rate);
+            f(from.time + numbers.c[I] * h, state, rate);
         else
-            f_(from.time + Row::numbers.c[I] * h, state, rate);
+            f_(from.time + numbers.c[I] * h, state, rate);
     }
 
     /// Of the first `Count` stages, by the weights that begin at `First` in one of the arrays of numbers.
@@ -178,7 +159,7 @@ template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta fi
         [&]<int... J>(std::integer_sequence<int, J...>) __attribute__((always_inline)) {
             const auto add = [&]<int Stage>(std::integral_constant<int, Stage>)
                 __attribute__((always_inline)) {
-                constexpr double weight = (Row::numbers.*Weights)[First + Stage];
+                constexpr double weight = (numbers.*Weights)[First + Stage];
                 if constexpr (weight != 0.0)
                     total += weight * load<Value>(rates + Stage * size() + k);
             };

@@ -8,23 +8,39 @@
 
 namespace widthwise::sim::tableau_data {
 
+/// The order of what the step takes, and of the formula it is measured against; below the diagonal row by
+/// row.
 template <int S> struct Rational {
+    int order;
+    int embedded;
     Ratio a[S * (S - 1) / 2];
     Ratio b[S];
-    Ratio embedded[S];
+    Ratio embedded_weights[S];
 };
 
 template <int S> struct Decimal {
+    int order;
+    int embedded;
     double a[S * (S - 1) / 2];
     double b[S];
     double error[S];
 };
 
 template <int S> struct Coefficients {
+    int order;
+    int embedded;
     double a[S * (S - 1) / 2];
     double b[S];
     double error[S];
     double c[S];
+
+    /// The last stage is the derivative at the new state: its row is the step's own weights.
+    [[nodiscard]] constexpr bool first_same_as_last() const {
+        for (int i = 0; i < S - 1; ++i)
+            if (a[(S - 1) * (S - 2) / 2 + i] != b[i])
+                return false;
+        return b[S - 1] == 0.0;
+    }
 };
 
 /// Nodes are the sums of the rows.
@@ -40,12 +56,12 @@ template <int S> constexpr void sum_rows(Coefficients<S> &to) {
 
 /// A fraction is rounded once: numerators and denominators are exact as doubles.
 template <int S> constexpr Coefficients<S> rounded(const Rational<S> &from) {
-    Coefficients<S> to{};
+    Coefficients<S> to{from.order, from.embedded, {}, {}, {}, {}};
     for (int i = 0; i < S * (S - 1) / 2; ++i)
         to.a[i] = static_cast<double>(from.a[i].n) / static_cast<double>(from.a[i].d);
     for (int i = 0; i < S; ++i) {
         const Ratio b = from.b[i];
-        const Ratio e = from.embedded[i];
+        const Ratio e = from.embedded_weights[i];
         to.b[i] = static_cast<double>(b.n) / static_cast<double>(b.d);
         to.error[i] = static_cast<double>(b.n * e.d - e.n * b.d) / static_cast<double>(b.d * e.d);
     }
@@ -59,7 +75,7 @@ template <int S> constexpr Coefficients<S> rounded(const Rational<S> &from) {
 }
 
 template <int S> constexpr Coefficients<S> rounded(const Decimal<S> &from) {
-    Coefficients<S> to{};
+    Coefficients<S> to{from.order, from.embedded, {}, {}, {}, {}};
     for (int i = 0; i < S * (S - 1) / 2; ++i)
         to.a[i] = from.a[i];
     for (int i = 0; i < S; ++i) {
@@ -70,13 +86,17 @@ template <int S> constexpr Coefficients<S> rounded(const Decimal<S> &from) {
     return to;
 }
 
-inline constexpr Rational<2> euler_data = {{
+inline constexpr Rational<2> euler_data = {1,
+                                           2,
+                                           {
                                                {1, 1},
                                            },
                                            {{1, 1}, {0, 1}},
                                            {{1, 2}, {1, 2}}};
 
-inline constexpr Rational<6> rke_data = {{
+inline constexpr Rational<6> rke_data = {4,
+                                         5,
+                                         {
                                              {1, 2},
                                              {1, 4},
                                              {1, 4},
@@ -96,7 +116,9 @@ inline constexpr Rational<6> rke_data = {{
                                          {{1, 6}, {0, 1}, {2, 3}, {1, 6}, {0, 1}, {0, 1}},
                                          {{1, 24}, {0, 1}, {0, 1}, {5, 48}, {27, 56}, {125, 336}}};
 
-inline constexpr Rational<4> rkf3_data = {{
+inline constexpr Rational<4> rkf3_data = {3,
+                                          2,
+                                          {
                                               {1, 4},
                                               {-189, 800},
                                               {729, 800},
@@ -108,6 +130,8 @@ inline constexpr Rational<4> rkf3_data = {{
                                           {{214, 891}, {1, 33}, {650, 891}, {0, 1}}};
 
 inline constexpr Rational<6> rkf5_data = {
+    5,
+    4,
     {
         {1, 4},
         {3, 32},
@@ -129,6 +153,8 @@ inline constexpr Rational<6> rkf5_data = {
     {{25, 216}, {0, 1}, {1408, 2565}, {2197, 4104}, {-1, 5}, {0, 1}}};
 
 inline constexpr Rational<13> rkf8_data = {
+    8,
+    7,
     {
         {2, 27},      {1, 36},    {1, 12},      {1, 24},       {0, 1},     {1, 8},      {5, 12},
         {0, 1},       {-25, 16},  {25, 16},     {1, 20},       {0, 1},     {0, 1},      {1, 4},
@@ -170,7 +196,9 @@ inline constexpr Rational<13> rkf8_data = {
      {0, 1},
      {0, 1}}};
 
-inline constexpr Decimal<7> tsit5_data = {{
+inline constexpr Decimal<7> tsit5_data = {5,
+                                          4,
+                                          {
                                               0.161,
                                               -0.008480655492356989,
                                               0.335480655492357,
@@ -200,6 +228,8 @@ inline constexpr Decimal<7> tsit5_data = {{
                                            -0.45808210592918697, 0.015151515151515152}};
 
 inline constexpr Decimal<10> vern7_data = {
+    7,
+    6,
     {
         0.005,
         -1.07679012345679,
@@ -253,6 +283,8 @@ inline constexpr Decimal<10> vern7_data = {
      0.2650097464621281, -0.29430311714032503, 0.08131747232495111, -0.02029518466335628}};
 
 inline constexpr Decimal<13> vern8_data = {
+    8,
+    7,
     {
         0.05,
         -0.0069931640625,

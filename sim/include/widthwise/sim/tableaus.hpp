@@ -29,14 +29,14 @@ struct Tableau {
     int order;    // of what the step takes
     int embedded; // order of the formula it is measured against
     int stages;
-    bool first_same_as_last; // the last stage is the derivative at the new state
-    const double *a;         // rows below the diagonal, one after another: row i has i entries
-    const double *b;         // weights of the step
-    const double *error;     // weights of the step minus the embedded formula's
-    const double *c;         // nodes
-    const Ratio *exact_a;    // the same as fractions; null where they do not fit
-    const Ratio *exact_b;
-    const Ratio *exact_embedded;
+    bool first_same_as_last;        // the last stage is the derivative at the new state
+    const double *a;                // rows below the diagonal, one after another: row i has i entries
+    const double *b;                // weights of the step
+    const double *error;            // weights of the step minus the embedded formula's
+    const double *c;                // nodes
+    const Ratio *exact_a = nullptr; // the same as fractions; null where they do not fit
+    const Ratio *exact_b = nullptr;
+    const Ratio *exact_embedded = nullptr;
 };
 
 /// euler, rke, rkf3, rkf5, rkf8, tsit5, vern7, vern8: in the order of Method.
