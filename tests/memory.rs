@@ -73,6 +73,28 @@ fn no_more_than_the_share(report: &Value) {
 }
 
 #[test]
+fn variables_that_begin_as_zeros_are_the_programs_data_and_what_is_mapped_behind_them_is_not() {
+    let lab = Laboratory::new();
+    lab.program("zeros.c");
+    let held = |options: &str| {
+        lab.compare_json(&format!(
+            "zeros.c --abi x86-64,x32,i386 --rounds 1 --warmup 0 --metric cpu --memory=1 {options}"
+        ))
+    };
+    for (options, name, other) in
+        [("", "program-data", "mmapped"), ("--flags '-O2 -DBEHIND'", "mmapped", "program-data")]
+    {
+        let report = held(options);
+        for run in report["memory"].as_array().unwrap() {
+            let highest = |name| class(run, name).into_iter().max().unwrap();
+            assert!(about(16 * MIB, 300 << 10).contains(&highest(name)), "{options}: {name}: {run}");
+            assert!(highest(other) < MIB, "{options}: {other}: {run}");
+        }
+        assert!(report["memory"].as_array().unwrap().len() >= 3, "{options}: {report}");
+    }
+}
+
+#[test]
 fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_phase() {
     let lab = lab();
     let report = held(

@@ -4,13 +4,16 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use object::elf::{FileHeader32, FileHeader64, PT_INTERP};
+use object::elf::{FileHeader32, FileHeader64, PF_W, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
 use object::{Endianness, FileKind};
 use thiserror::Error;
 
 use crate::abi::{self, Abi};
+
+/// The size of a page of every x86.
+const PAGE: u64 = 4096;
 
 /// What an ELF file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct ElfFacts {
     pub interpreter: Option<PathBuf>,
     /// What kind of file.
     pub kind: ElfKind,
+    /// Bytes of the whole pages that its zero-initialised variables take behind those that hold the file's own data.
+    pub zero_pages: u64,
 }
 
 /// What kind of ELF file.
@@ -129,6 +134,7 @@ where
     let header = H::parse(data).map_err(damaged)?;
     let endian = header.endian().map_err(damaged)?;
     let mut interpreter = None;
+    let mut zero_pages = 0u64;
     for segment in header.program_headers(endian, data).map_err(damaged)? {
         if segment.p_type(endian) == PT_INTERP {
             let bytes = segment
@@ -137,6 +143,15 @@ where
             let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
             interpreter = Some(PathBuf::from(String::from_utf8_lossy(name).into_owned()));
         }
+        if segment.p_type(endian) == PT_LOAD && segment.p_flags(endian).0 & PF_W.0 != 0 {
+            let (from, data, all) = (
+                segment.p_vaddr(endian).into(),
+                segment.p_filesz(endian).into(),
+                segment.p_memsz(endian).into(),
+            );
+            let end = |size: u64| from.saturating_add(size).div_ceil(PAGE);
+            zero_pages = zero_pages.saturating_add(end(all).saturating_sub(end(data)).saturating_mul(PAGE));
+        }
     }
     let kind = match header.e_type(endian) {
         object::elf::ET_EXEC => ElfKind::Program,
@@ -144,7 +159,7 @@ where
         object::elf::ET_DYN => ElfKind::SharedObject,
         _ => ElfKind::Other,
     };
-    Ok(ElfFacts { class, machine: header.e_machine(endian).0, interpreter, kind })
+    Ok(ElfFacts { class, machine: header.e_machine(endian).0, interpreter, kind, zero_pages })
 }
 
 /// What a file that is no ELF file seems to be, for the error.

@@ -529,7 +529,7 @@ impl Eye {
         self.texts.resize_with(self.texts.len().max(self.tree.len()), Texts::default);
         for (texts, (&pid, watched)) in self.texts.iter_mut().zip(&mut self.tree) {
             match watched.read(texts) {
-                Ok(()) => read.push((&*texts, pid)),
+                Ok(()) => read.push((texts, pid)),
                 Err(error) if is_gone(&error) => gone.push(pid),
                 Err(error) => self.seen.refused = Some((pid, error.to_string())),
             }

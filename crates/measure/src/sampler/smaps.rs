@@ -3,7 +3,7 @@
 //! The format is that of `show_smap` and `show_map_vma` in `fs/proc/task_mmu.c`. The text of a process that is just
 //! ending may be cut short anywhere: whatever is whole is used.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +20,10 @@ const MOST_GUARD: u64 = 64 << 10;
 /// glibc's arenas begin at multiples of HEAP_MAX_SIZE (malloc/arena.c): 64 MiB where `long` has 8 bytes, 1 MiB elsewhere.
 /// What is not used yet of one has no rights, and may look like a guard.
 const ARENA: u64 = 1 << 20;
+
+/// Of anonymous memory behind a file's data no more than this is taken for the file's own without a look at the file:
+/// most libraries have less, and Python's arenas, which often lie there, are larger (256 KiB, Objects/obmalloc.c).
+const SURELY_ZEROS: u64 = 128 << 10;
 
 /// One mapping.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -172,13 +176,15 @@ pub struct Surroundings {
     pub threads: bool,
     /// Mappings of files whose paths begin so are the recorder's.
     pub recorder: Option<PathBuf>,
+    /// How much the variables of these files that begin as zeros take ([`in_doubt`] names those to look at).
+    pub zero_pages: BTreeMap<PathBuf, u64>,
 }
 
 /// What each of the mappings, in the order of addresses, is for.
 ///
 /// A thread's stack is anonymous memory like any other. It is told by a stack pointer that points into it, or by the
-/// guard below it. Variables that begin as zeros are anonymous memory, too: what adjoins a file's writable mapping is
-/// taken for its own.
+/// guard below it. Variables that begin as zeros are anonymous memory, too, which adjoins its file's writable mapping; what
+/// the program maps behind them may have become one mapping with them, and the larger part decides.
 pub fn classify(mappings: &[Mapping], around: &Surroundings) -> Vec<Part> {
     let executable: BTreeSet<(u64, u64)> =
         mappings.iter().filter(|m| m.is_file() && m.has(b'x')).map(|m| m.file).collect();
@@ -189,7 +195,7 @@ pub fn classify(mappings: &[Mapping], around: &Surroundings) -> Vec<Part> {
         let below = at.checked_sub(1).map(|at| &mappings[at]).filter(|m| m.range.end == mapping.range.start);
         let zeros = before.take().filter(|(end, _)| *end == mapping.range.start && mapping.is_anonymous());
         let part = match zeros {
-            Some((_, part)) if mapping.has(b'w') => part,
+            Some((_, part)) if mapping.has(b'w') && are_zeros(mapping, below, around) => part,
             _ => part_of(mapping, below, &executable, around),
         };
         if mapping.is_file() && mapping.has(b'w') && has_zeros(part.class) {
@@ -198,6 +204,25 @@ pub fn classify(mappings: &[Mapping], around: &Surroundings) -> Vec<Part> {
         parts.push(part);
     }
     parts
+}
+
+/// Files whose own data end at a writable anonymous mapping that is larger than variables mostly are.
+pub fn in_doubt(mappings: &[Mapping]) -> impl Iterator<Item = &Path> {
+    mappings.windows(2).filter_map(|pair| {
+        let [file, behind] = pair else { return None };
+        let adjoins = file.is_file() && file.has(b'w') && file.range.end == behind.range.start;
+        let is_large = behind.is_anonymous() && behind.has(b'w') && size(behind) > SURELY_ZEROS;
+        (adjoins && is_large).then_some(file.path.as_path())
+    })
+}
+
+fn size(mapping: &Mapping) -> u64 {
+    mapping.range.end - mapping.range.start
+}
+
+fn are_zeros(mapping: &Mapping, file: Option<&Mapping>, around: &Surroundings) -> bool {
+    let own = file.and_then(|file| around.zero_pages.get(&file.path));
+    size(mapping) <= SURELY_ZEROS || own.is_none_or(|own| *own >= size(mapping).div_ceil(2))
 }
 
 fn has_zeros(class: Class) -> bool {
@@ -371,6 +396,33 @@ Rss:                   4 kB\nPs";
             ]
         );
         assert_eq!(classify(&mappings, &around)[6].name, "libc.so.6");
+    }
+
+    #[test]
+    fn what_a_program_maps_behind_a_files_zeros_is_the_programs() {
+        const KIB: u64 = 1 << 10;
+        let behind = |size: u64| {
+            [
+                mapping(0x1_0000, 0x1_1000, b"r-xp", 8, "/lib/libpython3.so.1"),
+                mapping(0x1_1000, 0x1_2000, b"rw-p", 8, "/lib/libpython3.so.1"),
+                mapping(0x1_2000, 0x1_2000 + size, b"rw-p", 0, ""),
+            ]
+        };
+        let class = |size: u64, zeros: Option<u64>| {
+            let zeros = zeros.map(|bytes| (PathBuf::from("/lib/libpython3.so.1"), bytes));
+            let around = Surroundings { zero_pages: zeros.into_iter().collect(), ..Surroundings::default() };
+            classes(&behind(size), &around)[2]
+        };
+        let arenas = behind(1024 * KIB);
+        assert_eq!(in_doubt(&arenas).collect::<Vec<_>>(), [Path::new("/lib/libpython3.so.1")]);
+        assert_eq!(in_doubt(&behind(128 * KIB)).count(), 0);
+        assert_eq!(class(1024 * KIB, Some(72 * KIB)), Class::Mmapped);
+        assert_eq!(class(1024 * KIB, Some(0)), Class::Mmapped);
+        assert_eq!(class(1024 * KIB, Some(1024 * KIB)), Class::Library);
+        // Joined with something smaller.
+        assert_eq!(class(1024 * KIB, Some(700 * KIB)), Class::Library);
+        // The file is gone: what adjoins it is most likely its own.
+        assert_eq!(class(1024 * KIB, None), Class::Library);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use widthwise_experiment::memory::{Amounts, Part, Totals};
+use widthwise_machine::elf;
 
 use super::pagemap::Pagemap;
 use super::smaps::{self, Mapping, Surroundings};
@@ -57,6 +58,8 @@ pub struct Texts {
     status: Text,
     smaps: Text,
     maps: Text,
+    /// What was found out of files, whoever maps them: how much the variables of each that begin as zeros take.
+    zero_pages: BTreeMap<PathBuf, Option<u64>>,
 }
 
 /// What was read of one process in full.
@@ -135,7 +138,7 @@ impl Watched {
     /// agree with the kernel's own sum.
     pub fn survey(
         &mut self,
-        texts: &Texts,
+        texts: &mut Texts,
         stretches: &[Range<u64>],
         runtime: Option<&PathBuf>,
         recorder: Option<&PathBuf>,
@@ -167,7 +170,12 @@ impl Watched {
         self.known = ranges.zip(parts.iter().cloned()).collect();
     }
 
-    fn surroundings(&self, texts: &Texts, mappings: &[Mapping], runtime: Option<&PathBuf>) -> Surroundings {
+    fn surroundings(
+        &self,
+        texts: &mut Texts,
+        mappings: &[Mapping],
+        runtime: Option<&PathBuf>,
+    ) -> Surroundings {
         let program = texts.program.clone();
         let is_runtime = runtime.is_some_and(|file| *file == program);
         Surroundings {
@@ -176,6 +184,7 @@ impl Watched {
             stack_pointers: self.stacks.values().copied().collect(),
             threads: self.threads,
             recorder: None,
+            zero_pages: texts.zero_pages(mappings),
         }
     }
 
@@ -187,7 +196,7 @@ impl Watched {
     }
 
     /// What the texts say; nothing of a process that has no memory any more.
-    pub fn portrait(&mut self, texts: &Texts, runtime: Option<&PathBuf>) -> Option<Portrait> {
+    pub fn portrait(&mut self, texts: &mut Texts, runtime: Option<&PathBuf>) -> Option<Portrait> {
         let status = Status::of(texts.status.bytes());
         // Its stacks are looked for from the next time on.
         self.threads |= status.threads > 1;
@@ -223,6 +232,20 @@ impl Watched {
                 self.stacks.insert(thread, pointer);
             }
         }
+    }
+}
+
+impl Texts {
+    /// Of the files for which it matters; those that cannot be read are left out.
+    fn zero_pages(&mut self, mappings: &[Mapping]) -> BTreeMap<PathBuf, u64> {
+        let mut found = BTreeMap::new();
+        for path in smaps::in_doubt(mappings) {
+            let read = || elf::read(path).ok().map(|facts| facts.zero_pages);
+            if let Some(bytes) = *self.zero_pages.entry(path.to_owned()).or_insert_with(read) {
+                found.insert(path.to_owned(), bytes);
+            }
+        }
+        found
     }
 }
 

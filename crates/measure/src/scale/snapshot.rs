@@ -153,7 +153,7 @@ impl Camera {
         let mut watched = Watched::open(pid, index).ok()?;
         watched.read(&mut self.texts).ok()?;
         let rollup = std::fs::read(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        let Portrait { mappings, around, .. } = watched.portrait(&self.texts, self.runtime.as_ref())?;
+        let Portrait { mappings, around, .. } = watched.portrait(&mut self.texts, self.runtime.as_ref())?;
         let mut parts: BTreeMap<Part, (u64, u64)> = BTreeMap::new();
         for (mapping, part) in mappings.iter().zip(smaps::classify(&mappings, &around)) {
             let sum = parts.entry(part).or_default();
