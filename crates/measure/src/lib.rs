@@ -20,3 +20,4 @@ pub mod simulation;
 pub mod source;
 pub mod taskstats;
 pub mod toolchain;
+mod untimed;

@@ -1,17 +1,14 @@
 //! The memory series: rounds of their own, after the timed ones, in which a sampler reads the memory of every participant
 //! while it runs. Nothing of them is timed; orders and paddings are those of any other round.
 
-use std::sync::atomic::Ordering;
-use std::time::SystemTime;
-
 use widthwise_experiment::memory::Series;
-use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind, Run};
+use widthwise_experiment::outcome::{Ending, RoundKind};
 use widthwise_experiment::Metric;
 
-use crate::rounds::{failure, since, End, Participant, Plan, RoundsError, Witness};
+use crate::rounds::{failure, End, Participant, Plan, RoundsError, Witness};
 use crate::run::{Ran, RunError, Runner, Start};
 use crate::sampler::{Sampler, Watch, MARKS, SHARE};
-use crate::schedule;
+use crate::untimed::{Untimed, Went};
 
 /// Of the kernel's own peak, a series that has seen less is told to have missed something.
 const CLOSE: f64 = 0.95;
@@ -38,51 +35,20 @@ pub fn sample<W: Witness>(
     witness: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
     let plan = memory.plan;
-    let mut out: Vec<usize> = Vec::new();
+    let cpu = match plan.cpus[..] {
+        [cpu] => Some(cpu),
+        _ => None,
+    };
+    let mut rounds = Untimed::new(plan, RoundKind::Memory, cpu, 2);
     for number in memory.first_round..memory.first_round + memory.rounds {
-        let slots: Vec<_> = schedule::round(plan.seed, number, plan.participants.len())
-            .into_iter()
-            .filter(|slot| !out.contains(&slot.participant))
-            .collect();
-        if slots.is_empty() {
-            break;
+        let went = rounds.round(number, witness, |participant, slot, cut_off| {
+            run(memory, participant, slot.padding, runner, cut_off)
+        })?;
+        match went {
+            Went::Whole => {}
+            Went::Nobody => break,
+            Went::Interrupted => return Ok(End::Interrupted),
         }
-        let kind = RoundKind::Memory;
-        let cpu = match plan.cpus[..] {
-            [cpu] => Some(cpu),
-            _ => None,
-        };
-        witness.round_begins(number, kind, slots.len() as u32, cpu).map_err(RoundsError::Witness)?;
-        for (position, slot) in slots.iter().enumerate() {
-            let participant = &plan.participants[slot.participant];
-            witness.pauses().map_err(RoundsError::Witness)?;
-            let began = SystemTime::now();
-            let interrupted = witness.interrupted();
-            let asked = || interrupted.load(Ordering::Relaxed);
-            if asked() >= 1 {
-                return Ok(End::Interrupted);
-            }
-            let ran = run(memory, participant, slot.padding, runner, &|| asked() >= 2)?;
-            if asked() >= 2 && ran.ending != Ending::Done {
-                return Ok(End::Interrupted);
-            }
-            let run = Run {
-                variant: participant.name.clone(),
-                round: number,
-                position: position as u32,
-                began_ns: since(plan.epoch, began),
-                ending: ran.ending.clone(),
-                sample: ran.sample.clone(),
-                answer: None,
-            };
-            witness.run_ended(&run, &ran).map_err(RoundsError::Witness)?;
-            if run.ending != Ending::Done {
-                out.push(slot.participant);
-            }
-        }
-        witness
-            .round_ended(&Round { number, kind, cpu, noise: Noise::default() })
-            .map_err(RoundsError::Witness)?;
     }
     Ok(End::Enough)
 }

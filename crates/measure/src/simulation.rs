@@ -4,18 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::SystemTime;
 
-use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
 use widthwise_experiment::Metric;
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, valgrind};
 
 use crate::answer;
-use crate::rounds::{failure, since, End, Participant, Plan, RoundsError, Witness};
+use crate::rounds::{failure, End, Participant, Plan, RoundsError, Witness};
 use crate::run::{Limits, Ran, Runner, Start};
-use crate::schedule;
+use crate::untimed::{Untimed, Went};
 
 /// A simulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
 /// that much later, and twice.
@@ -55,54 +53,28 @@ pub fn simulate<W: Witness>(
     runner: &mut Runner,
     witness: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
-    let plan = simulation.plan;
-    let mut out: Vec<usize> = Vec::new();
+    // A simulated run is long, and nothing is lost with it that a repetition would not give: asking once is enough.
+    let mut rounds = Untimed::new(simulation.plan, RoundKind::Simulated, None, 1);
     let mut counts: BTreeMap<usize, Vec<Vec<f64>>> = BTreeMap::new();
     for number in simulation.first_round..simulation.first_round + simulation.most_rounds.max(FEWEST) {
         if number >= simulation.first_round + FEWEST && counts.values().all(|own| all_equal(own)) {
             break;
         }
-        let slots: Vec<_> = schedule::round(plan.seed, number, plan.participants.len())
-            .into_iter()
-            .filter(|slot| !out.contains(&slot.participant))
-            .collect();
-        if slots.is_empty() {
-            break;
-        }
-        let kind = RoundKind::Simulated;
-        witness.round_begins(number, kind, slots.len() as u32, None).map_err(RoundsError::Witness)?;
-        for (position, slot) in slots.iter().enumerate() {
-            let participant = &plan.participants[slot.participant];
-            witness.pauses().map_err(RoundsError::Witness)?;
-            let began = SystemTime::now();
-            let interrupted = witness.interrupted();
-            // A simulated run is long, and nothing is lost with it that a repetition would not give: once is enough.
-            let cut_off = || interrupted.load(Ordering::Relaxed) >= 1;
-            let ran = run(simulation, participant, runner, &cut_off)?;
-            if cut_off() {
-                return Ok(End::Interrupted);
-            }
-            let run = Run {
-                variant: participant.name.clone(),
-                round: number,
-                position: position as u32,
-                began_ns: since(plan.epoch, began),
-                ending: ran.ending.clone(),
-                sample: ran.sample.clone(),
-                answer: None,
-            };
-            witness.run_ended(&run, &ran).map_err(RoundsError::Witness)?;
-            if run.ending == Ending::Done {
-                let values = run.sample.values().map(|reading| reading.value).collect();
+        let went = rounds.round(number, witness, |participant, slot, cut_off| {
+            let ran = run(simulation, participant, runner, cut_off)?;
+            if ran.ending == Ending::Done {
+                let values = ran.sample.values().map(|reading| reading.value).collect();
                 counts.entry(slot.participant).or_default().push(values);
             } else {
-                out.push(slot.participant);
                 counts.remove(&slot.participant);
             }
+            Ok(ran)
+        })?;
+        match went {
+            Went::Whole => {}
+            Went::Nobody => break,
+            Went::Interrupted => return Ok(End::Interrupted),
         }
-        witness
-            .round_ended(&Round { number, kind, cpu: None, noise: Noise::default() })
-            .map_err(RoundsError::Witness)?;
     }
     Ok(End::Enough)
 }
