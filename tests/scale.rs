@@ -4,7 +4,7 @@ mod laboratory;
 
 use std::sync::{Mutex, MutexGuard};
 
-use laboratory::{repository, Laboratory, Said};
+use laboratory::{repository, unfolded, Laboratory, Said};
 use serde_json::Value;
 
 /// Who looks at times runs alone among these tests.
@@ -245,6 +245,40 @@ fn two_hundred_processes_are_all_accounted_for() {
         let all = attempt["cpu_ns"].as_f64().unwrap();
         assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
     }
+}
+
+#[test]
+fn answers_are_compared_through_the_filter_that_was_said() {
+    let lab = Laboratory::new();
+    lab.write(
+        "width.c",
+        "#include <stdio.h>\nint main(void) { printf(\"%zu bytes\\n\", sizeof(void *)); }\n",
+    );
+    let study = |filter: &str| {
+        let words = "scale width.c --abi x86-64,i386 --processes 1 --rounds 1 --warmup 0 --memory=0";
+        lab.widthwise(&format!("{words} {filter}"))
+    };
+    let plain = study("");
+    assert_eq!(plain.status, Some(1), "{plain:?}");
+    assert!(unfolded(&plain.stdout).contains("answers otherwise than x86-64"), "{plain:?}");
+    let filtered = study("--filter 'sed s/[48]/N/'");
+    assert_eq!(filtered.status, Some(0), "{filtered:?}");
+}
+
+#[test]
+fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
+    let lab = lab();
+    let said = scale(
+        &lab,
+        "x86-64",
+        "fork {processes} {events} event=50000",
+        "--processes 1 --events 4 --rounds 1 --warmup 0 --memory=0 --background 'no-such-load'",
+    );
+    let several = std::thread::available_parallelism().unwrap().get() > 1;
+    assert_eq!(said.status, Some(if several { 1 } else { 0 }), "{said:?}");
+    let words = "the load on CPU ";
+    let all = unfolded(&format!("{}{}", said.stdout, said.stderr));
+    assert!(!several || (all.contains(words) && all.contains("no-such-load: not found")), "{said:?}");
 }
 
 #[test]

@@ -12,17 +12,18 @@ mod watcher;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use widthwise_experiment::model::OutputCheck;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Purpose, Work};
 
-use crate::run::{lay_out, shell, Limits, Start};
+use crate::run::{lay_out, shell, Limits, RunError, Start};
 use crate::sampler::marks::Marks;
 use crate::sampler::MARKS;
 
 use account::accounted;
+pub use crew::Crew;
 use crew::Task;
-pub use crew::{Crew, CrewError};
 pub use rounds::{study, End, Keeper, Slot, Study, StudyError};
 use told::Telling;
 use watcher::Watcher;
@@ -48,6 +49,8 @@ pub struct Order<'a> {
     pub padding: usize,
     /// A program that runs on each of the other CPUs meanwhile.
     pub background: Option<&'a Start>,
+    /// What its answer is.
+    pub check: &'a OutputCheck,
     /// How events are told.
     pub telling: Option<&'a Telling>,
 }
@@ -63,10 +66,10 @@ pub fn attempt(
     scratch: &Path,
     limits: Limits,
     cut_off: &dyn Fn() -> bool,
-) -> Result<Attempt, CrewError> {
+) -> Result<Attempt, RunError> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |error| CrewError::Scratch { path, error }
+        move |error| RunError::Scratch { path, error }
     };
     std::fs::create_dir_all(scratch).map_err(at(scratch))?;
     let cell = order.cell;

@@ -6,6 +6,7 @@
 
 mod answer;
 mod axis;
+mod document;
 pub mod flame;
 mod forest;
 mod heap;
@@ -19,7 +20,7 @@ mod shape;
 mod timeline;
 mod wording;
 
-pub(crate) use page::{POLICY, STYLE as PAGE_STYLE};
+pub(crate) use document::{document, POLICY};
 
 use crate::campaign::Campaign;
 

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use widthwise_experiment::metric::METRICS;
-use widthwise_experiment::model::{Cpus, Directory, Estimator};
+use widthwise_experiment::model::Directory;
 use widthwise_experiment::request::{Check, Request};
 use widthwise_experiment::{
     duration, percentage, spec, Axis, Mistake, ProgramSource, RequestError, Said, Stated,
@@ -87,16 +86,10 @@ pub struct Arguments {
     /// The exit status that counts as success (default: 0)
     #[arg(long, value_name = "STATUS", help_heading = "Run")]
     exit_status: Option<i32>,
-    /// CPUs a run may use: auto (one idle core), any, or a list such as 0,2-3
-    #[arg(long, value_name = "CPUS", help_heading = "Run")]
-    cpus: Option<String>,
     /// Switch address space layout randomisation off for the program
     #[arg(long, help_heading = "Run")]
     fixed_addresses: bool,
 
-    /// Metrics: names, default, or all; `--help` ends in their list
-    #[arg(long, visible_alias = "metrics", value_name = "NAME,…", help_heading = "Measure")]
-    metric: Option<String>,
     /// Stop after so many timed rounds
     #[arg(long, value_name = "N", help_heading = "Measure")]
     pub rounds: Option<u32>,
@@ -115,9 +108,6 @@ pub struct Arguments {
     /// Confidence of the intervals (default: 95%)
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     confidence: Option<String>,
-    /// What is averaged: paired, or ten-run-trim (peringer-2007)
-    #[arg(long, value_name = "NAME", help_heading = "Measure")]
-    estimator: Option<String>,
     /// Seed of the random orders, paddings and resampling
     #[arg(long, value_name = "N", help_heading = "Measure")]
     seed: Option<u64>,
@@ -137,14 +127,19 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The request: the spec file's, with the command line over it, its paths made absolute.
-    pub fn request(&self) -> Result<Request, Failure> {
+    /// The request: the spec file's, with the command line over it, its paths made absolute. `further` adds what flags of
+    /// one verb alone say.
+    pub fn request(
+        &self,
+        further: impl FnOnce(&mut Request) -> Result<(), RequestError>,
+    ) -> Result<Request, Failure> {
         let here = std::env::current_dir().map_err(Failure::machine)?;
         let (from_file, spec_folder) = match &self.program {
             Some(program) if program.ends_with(".toml") => read_spec(Path::new(program), &here)?,
             _ => (Request::default(), here.clone()),
         };
-        let said = self.said().map_err(Failure::request)?;
+        let mut said = self.said().map_err(Failure::request)?;
+        further(&mut said).map_err(Failure::request)?;
         Ok(from_file.overlay(said).anchored(&spec_folder, &here))
     }
 
@@ -211,7 +206,6 @@ impl Arguments {
         set(&mut run.teardown, text(&self.teardown, "--teardown"));
         set(&mut run.timeout, read(&self.timeout, "--timeout", duration::parse)?);
         set(&mut run.exit_status, self.exit_status.map(|n| Stated::new(n, Said::Flag("--exit-status"))));
-        set(&mut run.cpus, read(&self.cpus, "--cpus", Cpus::parse)?);
         set(
             &mut run.fixed_addresses,
             self.fixed_addresses.then(|| Stated::new(true, Said::Flag("--fixed-addresses"))),
@@ -223,10 +217,6 @@ impl Arguments {
     }
 
     fn say_measure(&self, request: &mut Request) -> Result<(), RequestError> {
-        let measure = &mut request.measure;
-        for word in self.metric.iter().flat_map(|words| words.split(',')) {
-            measure.say_metric(word, Said::Flag("--metric"))?;
-        }
         self.say_stopping(request)?;
         let measure = &mut request.measure;
         set(&mut measure.warmup, self.warmup.map(|n| Stated::new(n, Said::Flag("--warmup"))));
@@ -237,7 +227,6 @@ impl Arguments {
             &mut measure.baseline,
             self.baseline.clone().map(|name| Stated::new(name, Said::Flag("--baseline"))),
         );
-        set(&mut measure.estimator, read(&self.estimator, "--estimator", estimator_named)?);
         Ok(())
     }
 
@@ -264,9 +253,15 @@ impl Arguments {
         Ok(())
     }
 
-    /// Whether finished binaries were named.
-    pub fn names_binaries(&self) -> bool {
-        !self.binary.is_empty()
+    /// There must be something to measure.
+    pub fn name_something(&self, verb: &str) -> Result<(), Failure> {
+        if self.program.is_some() || !self.binary.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::request(format!(
+            "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
+             `widthwise {verb} --help` has examples"
+        )))
     }
 
     /// Whether anything was said but the stopping rule.
@@ -279,16 +274,6 @@ impl Arguments {
     }
 }
 
-/// The metrics there are, as the long help ends in them.
-pub fn metrics() -> String {
-    let mut text = "Metrics (default: those with *):\n".to_owned();
-    for metric in METRICS {
-        let mark = if metric.default { '*' } else { ' ' };
-        text.push_str(&format!("  {mark} {:<20}  {}\n", metric.name, metric.about));
-    }
-    text
-}
-
 /// A spec file, and the folder its relative paths begin in.
 fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
     let text = std::fs::read_to_string(path)
@@ -298,13 +283,13 @@ fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
     Ok((request, folder))
 }
 
-fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {
+pub fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {
     if value.is_some() {
         *place = value;
     }
 }
 
-fn read<T>(
+pub fn read<T>(
     text: &Option<String>,
     flag: &'static str,
     parse: fn(&str) -> Result<T, Mistake>,
@@ -325,15 +310,11 @@ fn directory(word: &str) -> Directory {
     }
 }
 
-fn estimator_named(name: &str) -> Result<Estimator, Mistake> {
-    one_of("estimator", name, &Estimator::ALL, Estimator::name)
-}
-
 fn check_named(name: &str) -> Result<Check, Mistake> {
     one_of("kind of check", name, &Check::ALL, Check::name)
 }
 
-fn one_of<T: Copy>(
+pub fn one_of<T: Copy>(
     what: &'static str,
     name: &str,
     all: &[T],

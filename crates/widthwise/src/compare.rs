@@ -3,6 +3,7 @@
 mod budget;
 mod heap;
 mod memory;
+mod question;
 mod recorder;
 mod simulator;
 
@@ -13,22 +14,24 @@ use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
-use widthwise_experiment::{placeholder, scale, spec, spec_text, Facts, Metric, Request};
+use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
-use widthwise_machine::record::{self, MachineRecord};
+use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::core_lock::{self, CoreLock};
 use widthwise_measure::rounds::{self, End, Participant, Plan, RoundsError};
 use widthwise_measure::run::{Accounting, Limits, Runner};
 use widthwise_report::{html, json, terminal};
 
-use crate::arguments::{self, Arguments};
+use crate::arguments::Arguments;
+use crate::beginning;
+use crate::compare::question::Question;
 use crate::compare::recorder::Recorder;
 use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::preparation::{self, Prepared, Unable};
+use crate::preparation::{self, Prepared, Unable, Workplace};
 use crate::presentation::{self, short, Presentation};
 use crate::progress::Progress;
 
@@ -45,10 +48,12 @@ const BUSY: f64 = 0.2;
 ///   widthwise compare --binary x86-64=./a64 --binary i386=./a32 --run '{binary} input'
 ///   widthwise compare experiments/sqlite/widthwise.toml --until 1% --budget 5m
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, after_long_help = arguments::metrics())]
+#[command(verbatim_doc_comment, after_long_help = question::metrics())]
 pub struct Compare {
     #[command(flatten)]
     arguments: Arguments,
+    #[command(flatten)]
+    question: Question,
 
     /// Where campaigns are kept
     #[arg(long, value_name = "FOLDER", default_value = ".widthwise", help_heading = "Campaign")]
@@ -90,21 +95,12 @@ impl Compare {
             Some(folder) => self.resumed(folder, compilers)?,
             None => self.begun(compilers)?,
         };
-        let here = std::env::current_dir().map_err(Failure::machine)?;
-        let root = match &session.archive {
-            Some(archive) => archive.folder().parent().map_or_else(|| here.clone(), Path::to_owned),
-            None => here.join(&self.archive),
-        };
-        std::fs::create_dir_all(&root).map_err(|error| {
-            Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
-        })?;
-        let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
-        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let prepared =
-            preparation::prepare(&session.experiment, &session.compilers, &root, &here, jobs, &progress)?;
-        let archive = self.archive(&mut session, &prepared, &root, &here)?;
+        let resumed = session.archive.as_ref().map(Archive::folder);
+        let place = Workplace::new(resumed, &self.archive, self.jobs)?;
+        let prepared = preparation::prepare(&session.experiment, &session.compilers, &place, &progress)?;
+        let archive = self.archive(&mut session, &prepared, &place)?;
         let folder = archive.folder().to_owned();
-        let ended = self.measure(archive, &session.experiment, &prepared, &root, &mut progress);
+        let ended = self.measure(archive, &session.experiment, &prepared, &place.root, &mut progress);
         progress.end();
         let reported = self.report(&folder);
         // Why the rounds ended says more than that a variant failed, or that the report found no room either.
@@ -113,30 +109,16 @@ impl Compare {
 
     /// A new campaign's request, checked.
     fn begun(&self, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.program.is_none() && !self.arguments.names_binaries() {
-            return Err(Failure::request(
-                "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
-                 `widthwise compare --help` has examples",
-            ));
-        }
-        let mut request = self.arguments.request()?;
-        check_files(&request)?;
+        self.arguments.name_something("compare")?;
+        let request = self.arguments.request(|request| self.question.say(request))?;
         refuse_words_of_scale(&request)?;
-        let seed = random_seed();
-        let facts =
-            Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
-        let experiment = request.resolve(&facts).map_err(Failure::request)?;
-        // Kept, so that the same numbers come out of the archive for ever, and the same orders of a repetition.
-        request.measure.seed.get_or_insert_with(|| {
-            widthwise_experiment::Stated::new(experiment.seed, widthwise_experiment::Said::Flag("--seed"))
-        });
-        keep_compilers(&mut request, &experiment);
+        let (request, experiment) = beginning::settled(request, &compilers)?;
         Ok(Session { compilers, request, experiment, archive: None })
     }
 
     /// A campaign that goes on: its own request, with the stopping rule of the command line.
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.says_more_than_stopping() {
+        if self.arguments.says_more_than_stopping() || self.question.says_anything() {
             return Err(Failure::request(
                 "--resume goes on with the campaign as it was begun: only --rounds, --until and --budget may be given anew",
             ));
@@ -145,7 +127,7 @@ impl Compare {
         let head = archive.head().clone();
         let mut request =
             spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
-        check_files(&request)?;
+        beginning::check_files(&request)?;
         let mut stopping = Request::default();
         self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
         if stopping != Request::default() {
@@ -163,28 +145,16 @@ impl Compare {
         &self,
         session: &mut Session,
         prepared: &Prepared,
-        root: &Path,
-        here: &Path,
+        place: &Workplace,
     ) -> Result<Archive, Failure> {
         let resumed = session.archive.take();
         let (request, experiment) = (&session.request, &session.experiment);
-        let identity = preparation::identity(experiment, prepared, here);
+        let identity = preparation::identity(experiment, prepared, &place.here);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = resumed {
-            let mut changes = archive.changed(&identity);
-            if let Ok(old) = serde_json::from_value::<MachineRecord>(archive.head().machine.clone()) {
-                changes.extend(record::changes(&old, &machine));
-            }
-            return if changes.is_empty() {
-                Ok(archive)
-            } else {
-                Err(Failure::request(format!(
-                    "{} cannot be resumed, since not everything is as it was:\n         {}\n       a new campaign \
-                     measures what is here now",
-                    short(archive.folder()),
-                    changes.join("\n         ")
-                )))
-            };
+            let was = archive.head().machine.clone();
+            beginning::unchanged("campaign", archive.folder(), archive.changed(&identity), was, &machine)?;
+            return Ok(archive);
         }
         let mut variants: Vec<StoredVariant> = experiment
             .variants
@@ -196,7 +166,7 @@ impl Compare {
             .collect();
         variants.push(StoredVariant::new(&experiment.twin(), "again"));
         let head = Head {
-            created: now(),
+            created: beginning::now(),
             widthwise: env!("CARGO_PKG_VERSION").to_owned(),
             command: std::env::args().collect(),
             program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
@@ -207,7 +177,7 @@ impl Compare {
             variants,
         };
         let mut archive =
-            Archive::create(root, &experiment.program.name, &head).map_err(|error| match error {
+            Archive::create(&place.root, &experiment.program.name, &head).map_err(|error| match error {
                 ArchiveError::ReadOnly { .. } => Failure::request(format!("{error} (`--archive`)")),
                 error => Failure::machine(error),
             })?;
@@ -296,7 +266,7 @@ impl Compare {
             },
             check: experiment.check.clone(),
             folder: archive.folder().to_owned(),
-            epoch: epoch(&archive.head().created),
+            epoch: beginning::epoch(&archive.head().created),
         };
         let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
         let mut ended = if recorder.has_enough() {
@@ -443,11 +413,6 @@ fn remarks(
     remarks
 }
 
-/// Checks the files that a request names, from where the user stands.
-pub(crate) fn check_files(request: &Request) -> Result<(), Failure> {
-    preparation::check_files(request, &std::env::current_dir().map_err(Failure::machine)?)
-}
-
 /// What only `scale` fills in.
 fn refuse_words_of_scale(request: &Request) -> Result<(), Failure> {
     let Some(run) = &request.program.run else { return Ok(()) };
@@ -458,37 +423,4 @@ fn refuse_words_of_scale(request: &Request) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-/// A campaign names its compilers: "all" means those that were here, and stays that.
-pub(crate) fn keep_compilers(request: &mut Request, experiment: &Experiment) {
-    use widthwise_experiment::{Axis, Said, Stated};
-    if !request.axes.contains_key(&Axis::Compiler) {
-        return;
-    }
-    let mut names: Vec<Stated<String>> = Vec::new();
-    for name in experiment.variants.iter().filter_map(|variant| variant.compiler.clone()) {
-        if !names.iter().any(|known| known.value == name) {
-            names.push(Stated::new(name, Said::Flag("--compiler")));
-        }
-    }
-    request.axes.insert(Axis::Compiler, names);
-}
-
-pub(crate) fn random_seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library's own randomness is enough to tell campaigns apart. Spec files hold 63-bit numbers; fewer
-    // digits are easier to type again.
-    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
-}
-
-pub(crate) fn now() -> String {
-    let format = &time::format_description::well_known::Rfc3339;
-    let now = time::OffsetDateTime::now_local().unwrap_or_else(|_| time::OffsetDateTime::now_utc());
-    now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default()
-}
-
-pub(crate) fn epoch(created: &str) -> std::time::SystemTime {
-    time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
-        .map_or_else(|_| std::time::SystemTime::now(), Into::into)
 }

@@ -1,6 +1,7 @@
 //! What do pointer width, compiler, kernel and placement cost this program?
 
 mod arguments;
+mod beginning;
 mod compare;
 mod doctor;
 mod exec;

@@ -7,9 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use widthwise_archive::{slug, BuildNote};
-use widthwise_experiment::model::{Directory, Experiment, Variant};
-use widthwise_experiment::request::Binary;
-use widthwise_experiment::{placeholder, ProgramSource, Request, Said, Stated};
+use widthwise_experiment::model::{Experiment, Variant};
 use widthwise_machine::abi::{self, AbiRow};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::{ability, linking};
@@ -61,20 +59,45 @@ pub struct Unable {
     pub fault: bool,
 }
 
-/// Brings the source, builds, makes ready. `root` is the folder of campaigns, in which builds are cached too; `here`
-/// is what relative paths are relative to.
+/// Where all of it is done.
+pub struct Workplace {
+    /// The folder of campaigns, in which builds are cached too.
+    pub root: PathBuf,
+    /// What relative paths are relative to.
+    pub here: PathBuf,
+    /// Builds made at once.
+    jobs: usize,
+}
+
+impl Workplace {
+    /// The folder that holds the campaign that goes on, or else the one that was named, which is made; as many builds at
+    /// once as there are CPUs, if no number is given.
+    pub fn new(resumed: Option<&Path>, named: &Path, jobs: Option<usize>) -> Result<Workplace, Failure> {
+        let here = std::env::current_dir().map_err(Failure::machine)?;
+        let root = match resumed {
+            Some(campaign) => campaign.parent().map_or_else(|| here.clone(), Path::to_owned),
+            None => here.join(named),
+        };
+        std::fs::create_dir_all(&root).map_err(|error| {
+            Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
+        })?;
+        let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
+        let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        Ok(Workplace { root, here, jobs })
+    }
+}
+
+/// Brings the source, builds, makes ready.
 pub fn prepare(
     experiment: &Experiment,
     compilers: &[Compiler],
-    root: &Path,
-    here: &Path,
-    jobs: usize,
+    place: &Workplace,
     progress: &Progress,
 ) -> Result<Prepared, Failure> {
-    let source = source::prepare(&experiment.program.origin, root, &mut |text| progress.say(text))
+    let source = source::prepare(&experiment.program.origin, &place.root, &mut |text| progress.say(text))
         .map_err(Failure::request)?;
     let builds = match &source {
-        Some(source) => build_all(experiment, &Workshop { source, compilers, root, here, jobs, progress })?,
+        Some(source) => build_all(experiment, &Workshop { source, compilers, place, progress })?,
         None => experiment.variants.iter().map(|_| None).collect(),
     };
     let mut used = BTreeMap::new();
@@ -84,7 +107,7 @@ pub fn prepare(
         if let Some(compiler) = compiler {
             used.insert(compiler.name.clone(), compiler.clone());
         }
-        variants.push(ready(experiment, variant, source.as_ref(), compiler, built, root, here));
+        variants.push(ready(experiment, variant, source.as_ref(), compiler, built, place));
     }
     Ok(Prepared { source, variants, compilers: used.into_values().collect() })
 }
@@ -113,10 +136,9 @@ fn ready(
     source: Option<&Source>,
     compiler: Option<&Compiler>,
     built: Option<Result<Built, Unable>>,
-    root: &Path,
-    here: &Path,
+    place: &Workplace,
 ) -> Ready {
-    let work = work(root);
+    let work = work(&place.root);
     let (built, failed) = match built {
         Some(Ok(built)) => (Some(built), None),
         Some(Err(unable)) => (None, Some(unable)),
@@ -125,7 +147,7 @@ fn ready(
     let places = Places {
         build: built.as_ref().map(|built| built.tree.as_path()),
         source: source.map(|source| source.path.as_path()),
-        here,
+        here: &place.here,
         work: &work,
     };
     let start = match failed {
@@ -236,9 +258,7 @@ fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compil
 struct Workshop<'a> {
     source: &'a Source,
     compilers: &'a [Compiler],
-    root: &'a Path,
-    here: &'a Path,
-    jobs: usize,
+    place: &'a Workplace,
     progress: &'a Progress,
 }
 
@@ -251,7 +271,7 @@ fn build_all(
     let results: Mutex<Vec<Option<Result<Built, Unable>>>> = Mutex::new((0..count).map(|_| None).collect());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..workshop.jobs.clamp(1, count.max(1)) {
+        for _ in 0..workshop.place.jobs.clamp(1, count.max(1)) {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(variant) = experiment.variants.get(index) else { return };
@@ -284,11 +304,11 @@ fn build_one(experiment: &Experiment, variant: &Variant, workshop: &Workshop) ->
         training: variant
             .flags
             .profile_guided
-            .then(|| training(experiment, variant, workshop.source, workshop.here)),
+            .then(|| training(experiment, variant, workshop.source, &workshop.place.here)),
         slug: slug(&variant.name),
-        jobs: workshop.jobs,
+        jobs: workshop.place.jobs,
     };
-    builds::build(&order, workshop.root).map_err(|error| {
+    builds::build(&order, &workshop.place.root).map_err(|error| {
         let log = match &error {
             BuildError::Failed { log, .. } => format!("; full log: {}", short(log)),
             _ => String::new(),
@@ -371,47 +391,4 @@ pub fn identity(experiment: &Experiment, prepared: &Prepared, here: &Path) -> BT
         identity.insert(format!("input {}", input.display()), digest);
     }
     identity
-}
-
-/// The names of the compilers, as a request is resolved with.
-pub fn names(compilers: &[Compiler]) -> Vec<String> {
-    compilers.iter().map(|compiler| compiler.name.clone()).collect()
-}
-
-/// Files that are not there are an error of the request, told before anything is made: the source or the finished
-/// binaries, the program of the run command as far as it is known before a build, what runs read, where they run.
-pub fn check_files(request: &Request, here: &Path) -> Result<(), Failure> {
-    let there = |said: &Said, path: &Path| match std::fs::metadata(here.join(path)) {
-        Ok(data) => Ok(data),
-        Err(error) => Err(Failure::request(format!("{said}: {}: {error}", path.display()))),
-    };
-    if let Some(Stated { value: ProgramSource::Path(path), said }) = &request.program.source {
-        there(said, path)?;
-    }
-    for Binary { file, .. } in &request.program.binaries {
-        if there(&file.said, &file.value)?.is_dir() {
-            let path = file.value.display();
-            return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.said)));
-        }
-    }
-    for input in request.run.inputs.iter().chain(&request.run.stdin) {
-        there(&input.said, &input.value)?;
-    }
-    if let Some(Stated { value: Directory::Path(path), said }) = &request.run.directory {
-        there(said, path)?;
-    }
-    let Some(run) = &request.program.run else { return Ok(()) };
-    let words = shell_words::split(&run.value).unwrap_or_default();
-    match words.first() {
-        // What a build makes is looked for after the build.
-        Some(name) if placeholder::used(name).next().is_none() => {
-            let name = placeholder::fill(name, &BTreeMap::new());
-            let hint =
-                if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
-            program::find(&name, here)
-                .map(drop)
-                .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.said)))
-        }
-        _ => Ok(()),
-    }
 }

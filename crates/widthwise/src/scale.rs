@@ -11,22 +11,23 @@ use std::time::Duration;
 
 use clap::Args;
 use widthwise_archive::{StudyArchive, StudyHead};
-use widthwise_experiment::model::Experiment;
+use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
-use widthwise_experiment::{metric, spec, spec_text, Facts, Request};
+use widthwise_experiment::{metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::placement::{self, Kinds, Policy};
-use widthwise_machine::record::{self, MachineRecord};
+use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::run::{Limits, Start};
 use widthwise_measure::scale::{study, Crew, End, Order, Slot, Study, StudyError};
 
 use crate::arguments::Arguments;
-use crate::compare::{check_files, keep_compilers, now, random_seed};
+use crate::beginning;
+
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::preparation::{self, Prepared};
+use crate::preparation::{self, Prepared, Workplace};
 use crate::presentation::{experiment, short};
 use crate::progress::Progress;
 use keeper::StudyKeeper;
@@ -90,19 +91,10 @@ impl Scale {
             Some(folder) => self.resumed(folder, compilers)?,
             None => self.begun(compilers, &topology)?,
         };
-        let here = std::env::current_dir().map_err(Failure::machine)?;
-        let root = match &session.archive {
-            Some(archive) => archive.folder().parent().map_or_else(|| here.clone(), Path::to_owned),
-            None => here.join(&self.archive),
-        };
-        std::fs::create_dir_all(&root).map_err(|error| {
-            Failure::request(format!("{}: {error}; `--archive` names another folder", root.display()))
-        })?;
-        let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
-        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let prepare = |experiment: &Experiment| {
-            preparation::prepare(experiment, &session.compilers, &root, &here, jobs, &progress)
-        };
+        let resumed = session.archive.as_ref().map(StudyArchive::folder);
+        let place = Workplace::new(resumed, &self.archive, self.jobs)?;
+        let prepare =
+            |experiment: &Experiment| preparation::prepare(experiment, &session.compilers, &place, &progress);
         let prepared = prepare(&session.experiment)?;
         let of_jobs = match &session.plan.jobs_run {
             Some(run) => {
@@ -112,7 +104,7 @@ impl Scale {
             }
             None => None,
         };
-        let archive = self.archive(&mut session, &prepared, &topology, &root, &here)?;
+        let archive = self.archive(&mut session, &prepared, &topology, &place)?;
         let folder = archive.folder().to_owned();
         let participants = participants(&session.plan, &prepared, of_jobs.as_ref());
         if participants.is_empty() {
@@ -122,30 +114,17 @@ impl Scale {
             ));
         }
         let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
-        preparation::clear_away(&root);
+        preparation::clear_away(&place.root);
         progress.end();
         let reported = presentation::report(&folder, self.json);
         ended.and(reported)
     }
 
     fn begun(&self, compilers: Vec<Compiler>, topology: &Topology) -> Result<Session, Failure> {
-        if self.arguments.program.is_none() && !self.arguments.names_binaries() {
-            return Err(Failure::request(
-                "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
-                 `widthwise scale --help` has examples",
-            ));
-        }
-        let mut request = self.arguments.request()?;
-        check_files(&request)?;
-        let seed = random_seed();
-        let facts =
-            Facts { compilers: preparation::names(&compilers), default_seed: seed, folder: PathBuf::new() };
+        self.arguments.name_something("scale")?;
+        let request = self.arguments.request(|_| Ok(()))?;
         let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
-        let experiment = request.resolve(&facts).map_err(Failure::request)?;
-        request.measure.seed.get_or_insert_with(|| {
-            widthwise_experiment::Stated::new(experiment.seed, widthwise_experiment::Said::Flag("--seed"))
-        });
-        keep_compilers(&mut request, &experiment);
+        let (request, experiment) = beginning::settled(request, &compilers)?;
         let rounds = experiment.stopping.rounds;
         let plan = self.question.plan(topology, &experiment.program.run, rounds, memory)?;
         Ok(Session { compilers, experiment, plan, spec: spec_text(&request), archive: None })
@@ -178,25 +157,14 @@ impl Scale {
         session: &mut Session,
         prepared: &Prepared,
         topology: &Topology,
-        root: &Path,
-        here: &Path,
+        place: &Workplace,
     ) -> Result<StudyArchive, Failure> {
-        let identity = preparation::identity(&session.experiment, prepared, here);
+        let identity = preparation::identity(&session.experiment, prepared, &place.here);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = session.archive.take() {
-            let mut changes = archive.changed(&identity);
-            if let Ok(old) = serde_json::from_value::<MachineRecord>(archive.head().machine.clone()) {
-                changes.extend(record::changes(&old, &machine));
-            }
-            if changes.is_empty() {
-                return Ok(archive);
-            }
-            return Err(Failure::request(format!(
-                "{} cannot be resumed, since not everything is as it was:\n         {}\n       a new study measures what \
-                 is here now",
-                short(archive.folder()),
-                changes.join("\n         ")
-            )));
+            let was = archive.head().machine.clone();
+            beginning::unchanged("study", archive.folder(), archive.changed(&identity), was, &machine)?;
+            return Ok(archive);
         }
         let plan = &session.plan;
         let most = plan.counts.last().copied().unwrap_or(1);
@@ -214,7 +182,7 @@ impl Scale {
         };
         let usable = |core: &&widthwise_machine::topology::Core| !core.cpus.is_disjoint(&topology.allowed);
         let head = StudyHead {
-            created: now(),
+            created: beginning::now(),
             widthwise: env!("CARGO_PKG_VERSION").to_owned(),
             command: std::env::args().collect(),
             program: session.experiment.program.name.clone(),
@@ -237,7 +205,7 @@ impl Scale {
                 .collect(),
             confidence: session.experiment.judging.confidence,
         };
-        let archive = StudyArchive::create(root, &head).map_err(Failure::request)?;
+        let archive = StudyArchive::create(&place.root, &head).map_err(Failure::request)?;
         for ready in &prepared.variants {
             remarks.extend(ready.warnings.iter().cloned());
         }
@@ -274,7 +242,12 @@ impl Scale {
                 &cells,
                 purposes,
                 &known,
-                Shared { allowed: &allowed, background: background.as_ref(), telling: telling.as_ref() },
+                Shared {
+                    allowed: &allowed,
+                    background: background.as_ref(),
+                    check: &session.experiment.check,
+                    telling: telling.as_ref(),
+                },
             )
         };
         let made = |purpose: Purpose| {
@@ -429,6 +402,7 @@ fn cells<'a>(
 struct Shared<'a> {
     allowed: &'a [u32],
     background: Option<&'a Start>,
+    check: &'a OutputCheck,
     telling: Option<&'a widthwise_measure::scale::told::Telling>,
 }
 
@@ -470,6 +444,7 @@ fn slots<'a>(
                     work,
                     padding: 0,
                     background: shared.background,
+                    check: shared.check,
                     telling: shared.telling,
                 },
                 out: known.iter().any(|attempt| !attempt.is_sound() && attempt.cell == ready.cell),
@@ -479,9 +454,9 @@ fn slots<'a>(
     slots
 }
 
-/// A shell command as load: started anew whenever it ends.
+/// A shell command as load: started anew whenever it ends, until it fails.
 fn load(text: &str, like: &Start) -> Start {
-    let looped = format!("while :; do {{ {text}\n}} >/dev/null 2>&1 || sleep 0.1; done");
+    let looped = format!("while :; do {{ {text}\n}} >/dev/null || exit; done");
     Start {
         file: "/bin/sh".into(),
         runtime: None,

@@ -12,6 +12,7 @@ use super::family::Family;
 use super::told::{self, Telling};
 use super::watcher::Watcher;
 use super::{filled, not_begun, Order};
+use crate::answer;
 use crate::rounds::failure;
 use crate::sampler::marks::Marks;
 use crate::sampler::now;
@@ -157,7 +158,11 @@ pub(super) fn accounted(
             );
         }
     }
-    attempt.answer = Some(answer(tasks));
+    match answer(order, tasks) {
+        Ok(answer) => attempt.answer = answer,
+        Err(reason) if attempt.is_sound() => attempt.failure = Some(reason),
+        Err(_) => {}
+    }
     tell(order, tasks, pipes, &mut attempt);
     if order.telling.is_some()
         && attempt.is_sound()
@@ -169,16 +174,18 @@ pub(super) fn accounted(
     attempt
 }
 
-/// A digest of every standard output, in the order of the jobs.
-fn answer(tasks: &[Task]) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for task in tasks.iter().filter(|task| !task.background) {
-        // A file that is gone counts as one that is empty.
-        if let Ok(file) = std::fs::File::open(&task.output) {
-            let _ = hasher.update_reader(file);
-        }
+/// A digest of every answer, in the order of the jobs, where answers are compared.
+fn answer(order: &Order, tasks: &[Task]) -> Result<Option<String>, String> {
+    if order.check.off {
+        return Ok(None);
     }
-    hasher.finalize().to_hex()[..16].to_owned()
+    let mut hasher = blake3::Hasher::new();
+    let mut reader = answer::Reader::default();
+    for task in tasks.iter().filter(|task| !task.background) {
+        let digest = reader.digest(order.check, &task.output, &task.start.directory, None)?;
+        hasher.update(digest.as_bytes());
+    }
+    Ok(Some(hasher.finalize().to_hex()[..16].to_owned()))
 }
 
 /// A member that did not end well makes the attempt no success, whatever the parent said.

@@ -9,14 +9,14 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use thiserror::Error;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::Metric;
 
 use crate::cgroup::Cgroup;
 use crate::counters::Counters;
-use crate::launcher::{Launcher, LauncherError, Reply, Request};
-use crate::run::{ending, Limits, Start};
+use crate::launcher::{Launcher, Reply, Request};
+use crate::rounds::failure;
+use crate::run::{ending, Limits, RunError, Start};
 use crate::sampler::now;
 use crate::taskstats::{Exit, Listener};
 
@@ -27,25 +27,6 @@ const LEAD_EACH: Duration = Duration::from_micros(150);
 const TICK: Duration = Duration::from_millis(100);
 /// What does not end when it is told to is given up after so long; the launchers themselves give up after five seconds.
 const PATIENCE: Duration = Duration::from_secs(8);
-
-/// A crew cannot do its work.
-#[derive(Debug, Error)]
-pub enum CrewError {
-    /// A launcher.
-    #[error(transparent)]
-    Launcher(#[from] LauncherError),
-    /// The scratch folder.
-    #[error("{}: {error}", path.display())]
-    Scratch {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// Processes could not be killed.
-    #[error("processes that the program left behind could not be killed; see `ps -e`")]
-    Escaped,
-}
 
 /// One program to start.
 #[derive(Debug)]
@@ -130,13 +111,13 @@ impl Crew {
     }
 
     /// Counters that cannot be had here, with the reason. Known once there is a first launcher.
-    pub fn missing_counters(&mut self) -> Result<Vec<(Metric, String)>, CrewError> {
+    pub fn missing_counters(&mut self) -> Result<Vec<(Metric, String)>, RunError> {
         self.grow(1)?;
         Ok(self.hands.first().map(|hand| hand.counters.missing.clone()).unwrap_or_default())
     }
 
     /// Whether what is running can be made to stand still.
-    pub fn can_freeze(&mut self) -> Result<bool, CrewError> {
+    pub fn can_freeze(&mut self) -> Result<bool, RunError> {
         self.grow(1)?;
         Ok(self
             .hands
@@ -144,7 +125,7 @@ impl Crew {
             .all(|hand| hand.group.unified().is_some_and(|group| group.join("cgroup.freeze").exists())))
     }
 
-    fn grow(&mut self, hands: usize) -> Result<(), CrewError> {
+    fn grow(&mut self, hands: usize) -> Result<(), RunError> {
         while self.hands.len() < hands {
             let group = Cgroup::make();
             let launcher = Launcher::start(&group)?;
@@ -165,7 +146,7 @@ impl Crew {
         limits: Limits,
         cut_off: &dyn Fn() -> bool,
         overseer: &mut dyn Overseer,
-    ) -> Result<Performance, CrewError> {
+    ) -> Result<Performance, RunError> {
         self.grow(tasks.len())?;
         let own_before = own_cpu();
         let mut exits = Vec::new();
@@ -208,7 +189,7 @@ impl Crew {
                 break;
             }
             if told_to_end.is_some_and(|since| since.elapsed() > PATIENCE) {
-                return Err(CrewError::Escaped);
+                return Err(RunError::Escaped);
             }
             if working && Instant::now() >= next_look {
                 next_look = Instant::now() + overseer.look(&foreground, &groups);
@@ -229,6 +210,8 @@ impl Crew {
                     Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
                 } else if tasks.iter().any(|task| written(&task.output) > limits.output_bytes) {
                     Some(Ending::Flood { limit_bytes: limits.output_bytes })
+                } else if let Some(reason) = failed_load(tasks, &replies) {
+                    Some(Ending::Around { reason })
                 } else if cut_off() {
                     Some(Ending::Signal { signal: libc::SIGINT })
                 } else {
@@ -243,9 +226,9 @@ impl Crew {
         let counters = self.counted(tasks);
         let mut done = Vec::new();
         for ((task, reply), killed) in tasks.iter().zip(replies).zip(killed) {
-            let Some(reply) = reply else { return Err(CrewError::Escaped) };
+            let Some(reply) = reply else { return Err(RunError::Escaped) };
             if reply.escaped {
-                return Err(CrewError::Escaped);
+                return Err(RunError::Escaped);
             }
             let ending = match killed {
                 Some(why) if reply.failed.is_none() && reply.cut_off => why,
@@ -270,7 +253,7 @@ impl Crew {
         replies: &[Option<Reply>],
         killed: &mut [Option<Ending>],
         why: &Ending,
-    ) -> Result<(), CrewError> {
+    ) -> Result<(), RunError> {
         for (place, hand) in self.hands.iter_mut().enumerate().take(numbers.len()) {
             if replies[place].is_none() {
                 hand.launcher.cut_off(numbers[place])?;
@@ -280,7 +263,7 @@ impl Crew {
         Ok(())
     }
 
-    fn hear(&mut self, replies: &mut [Option<Reply>]) -> Result<(), CrewError> {
+    fn hear(&mut self, replies: &mut [Option<Reply>]) -> Result<(), RunError> {
         for (hand, reply) in
             self.hands.iter_mut().zip(replies.iter_mut()).filter(|(_, reply)| reply.is_none())
         {
@@ -322,8 +305,19 @@ impl Crew {
     }
 }
 
+/// How load has ended while there was still something to measure beside it.
+fn failed_load(tasks: &[Task], replies: &[Option<Reply>]) -> Option<String> {
+    let ended = tasks.iter().zip(replies).filter(|(task, _)| task.background);
+    let (task, reply) = ended.filter_map(|(task, reply)| Some((task, reply.as_ref()?))).next()?;
+    let how = match ending(reply, task.start, &task.output, &task.cpus) {
+        Ending::Done => "it ended by itself".to_owned(),
+        ending => failure(&ending, &task.errors()),
+    };
+    Some(format!("the load on CPU {} failed: {how}", task.cpus.first().copied().unwrap_or_default()))
+}
+
 impl Hand {
-    fn begin(&mut self, task: &Task, not_before: Duration) -> Result<u64, CrewError> {
+    fn begin(&mut self, task: &Task, not_before: Duration) -> Result<u64, RunError> {
         let (file, arguments) = task.start.executed();
         let errors = task.errors();
         let request = Request {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{Attempt, Purpose};
 
-use super::crew::{Crew, CrewError};
+use super::crew::Crew;
 use super::{attempt, Order};
-use crate::run::Limits;
+use crate::run::{Limits, RunError};
 use crate::schedule;
 
 /// What a study is made of, when everything is ready to start.
@@ -64,7 +64,7 @@ pub trait Keeper {
 #[derive(Debug)]
 pub enum StudyError<E> {
     /// The crew.
-    Crew(CrewError),
+    Crew(RunError),
     /// Whoever keeps.
     Keeper(E),
 }

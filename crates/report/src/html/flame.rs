@@ -13,14 +13,14 @@ mod tree;
 use std::fmt::Write;
 
 use base64::Engine;
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use maud::{html, Markup, PreEscaped};
 use sha2::Digest;
 use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{Column, Profile};
 use widthwise_experiment::units::{Quantity, Unit};
 
 use self::tree::{Kind, Node, Tree};
-use super::page::{POLICY, STYLE as PAGE_STYLE};
+use super::{document, POLICY};
 use crate::visible;
 
 /// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
@@ -70,24 +70,13 @@ pub struct Flame<'a> {
 /// A page of its own with one figure.
 pub fn page(flame: &Flame) -> String {
     let title = visible::line(flame.title);
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy());
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " · Widthwise" }
-                style { (PreEscaped(PAGE_STYLE)) (PreEscaped(STYLE)) }
-            }
-            body class="wide" {
-                main { h1 { (title) } (PreEscaped(figure(flame))) }
-                script { (PreEscaped(SCRIPT)) }
-            }
+    let body = html! {
+        body class="wide" {
+            main { h1 { (title) } (PreEscaped(figure(flame))) }
+            script { (PreEscaped(SCRIPT)) }
         }
-    }
-    .into_string()
+    };
+    document(&title, &policy(), &[STYLE], &body).into_string()
 }
 
 /// The Content-Security-Policy of a page that has figures: the report's, and this script may run, known by its hash.

@@ -1,21 +1,14 @@
 //! The page: what stands where.
 
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use maud::{html, Markup, PreEscaped};
 use widthwise_experiment::units::Quantity;
 use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
-use super::{answer, flame, forest, heap, memory, raw, record, samples, shape, timeline};
+use super::{answer, document, flame, forest, heap, memory, raw, record, samples, shape, timeline, POLICY};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{series, statements, visible};
-
-pub const STYLE: &str = include_str!("style.css");
-
-/// Nothing is loaded and nothing runs: styles stand in the page, and there is no script. [`flame::policy`] is the same for
-/// pages with a flame graph.
-pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
-                      form-action 'none'";
 
 pub fn page(campaign: &Campaign) -> Markup {
     let title = statements::title(campaign);
@@ -27,40 +20,30 @@ pub fn page(campaign: &Campaign) -> Markup {
         "heap" => !campaign.heap.is_empty(),
         _ => true,
     };
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "Widthwise " (visible::line(campaign.widthwise)) };
-                title { (title) " · Widthwise" }
-                style { (PreEscaped(STYLE)) @if runs_script { (PreEscaped(flame::STYLE)) } }
+    let body = html! {
+        body {
+            (answer::header(campaign))
+            nav aria-label="Contents" { ol {
+                @for (id, name) in CONTENTS.into_iter().filter(|(id, _)| has(id)) { li { a href={ "#" (id) } { (name) } } }
+            } }
+            main {
+                (answer::section(campaign, &columns))
+                (forest::section(campaign, &columns))
+                (memory::section(campaign))
+                (heap::section(campaign))
+                (runs(campaign, &columns))
+                (record::sections(campaign))
+                (raw::section(campaign, &columns))
             }
-            body {
-                (answer::header(campaign))
-                nav aria-label="Contents" { ol {
-                    @for (id, name) in CONTENTS.into_iter().filter(|(id, _)| has(id)) { li { a href={ "#" (id) } { (name) } } }
-                } }
-                main {
-                    (answer::section(campaign, &columns))
-                    (forest::section(campaign, &columns))
-                    (memory::section(campaign))
-                    (heap::section(campaign))
-                    (runs(campaign, &columns))
-                    (record::sections(campaign))
-                    (raw::section(campaign, &columns))
-                }
-                footer {
-                    p { "Widthwise " (visible::line(campaign.widthwise)) " · " (visible::line(&campaign.created)) " · "
-                        code { (visible::line(&campaign.folder)) } }
-                }
-                @if runs_script { script { (PreEscaped(flame::SCRIPT)) } }
+            footer {
+                p { "Widthwise " (visible::line(campaign.widthwise)) " · " (visible::line(&campaign.created)) " · "
+                    code { (visible::line(&campaign.folder)) } }
             }
+            @if runs_script { script { (PreEscaped(flame::SCRIPT)) } }
         }
-    }
+    };
+    let styles: &[&str] = if runs_script { &[flame::STYLE] } else { &[] };
+    document(&title, &policy, styles, &body)
 }
 
 const CONTENTS: [(&str, &str); 11] = [

@@ -1,11 +1,11 @@
 //! One self-contained page: nothing is loaded, nothing runs.
 
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use maud::{html, Markup, PreEscaped};
 use widthwise_experiment::scale::{Attempt, Purpose};
 use widthwise_verdict::study::Table;
 
 use super::{bytes, columns, ranged, sentences, title, StudyReport};
-use crate::html::{PAGE_STYLE, POLICY};
+use crate::html::{document, POLICY};
 use crate::visible;
 
 const STYLE: &str = include_str!("scale.css");
@@ -26,84 +26,73 @@ pub fn page(report: &StudyReport) -> String {
         .iter()
         .filter(|table| table.rows.iter().any(|row| row.attempts > 0 || row.failure.is_some()))
         .collect();
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (name) " · scale · Widthwise" }
-                style { (PreEscaped(PAGE_STYLE)) (PreEscaped(STYLE)) }
+    let body = html! {
+        body {
+            header {
+                p class="kicker" { "Scale" }
+                h1 { (name) " " (visible::line(report.version)) }
+                p class="command" { code { (visible::line(report.run)) } }
+                p class="extent" { (visible::line(&sentences::extent(report))) }
             }
-            body {
-                header {
-                    p class="kicker" { "Scale" }
-                    h1 { (name) " " (visible::line(report.version)) }
-                    p class="command" { code { (visible::line(report.run)) } }
-                    p class="extent" { (visible::line(&sentences::extent(report))) }
+            main {
+                section id="answer" class="answer" {
+                    @for sentence in sentences::all(report).into_iter().take(3) { p { (visible::line(&sentence)) } }
                 }
-                main {
-                    section id="answer" class="answer" {
-                        @for sentence in sentences::all(report).into_iter().take(3) { p { (visible::line(&sentence)) } }
+                section id="curves" {
+                    h2 { "Speed-up" }
+                    p class="lead" {
+                        "Throughput over that of the smallest number, within rounds; bars are intervals. The dashed line is "
+                        "what each process by itself would do."
                     }
-                    section id="curves" {
-                        h2 { "Speed-up" }
-                        p class="lead" {
-                            "Throughput over that of the smallest number, within rounds; bars are intervals. The dashed line is "
-                            "what each process by itself would do."
-                        }
-                        (curves(&drawn(&shown)))
-                        (legend(&drawn(&shown)))
-                    }
-                    section id="tables" {
-                        h2 { "Tables" }
-                        @for table in &shown { (one_table(table)) }
-                    }
-                    section id="said" {
-                        h2 { "What it comes to" }
-                        @for sentence in sentences::all(report).into_iter().skip(3) { p { (visible::line(&sentence)) } }
-                    }
-                    (memory(report))
-                    section id="placements" {
-                        h2 { "Placements" }
-                        @for (name, drawing) in &report.drawings {
-                            h3 { (visible::line(name)) }
-                            div class="picture" { (PreEscaped(drawing.as_str())) }
-                        }
-                    }
-                    @if !report.remarks.is_empty() || !report.unable.is_empty() {
-                        section id="notes" {
-                            h2 { "Notes" }
-                            ul {
-                                @for (variant, reason) in report.unable {
-                                    li { strong { (visible::line(variant)) } ": " (visible::line(reason)) }
-                                }
-                                @for remark in &report.remarks { li { (visible::line(remark)) } }
-                            }
-                        }
-                    }
-                    section id="machine" {
-                        h2 { "Machine" }
-                        dl class="machine" {
-                            @for (name, text) in &report.machine_lines {
-                                div { dt { (visible::line(name)) } dd { (visible::line(text)) } }
-                            }
-                        }
-                    }
-                    section id="reproduce" {
-                        h2 { "Reproduce" }
-                        pre { (visible::block(&report.command.join(" "))) }
-                        p { "Every attempt is in " code { (visible::line(&report.folder)) "/study.sqlite" } "; "
-                            code { "widthwise report " (visible::line(&report.folder)) " --csv out.csv" } " writes them out." }
+                    (curves(&drawn(&shown)))
+                    (legend(&drawn(&shown)))
+                }
+                section id="tables" {
+                    h2 { "Tables" }
+                    @for table in &shown { (one_table(table)) }
+                }
+                section id="said" {
+                    h2 { "What it comes to" }
+                    @for sentence in sentences::all(report).into_iter().skip(3) { p { (visible::line(&sentence)) } }
+                }
+                (memory(report))
+                section id="placements" {
+                    h2 { "Placements" }
+                    @for (name, drawing) in &report.drawings {
+                        h3 { (visible::line(name)) }
+                        div class="picture" { (PreEscaped(drawing.as_str())) }
                     }
                 }
-                footer { p { "Widthwise " (visible::line(report.widthwise)) " · " (visible::line(report.created)) } }
+                @if !report.remarks.is_empty() || !report.unable.is_empty() {
+                    section id="notes" {
+                        h2 { "Notes" }
+                        ul {
+                            @for (variant, reason) in report.unable {
+                                li { strong { (visible::line(variant)) } ": " (visible::line(reason)) }
+                            }
+                            @for remark in &report.remarks { li { (visible::line(remark)) } }
+                        }
+                    }
+                }
+                section id="machine" {
+                    h2 { "Machine" }
+                    dl class="machine" {
+                        @for (name, text) in &report.machine_lines {
+                            div { dt { (visible::line(name)) } dd { (visible::line(text)) } }
+                        }
+                    }
+                }
+                section id="reproduce" {
+                    h2 { "Reproduce" }
+                    pre { (visible::block(&report.command.join(" "))) }
+                    p { "Every attempt is in " code { (visible::line(&report.folder)) "/study.sqlite" } "; "
+                        code { "widthwise report " (visible::line(&report.folder)) " --csv out.csv" } " writes them out." }
+                }
             }
+            footer { p { "Widthwise " (visible::line(report.widthwise)) " · " (visible::line(report.created)) } }
         }
-    }
-    .into_string()
+    };
+    document(&format!("{name} · scale"), POLICY, &[STYLE], &body).into_string()
 }
 
 fn one_table(table: &Table) -> Markup {

@@ -1,0 +1,126 @@
+//! How a campaign or a study begins, and how it is found to be the same still: what was asked is made whole, so that it can be
+//! asked again in the same words.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use widthwise_experiment::model::{Directory, Experiment};
+use widthwise_experiment::request::Binary;
+use widthwise_experiment::{placeholder, Axis, Facts, ProgramSource, Request, Said, Stated};
+use widthwise_machine::compiler::Compiler;
+use widthwise_machine::record::{self, MachineRecord};
+use widthwise_measure::program;
+
+use crate::failure::Failure;
+use crate::presentation::short;
+
+/// The request with its seed and its compilers named, and the experiment that it makes; its files are there.
+pub fn settled(mut request: Request, compilers: &[Compiler]) -> Result<(Request, Experiment), Failure> {
+    check_files(&request)?;
+    let facts = Facts {
+        compilers: compilers.iter().map(|compiler| compiler.name.clone()).collect(),
+        default_seed: random_seed(),
+        folder: PathBuf::new(),
+    };
+    let experiment = request.resolve(&facts).map_err(Failure::request)?;
+    // Kept, so that the same numbers come out of the archive for ever, and the same orders of a repetition.
+    request.measure.seed.get_or_insert_with(|| Stated::new(experiment.seed, Said::Flag("--seed")));
+    keep_compilers(&mut request, &experiment);
+    Ok((request, experiment))
+}
+
+/// What is resumed, a campaign or a study, must be what it was: sources, programs and inputs, of which `changes` tells, and
+/// the machine.
+pub fn unchanged(
+    what: &str,
+    folder: &Path,
+    mut changes: Vec<String>,
+    was: serde_json::Value,
+    machine: &MachineRecord,
+) -> Result<(), Failure> {
+    if let Ok(was) = serde_json::from_value::<MachineRecord>(was) {
+        changes.extend(record::changes(&was, machine));
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::request(format!(
+        "{} cannot be resumed, since not everything is as it was:\n         {}\n       a new {what} measures what is here \
+         now",
+        short(folder),
+        changes.join("\n         ")
+    )))
+}
+
+/// Files that are not there are an error of the request, told before anything is made: the source or the finished
+/// binaries, the program of the run command as far as it is known before a build, what runs read, where they run.
+pub fn check_files(request: &Request) -> Result<(), Failure> {
+    let here = &std::env::current_dir().map_err(Failure::machine)?;
+    let there = |said: &Said, path: &Path| match std::fs::metadata(here.join(path)) {
+        Ok(data) => Ok(data),
+        Err(error) => Err(Failure::request(format!("{said}: {}: {error}", path.display()))),
+    };
+    if let Some(Stated { value: ProgramSource::Path(path), said }) = &request.program.source {
+        there(said, path)?;
+    }
+    for Binary { file, .. } in &request.program.binaries {
+        if there(&file.said, &file.value)?.is_dir() {
+            let path = file.value.display();
+            return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.said)));
+        }
+    }
+    for input in request.run.inputs.iter().chain(&request.run.stdin) {
+        there(&input.said, &input.value)?;
+    }
+    if let Some(Stated { value: Directory::Path(path), said }) = &request.run.directory {
+        there(said, path)?;
+    }
+    let Some(run) = &request.program.run else { return Ok(()) };
+    let words = shell_words::split(&run.value).unwrap_or_default();
+    match words.first() {
+        // What a build makes is looked for after the build.
+        Some(name) if placeholder::used(name).next().is_none() => {
+            let name = placeholder::fill(name, &BTreeMap::new());
+            let hint =
+                if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
+            program::find(&name, here)
+                .map(drop)
+                .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.said)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A campaign names its compilers: "all" means those that were here, and stays that.
+fn keep_compilers(request: &mut Request, experiment: &Experiment) {
+    if !request.axes.contains_key(&Axis::Compiler) {
+        return;
+    }
+    let mut names: Vec<Stated<String>> = Vec::new();
+    for name in experiment.variants.iter().filter_map(|variant| variant.compiler.clone()) {
+        if !names.iter().any(|known| known.value == name) {
+            names.push(Stated::new(name, Said::Flag("--compiler")));
+        }
+    }
+    request.axes.insert(Axis::Compiler, names);
+}
+
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library's own randomness is enough to tell campaigns apart. Spec files hold 63-bit numbers; fewer
+    // digits are easier to type again.
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
+}
+
+/// When it is, in local time: RFC 3339, to the second.
+pub fn now() -> String {
+    let format = &time::format_description::well_known::Rfc3339;
+    let now = time::OffsetDateTime::now_local().unwrap_or_else(|_| time::OffsetDateTime::now_utc());
+    now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default()
+}
+
+/// The moment that a campaign was created at.
+pub fn epoch(created: &str) -> std::time::SystemTime {
+    time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
+        .map_or_else(|_| std::time::SystemTime::now(), Into::into)
+}

@@ -1,0 +1,53 @@
+//! What is asked of `compare` alone, besides what every verb that measures is asked.
+
+use clap::Args;
+use widthwise_experiment::metric::METRICS;
+use widthwise_experiment::model::{Cpus, Estimator};
+use widthwise_experiment::{Mistake, Request, RequestError, Said};
+
+use crate::arguments::{one_of, read, set};
+
+/// The flags.
+#[derive(Debug, Args)]
+pub struct Question {
+    /// CPUs a run may use: auto (one idle core), any, or a list such as 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Run")]
+    cpus: Option<String>,
+    /// Metrics: names, default, or all; `--help` ends in their list
+    #[arg(long, visible_alias = "metrics", value_name = "NAME,…", help_heading = "Measure")]
+    metric: Option<String>,
+    /// What is averaged: paired, or ten-run-trim (peringer-2007)
+    #[arg(long, value_name = "NAME", help_heading = "Measure")]
+    estimator: Option<String>,
+}
+
+impl Question {
+    /// Adds what they say.
+    pub fn say(&self, request: &mut Request) -> Result<(), RequestError> {
+        for word in self.metric.iter().flat_map(|words| words.split(',')) {
+            request.measure.say_metric(word, Said::Flag("--metric"))?;
+        }
+        set(&mut request.run.cpus, read(&self.cpus, "--cpus", Cpus::parse)?);
+        set(&mut request.measure.estimator, read(&self.estimator, "--estimator", estimator_named)?);
+        Ok(())
+    }
+
+    /// Whether they say anything.
+    pub fn says_anything(&self) -> bool {
+        self.metric.is_some() || self.cpus.is_some() || self.estimator.is_some()
+    }
+}
+
+/// The metrics there are, as the long help ends in them.
+pub fn metrics() -> String {
+    let mut text = "Metrics (default: those with *):\n".to_owned();
+    for metric in METRICS {
+        let mark = if metric.default { '*' } else { ' ' };
+        text.push_str(&format!("  {mark} {:<20}  {}\n", metric.name, metric.about));
+    }
+    text
+}
+
+fn estimator_named(name: &str) -> Result<Estimator, Mistake> {
+    one_of("estimator", name, &Estimator::ALL, Estimator::name)
+}
