@@ -67,8 +67,61 @@ static long may_execute(long fd) {
     return failed(result) ? -EACCES : 0;
 }
 
-static long replace(const char *path, u64 directory, int by_descriptor, u64 native_path, u64 flags, u64 argv,
-                    u64 envp, long file, int x32) {
+/* What is to take this program's place. */
+struct successor {
+    const char *path;                  /* as x32run is told it */
+    u64 directory, native_path, flags; /* as the kernel is told it */
+    long file;                         /* opened, if x32run is to find it by its descriptor */
+    int by_descriptor, x32;
+};
+
+/* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
+ * cannot be executed. */
+static const char *own_file(void) {
+    static char linked[4096];
+    if (settings.valgrind && KERNEL_3(__NR_readlink, "/proc/self/exe", linked, sizeof linked - 1) > 0) {
+        return linked;
+    }
+    return "/proc/thread-self/exe";
+}
+
+/* x32run's command line for it: words go before those of the program, of which there are `count`. `number` is
+ * where a descriptor's number is written. The first word. */
+static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, struct text *number) {
+    u64 words[WORDS_BEFORE], total = 0;
+    words[total++] = (u64) "x32run";
+    words[total++] = (u64) "--argv0";
+    words[total++] = count > 0 ? own[0] : (u64) "";
+    if (next->by_descriptor) {
+        text_add(number, "%d", (i64)next->file);
+        number->bytes[number->size] = 0;
+        words[total++] = (u64) "--fd";
+        words[total++] = (u64)number->bytes;
+    }
+    const struct {
+        int said;
+        const char *word;
+    } options[] = {{settings.trace, "--trace"},
+                   {settings.statistics, "--stats"},
+                   {settings.seccomp, "--seccomp"},
+                   {settings.keep_sites, "--no-rewrite"},
+                   {settings.ahead, "--ahead"}};
+    for (u64 i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (options[i].said) {
+            words[total++] = (u64)options[i].word;
+        }
+    }
+    words[total++] = (u64) "--";
+    words[total++] = (u64)next->path;
+    /* The program's own first word is given by --argv0; the others follow the path. */
+    u64 *first = own + (count > 0 ? 1 : 0) - total;
+    for (u64 i = 0; i < total; i++) {
+        first[i] = words[i];
+    }
+    return first;
+}
+
+static long replace(const struct successor *next, u64 argv, u64 envp) {
     struct thread *thread = this_thread();
     struct vector_count counts;
     struct text number = {.size = 0};
@@ -90,56 +143,18 @@ static long replace(const char *path, u64 directory, int by_descriptor, u64 nati
     if (failed(result)) {
         goto out;
     }
-    u64 call[6] = {native_path, (u64)own, (u64)variables, 0, 0, 0};
+    u64 call[6] = {next->native_path, (u64)own, (u64)variables, 0, 0, 0};
     long system_call = __NR_execve;
-    if (x32) {
-        /* Under valgrind the link names the program that valgrind runs, but cannot be executed. */
-        static char linked[4096];
-        const char *own_file = "/proc/thread-self/exe";
-        if (settings.valgrind && KERNEL_3(__NR_readlink, "/proc/self/exe", linked, sizeof linked - 1) > 0) {
-            own_file = linked;
-        }
-        u64 words[WORDS_BEFORE], total = 0;
-        words[total++] = (u64) "x32run";
-        words[total++] = (u64) "--argv0";
-        words[total++] = counts.arguments > 0 ? own[0] : (u64) "";
-        if (by_descriptor) {
-            text_add(&number, "%d", (i64)file);
-            number.bytes[number.size] = 0;
-            words[total++] = (u64) "--fd";
-            words[total++] = (u64)number.bytes;
-        }
-        if (settings.trace) {
-            words[total++] = (u64) "--trace";
-        }
-        if (settings.statistics) {
-            words[total++] = (u64) "--stats";
-        }
-        if (settings.seccomp) {
-            words[total++] = (u64) "--seccomp";
-        }
-        if (settings.keep_sites) {
-            words[total++] = (u64) "--no-rewrite";
-        }
-        if (settings.ahead) {
-            words[total++] = (u64) "--ahead";
-        }
-        words[total++] = (u64) "--";
-        words[total++] = (u64)path;
-        /* The program's own first word is given by --argv0; the others follow the path. */
-        u64 *first = own + (counts.arguments > 0 ? 1 : 0) - total;
-        for (u64 i = 0; i < total; i++) {
-            first[i] = words[i];
-        }
-        call[0] = (u64)own_file;
-        call[1] = (u64)first;
-    } else if (directory != (u64)AT_FDCWD || flags != 0) {
+    if (next->x32) {
+        call[0] = (u64)own_file();
+        call[1] = (u64)through_x32run(next, own, counts.arguments, &number);
+    } else if (next->directory != (u64)AT_FDCWD || next->flags != 0) {
         system_call = __NR_execveat;
-        call[0] = directory;
-        call[1] = native_path;
+        call[0] = next->directory;
+        call[1] = next->native_path;
         call[2] = (u64)own;
         call[3] = (u64)variables;
-        call[4] = flags;
+        call[4] = next->flags;
     }
     /* A vfork child's memory is its parent's, which has to clear up. */
     thread->scratch = (u64)scratch;
@@ -165,11 +180,11 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     if (read < 0) {
         return read;
     }
-    int own_file = same_text(path, "/proc/self/exe");
+    int is_own = same_text(path, "/proc/self/exe");
     int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
     int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
     long file;
-    if (own_file) {
+    if (is_own) {
         copy_bytes(path, settings.program, length_of(settings.program) + 1);
     }
     /* Without O_CLOEXEC only where x32run is to find it. */
@@ -194,9 +209,16 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     if (!failed(file) && !(x32 && by_descriptor)) {
         KERNEL_1(__NR_close, file);
     }
-    u64 native_path = own_file ? (u64)path : path_address;
-    long result =
-        replace(path, directory, by_descriptor, native_path, flags, (u32)argv, (u32)envp, file, x32);
+    struct successor next = {
+        .path = path,
+        .directory = directory,
+        .native_path = is_own ? (u64)path : path_address,
+        .flags = flags,
+        .file = file,
+        .by_descriptor = by_descriptor,
+        .x32 = x32,
+    };
+    long result = replace(&next, (u32)argv, (u32)envp);
     if (x32 && by_descriptor) {
         KERNEL_1(__NR_close, file);
     }

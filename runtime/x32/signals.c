@@ -1,5 +1,6 @@
 #include "signals.h"
 #include "calls.h"
+#include "extended.h"
 #include "interception.h"
 #include "memory.h"
 #include "settings.h"
@@ -37,7 +38,11 @@ void signals_share_actions(struct thread *child, int share) {
     }
 }
 
-static int is_ours(i32 signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGSYS; }
+/* Faults and trapped calls come to the runtime first, whatever the program has said of them. */
+#define OURS 3
+static const i32 ours[OURS] = {SIGSEGV, SIGBUS, SIGSYS};
+
+static int is_ours(i32 signal) { return signal == ours[0] || signal == ours[1] || signal == ours[2]; }
 
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
 
@@ -77,8 +82,7 @@ static void unblock_sigsys(struct thread *thread) {
 
 void signals_begin(void) {
     this_thread()->actions = first_actions;
-    static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < OURS; i++) {
         struct kernel_sigaction before;
         if (!failed(KERNEL_4(__NR_rt_sigaction, ours[i], 0, &before, 8)) && before.handler == SIG_IGN) {
             action_of(ours[i])->handler = SIG_IGN;
@@ -94,7 +98,6 @@ void signals_begin(void) {
 }
 
 void signals_before_exec(void) {
-    static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
     struct thread *thread = this_thread();
     if (thread->sigsys_blocked) {
         /* The mask survives, and what waits; no call of the program's can trap any more. */
@@ -104,7 +107,7 @@ void signals_before_exec(void) {
             queue_waiting_sigsys(thread);
         }
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < OURS; i++) {
         if (action_of(ours[i])->handler == SIG_IGN) {
             struct kernel_sigaction ignore = {.handler = SIG_IGN};
             KERNEL_4(__NR_rt_sigaction, ours[i], &ignore, 0, 8);
@@ -113,12 +116,11 @@ void signals_before_exec(void) {
 }
 
 void signals_after_failed_exec(void) {
-    static const i32 ours[] = {SIGSEGV, SIGBUS, SIGSYS};
     struct thread *thread = this_thread();
     if (thread->sigsys_blocked) {
         unblock_sigsys(thread);
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < OURS; i++) {
         if (action_of(ours[i])->handler == SIG_IGN) {
             tell_kernel(ours[i], action_of(ours[i]));
         }
@@ -181,19 +183,6 @@ static i32 alternate_state(const struct thread *thread, u64 sp) {
     return on_alternate(thread, sp) ? SS_ONSTACK : 0;
 }
 
-/* FP_XSTATE_MAGIC1, in the software bytes of the saved state at 464: arch/x86/include/uapi/asm/sigcontext.h
- */
-#define EXTENDED_MAGIC 0x46505853U
-#define SOFTWARE_BYTES 464
-#define LEGACY_SIZE 512
-
-static u64 vector_state_size(u64 state) {
-    u32 magic, size;
-    copy_bytes(&magic, (const u8 *)state + SOFTWARE_BYTES, 4);
-    copy_bytes(&size, (const u8 *)state + SOFTWARE_BYTES + 4, 4);
-    return magic == EXTENDED_MAGIC ? size : LEGACY_SIZE;
-}
-
 __attribute__((noreturn)) void x32_restore(struct sigcontext *registers);
 
 /* To what a context says: the kernel's way, all at once. valgrind takes back only frames that it made itself.
@@ -247,7 +236,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     }
     u64 vectors = 0, vectors_size = 0;
     if (registers->fpstate != 0) {
-        vectors_size = vector_state_size(registers->fpstate);
+        vectors_size = extended_size(registers->fpstate);
         vectors = ROUND_DOWN(sp - vectors_size, 64);
         sp = vectors;
     }
@@ -409,34 +398,6 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
     deliver(signal, info, context, context->mask);
 }
 
-/* The state that a frame has to carry, taken by hand: xsave in the kernel's form. */
-static u32 save_vectors(u8 *to, u32 room) {
-    u32 a = 0xd, b, c = 0, d, features, features_high;
-    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-    __asm__ volatile("xgetbv" : "=a"(features), "=d"(features_high) : "c"(0));
-    /* Tiles are some 8 KiB that hardly anybody uses; a handler that interrupts a call does not see them. */
-    features &= ~0x60000U;
-    u32 size = 576;
-    for (u32 i = 2; i < 32; i++) {
-        if (features & (1U << i)) {
-            u32 part_size = 0xd, offset, index = i, flags;
-            __asm__ volatile("cpuid" : "+a"(part_size), "=b"(offset), "+c"(index), "=d"(flags));
-            size = offset + part_size > size ? offset + part_size : size;
-        }
-    }
-    if (size + 4 > room) {
-        features &= 7;
-        size = 832;
-    }
-    clear_bytes(to, size + 4);
-    __asm__ volatile("xsave64 (%0)" : : "r"(to), "a"(features), "d"(0) : "memory");
-    u32 software[5] = {EXTENDED_MAGIC, size + 4, features, 0, size};
-    copy_bytes(to + SOFTWARE_BYTES, software, sizeof software);
-    u32 end_magic = 0x46505845U;
-    copy_bytes(to + size, &end_magic, 4);
-    return size + 4;
-}
-
 #define VECTOR_ROOM 4096U
 
 __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thread,
@@ -446,7 +407,7 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     u32 count = thread->held_count;
     struct held_signal held[HELD_SIGNALS];
     clear_bytes(&context, sizeof context);
-    save_vectors(vectors, sizeof vectors);
+    extended_save(vectors, sizeof vectors);
     context.flags = CONTEXT_EXTENDED | CONTEXT_STACK_SEGMENT;
     context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
     context.mask = thread->held_mask;

@@ -355,21 +355,16 @@ static int in_constant(const u8 *call) {
     return 0;
 }
 
-u64 sites_rewrite_all(u64 address, u64 size) {
-    u64 left = 0;
+void sites_rewrite_all(u64 address, u64 size) {
     const u8 *text = (const u8 *)address;
     lock_take(&lock);
     for (u64 i = SITE_BEFORE; i + CALL_SIZE + SITE_AFTER <= size; i++) {
-        if (text[i] == 0x0f && text[i + 1] == 0x05 && !in_constant(text + i) &&
-            !rewrite_locked(address + i, 0)) {
-            left++;
-            if (settings.trace) {
-                complain("the bytes of a system call at %x are not rewritten", address + i);
-            }
+        int is_call = text[i] == 0x0f && text[i + 1] == 0x05 && !in_constant(text + i);
+        if (is_call && !rewrite_locked(address + i, 0) && settings.trace) {
+            complain("the bytes of a system call at %x are not rewritten", address + i);
         }
     }
     lock_release(&lock);
-    return left;
 }
 
 static const struct site *owner_of(u64 rip) { return &sites[owner[(rip - (u64)stubs) / STUB_SIZE]]; }

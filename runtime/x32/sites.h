@@ -25,8 +25,8 @@ void sites_text(u64 address, u64 size);
 void sites_forget_text(u64 address, u64 size);
 /* Rewrites the site whose `syscall` instruction is at `call` and was reached with `number` in rax. */
 void sites_rewrite(u64 call, u64 number);
-/* Rewrites all sites that can be told for certain in a mapping. Returns how many `syscall` were left. */
-u64 sites_rewrite_all(u64 address, u64 size);
+/* Rewrites all sites that can be told for certain in a mapping. */
+void sites_rewrite_all(u64 address, u64 size);
 /* Whether an address is within a stub. */
 int sites_is_stub(u64 rip);
 /* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were

@@ -1,13 +1,18 @@
 /*
  * What a site looks like, and the code that takes its place. Pure: bytes in, bytes out.
  *
- *   A  mov $nr,%eax; syscall       5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays and
- * traps whoever jumps straight to it. B  syscall; cmp $imm,%eax      glibc, where the number was loaded
- * earlier. The jump covers 5 bytes of the two, so the comparison is made in the stub. Code that jumps to the
- * comparison itself would find the middle of the jump: its third byte is made 0xf4 (hlt), by the choice of
- *                                  where the jump goes, and the fault that follows is sent on to the stub.
- *   C  mov %r11,8(%rsp); syscall; ret    musl's __syscall_cp_asm, for every call at which a thread can be
- * cancelled. D  mov %edx,%eax; syscall; jmp       glibc's _exit, which calls until it is gone.
+ * A: `mov $nr,%eax; syscall`, 5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays and traps
+ * whoever jumps straight to it.
+ *
+ * B: `syscall; cmp $imm,%eax`, in glibc, where the number was loaded earlier. The jump covers 5 bytes of the
+ * two, so the comparison is made in the stub. Code that jumps to the comparison itself would find the middle
+ * of the jump: its third byte is made 0xf4 (hlt), by the choice of where the jump goes, and the fault that
+ * follows is sent on to the stub.
+ *
+ * C: `mov %r11,8(%rsp); syscall; ret`, musl's __syscall_cp_asm, for every call at which a thread can be
+ * cancelled.
+ *
+ * D: `mov %edx,%eax; syscall; jmp`, glibc's _exit, which calls until it is gone.
  */
 #ifndef X32_STUBS_H
 #define X32_STUBS_H

@@ -41,8 +41,8 @@ long call_rt_sigsuspend(struct frame *frame) {
     return wait(__NR_rt_sigsuspend, arguments);
 }
 
-/* The last argument points to a pair of 64-bit words, in x32 too. */
-long call_pselect6(struct frame *frame) {
+/* The last argument points to a pair of 64-bit words, in x32 too: a mask's address and its size. */
+static long wait_with_pair(long number, const struct frame *frame) {
     u64 pair[2], mask;
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
     if (frame->r9 != 0 && READ_USER(pair, frame->r9) == 0) {
@@ -52,8 +52,11 @@ long call_pselect6(struct frame *frame) {
             arguments[5] = (u64)pair;
         }
     }
-    return wait(__NR_pselect6, arguments);
+    return wait(number, arguments);
 }
+
+long call_pselect6(struct frame *frame) { return wait_with_pair(__NR_pselect6, frame); }
+long call_io_pgetevents(struct frame *frame) { return wait_with_pair(__NR_io_pgetevents, frame); }
 
 long call_ppoll(struct frame *frame) {
     u64 mask;
@@ -68,19 +71,6 @@ long call_epoll_pwait(struct frame *frame) {
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, allowed(frame->r8, frame->r9, &mask),
                         frame->r9};
     return wait(frame->rax & 0xfff, arguments);
-}
-
-long call_io_pgetevents(struct frame *frame) {
-    u64 pair[2], mask;
-    u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
-    if (frame->r9 != 0 && READ_USER(pair, frame->r9) == 0) {
-        u64 there = allowed(pair[0], pair[1], &mask);
-        if (there != pair[0]) {
-            pair[0] = there;
-            arguments[5] = (u64)pair;
-        }
-    }
-    return wait(__NR_io_pgetevents, arguments);
 }
 
 long call_waitid(struct frame *frame) {
