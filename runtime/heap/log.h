@@ -1,4 +1,5 @@
-/* clang-format off: a table is a table */
+/* A table is a table. clang-format knows these words alone: */
+/* clang-format off */
 /*
  * The log of a process's heap: what the recorder writes, and `crates/anatomy` reads.
  *
@@ -24,17 +25,21 @@
  * `length` bytes of the address's distance from the one before it in this stream, in units of 8, zigzag; and
  * what the table says.
  *
- *   NODE     parent…, address         a stack: its innermost call returns to the address (zigzag …, distance
- * from the one before), around it is the stack `parent`. Stacks are numbered from 1 in each stream; 0 is the
- * empty one, and BROKEN, 2^32 - 1, where the walk could not go on TIME     … nanoseconds since the last one
- * of this stream NUMBER   …                        the number of the event in the next record THREAD   …,
- * generation…           the stream is another thread's now, whose number the kernel has MODULE   generation…,
- * bias…, low…, high…, length of its path…, path CLOSED   generation…              modules were closed: stacks
- * and slots of this stream are forgotten, and an address may mean something else from now on. THREAD does the
- * same where the generation is not the stream's last one MAP      address…, bytes…, node…, protection…,
- * flags…     an event: the program itself asked for memory UNMAP    address…, bytes… an event: and gave it
- * back KEPT                              the block of the last FREE of this stream is still there: realloc
- * had no room
+ *   NODE     parent…, address   a stack: its innermost call returns to the address (zigzag …, distance from the
+ *                               one before), around it is the stack `parent`. Stacks are numbered from 1 in
+ *                               each stream; 0 is the empty one, and BROKEN, 2^32 - 1, where the walk could
+ *                               not go on
+ *   TIME     …                  nanoseconds since the last one of this stream
+ *   NUMBER   …                  the number of the event in the next record
+ *   THREAD   …, generation…     the stream is another thread's now, whose number the kernel has
+ *   MODULE   generation…, bias…, low…, high…, length of its path…, path
+ *   CLOSED   generation…        modules were closed: stacks and slots of this stream are forgotten, and an
+ *                               address may mean something else from now on. THREAD does the same where the
+ *                               generation is not the stream's last one
+ *   MAP      address…, bytes…, node…, protection…, flags…
+ *                               an event: the program itself asked for memory
+ *   UNMAP    address…, bytes…   an event: and gave it back
+ *   KEPT                        the block of the last FREE of this stream is still there: realloc had no room
  */
 /* clang-format on */
 #ifndef WIDTHWISE_HEAP_LOG_H

@@ -311,6 +311,18 @@ static void no_more_room(struct stream *stream) {
     stream->at = stream->end = NULL;
 }
 
+/* All of its pages at once, ready to be written to: MAP_POPULATE has those of a shared mapping ready to be
+ * read only (populate_vma_page_range, mm/gup.c), and each would fault again. Linux before 5.14 does neither.
+ */
+static void fill(void *memory, uint64_t size) {
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+    if (memory != NULL) {
+        syscall(SYS_madvise, memory, (size_t)size, MADV_POPULATE_WRITE);
+    }
+}
+
 static uint8_t *claim(struct stream *stream, uint32_t count) {
     uint32_t first = __atomic_fetch_add(&recorder.header->chunks, count, __ATOMIC_RELAXED);
     uint64_t offset = LOG_HEADER + (uint64_t)first * LOG_CHUNK, size = (uint64_t)count * LOG_CHUNK;
@@ -320,7 +332,8 @@ static uint8_t *claim(struct stream *stream, uint32_t count) {
     uint8_t *chunks = NULL;
     if (fd >= 0) {
         if (extend(fd, offset, size)) {
-            chunks = map(size, MAP_SHARED | MAP_POPULATE, fd, offset);
+            chunks = map(size, MAP_SHARED, fd, offset);
+            fill(chunks, size);
         }
         close_file(fd);
     }
