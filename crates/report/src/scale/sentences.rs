@@ -1,7 +1,7 @@
 //! What the tables come to, in sentences.
 
 use widthwise_experiment::scale::Mode;
-use widthwise_verdict::scaling::{Best, Figure};
+use widthwise_verdict::scaling::{Best, Bounds, Figure};
 use widthwise_verdict::study::Table;
 
 use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
@@ -194,6 +194,16 @@ fn capacity(report: &StudyReport) -> Vec<String> {
     all
 }
 
+/// Whether a difference is further from none than its interval is wide, and than the same cell twice may differ.
+fn is_told(report: &StudyReport, difference: &Figure) -> bool {
+    let beyond = |ends: &Bounds| {
+        let floor = report.summary.floor.as_ref().map(less_one);
+        let floor = floor.and_then(|floor| floor.bounds).map_or(0.0, |ends| ends.low.abs().max(ends.high.abs()));
+        ends.low > floor || ends.high < -floor
+    };
+    difference.bounds.as_ref().is_some_and(beyond)
+}
+
 /// Other variants, modes and placements beside the first, where they are largest.
 fn beside(report: &StudyReport) -> Vec<String> {
     let most = report.plan.counts.last().copied().unwrap_or(1);
@@ -205,7 +215,9 @@ fn beside(report: &StudyReport) -> Vec<String> {
         .map(|comparison| {
             let mut parts = Vec::new();
             if let Ok(figure) = &comparison.throughput {
-                parts.push(format!("throughput {}", signed(&less_one(figure))));
+                let difference = less_one(figure);
+                let doubt = if is_told(report, &difference) { "" } else { ", not to be told from none" };
+                parts.push(format!("throughput {}{doubt}", signed(&difference)));
             }
             if let Some(memory) = comparison.memory {
                 let sign = if memory < 1.0 { "−" } else { "+" };
