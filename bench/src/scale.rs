@@ -25,6 +25,7 @@ struct Known {
     /// Nothing where only the width is judged.
     truth: Option<f64>,
     unit: f64,
+    rounds: u32,
 }
 
 const MIB: f64 = 1_048_576.0;
@@ -32,12 +33,13 @@ const SPEED_UP: &[&str] = &["rows", "1", "speed_up"];
 
 const KNOWN: [Known; 6] = [
     Known {
-        what: "speed-up of 2, computing",
-        run: "fork {processes} {events} spin=1 event=40000",
+        what: "speed-up of 2, computing for known CPU times",
+        run: "fork {processes} {events} spin=2 event=10000",
         options: "--events 40 --memory=0",
         path: SPEED_UP,
         truth: Some(2.0),
         unit: 1.0,
+        rounds: 40,
     },
     Known {
         what: "speed-up of 2, copying 64 MiB an event",
@@ -46,14 +48,16 @@ const KNOWN: [Known; 6] = [
         path: SPEED_UP,
         truth: None,
         unit: 1.0,
+        rounds: 80,
     },
     Known {
         what: "speed-up of 2 threads under one lock",
-        run: "threads {processes} {events} spin=1 event=40000 lock=100",
+        run: "threads {processes} {events} spin=2 event=10000 lock=100",
         options: "--mode threads --events 40 --memory=0",
         path: SPEED_UP,
         truth: Some(1.0),
         unit: 1.0,
+        rounds: 40,
     },
     Known {
         what: "sequential part of 0.3 s",
@@ -62,6 +66,7 @@ const KNOWN: [Known; 6] = [
         path: &["sequential", "regression", "intercept"],
         truth: Some(0.3),
         unit: 1.0,
+        rounds: 20,
     },
     Known {
         what: "its fork, after 0.3 s",
@@ -70,6 +75,7 @@ const KNOWN: [Known; 6] = [
         path: &["sequential", "at_fork"],
         truth: Some(0.3),
         unit: 1.0,
+        rounds: 20,
     },
     Known {
         what: "one more child that writes to 16 of 96 MiB and has 8 of its own, MiB",
@@ -78,6 +84,7 @@ const KNOWN: [Known; 6] = [
         path: &["marginal", "slope"],
         truth: Some(24.0),
         unit: MIB,
+        rounds: 20,
     },
 ];
 
@@ -90,7 +97,6 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     if !link.exists() {
         std::os::unix::fs::symlink(workshop.repository().join("workloads"), &link)?;
     }
-    let rounds = workshop.count(20, 2).to_string();
     let mut table = Table::new(["", "truth", "measured", "interval", "half-width"]);
     let mut commands = Vec::new();
     let mut reached = true;
@@ -100,7 +106,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         let run = format!("{{binary}} {}", known.run);
         let mut asked = words(["scale", "--binary", "crew=./crew", "--processes", "1,2", "--run", &run]);
         asked.extend(known.options.split(' ').map(str::to_owned));
-        asked.extend(words(["--rounds", &rounds]));
+        asked.extend(words(["--rounds", &workshop.count(known.rounds, 2).to_string()]));
         let study = studied(workshop, &asked)?;
         if !commands.contains(&told(&asked)) {
             commands.push(told(&asked));
