@@ -5,7 +5,8 @@
  *
  * N children or threads take every Nth event; `alone` does all of them itself. Words: seq=US, what is done
  * before any event; event=US, what an event takes; lock=PERCENT of it that only one can do at a time; with
- * spin=1 all of this is computed, otherwise slept. stream=MIB copies so much in each event. shared=MIB is
+ * spin=1 all of this is computed (some 250 steps to a microsecond), with spin=2 until the thread has had so
+ * much CPU time, otherwise slept. stream=MIB copies so much in each event. shared=MIB is
  * written before the fork; touch=MIB of it by each child after; own=MIB are each child's own. hold=MS, for
  * which each waits at its end. die=K, hang=K: child K does; pin=C: children put themselves on CPU C. log=1
  * writes a line for each event to a file log-PID; marks=1 marks each event.
@@ -34,13 +35,27 @@ static const char *const words[WORDS] = {"seq", "event", "lock", "spin", "stream
 
 static volatile unsigned long sink;
 
-/* So much work, or so much time. */
+static void compute(long steps) {
+    unsigned long sum = 0;
+    for (long i = 0; i < steps; i++)
+        __asm__ volatile("" : "+r"(sum));
+    sink = sum;
+}
+
+/* In nanoseconds. */
+static long long used(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+/* So much work, so much CPU time, or so much time. */
 static void pass(long us) {
-    if (value[SPIN]) {
-        unsigned long sum = 0;
-        for (long i = 0; i < us * 250; i++)
-            __asm__ volatile("" : "+r"(sum));
-        sink = sum;
+    if (value[SPIN] == 1) {
+        compute(us * 250);
+    } else if (value[SPIN] == 2) {
+        for (long long end = used() + us * 1000LL; used() < end;)
+            compute(1000);
     } else {
         struct timespec time = {us / 1000000, us % 1000000 * 1000};
         while (nanosleep(&time, &time) < 0)

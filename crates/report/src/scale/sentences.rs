@@ -198,7 +198,8 @@ fn capacity(report: &StudyReport) -> Vec<String> {
 fn is_told(report: &StudyReport, difference: &Figure) -> bool {
     let beyond = |ends: &Bounds| {
         let floor = report.summary.floor.as_ref().map(less_one);
-        let floor = floor.and_then(|floor| floor.bounds).map_or(0.0, |ends| ends.low.abs().max(ends.high.abs()));
+        let floor =
+            floor.and_then(|floor| floor.bounds).map_or(0.0, |ends| ends.low.abs().max(ends.high.abs()));
         ends.low > floor || ends.high < -floor
     };
     difference.bounds.as_ref().is_some_and(beyond)
