@@ -322,7 +322,7 @@ fn ctrl_c_ends_the_series_after_the_run_and_resume_makes_the_rest() {
     let child = reading(&lab);
     signal(&child, libc::SIGINT);
     let said = Said::of(child.wait_with_output().unwrap());
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(said.status, Some(130), "{said:?}");
     assert!(said.stderr.contains("reading memory over time in 4 more rounds"), "{said:?}");
     assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
     assert_eq!(lab.processes(), "");

@@ -105,7 +105,7 @@ fn interrupted_it_ends_after_the_current_run_with_a_report_of_what_there_is() {
     until("some rounds", || timed(&lab.archive()) >= 3);
     signal(&child, libc::SIGINT);
     let said = ended(child);
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(said.status, Some(130), "{said:?}");
     assert!(said.stderr.contains("interrupted; `widthwise compare --resume .widthwise/2"), "{said:?}");
     assert!(said.stdout.contains("report.html"), "{said:?}");
     assert!(lab.campaign().join("report.html").exists());
@@ -144,7 +144,7 @@ fn interrupted_twice_it_ends_the_run_too() {
     std::thread::sleep(Duration::from_millis(300));
     signal(&child, libc::SIGINT);
     let said = ended(child);
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(said.status, Some(130), "{said:?}");
     assert!(said.stderr.contains("interrupted"), "{said:?}");
     assert_eq!(lab.processes(), "");
     assert_eq!(
@@ -228,7 +228,7 @@ fn two_processes_do_not_measure_one_campaign() {
     // To be read it needs nobody's leave.
     assert_eq!(lab.widthwise("report").status, Some(0));
     signal(&child, libc::SIGINT);
-    assert_eq!(ended(child).status, Some(0));
+    assert_eq!(ended(child).status, Some(130));
 }
 
 #[test]

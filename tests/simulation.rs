@@ -159,7 +159,7 @@ fn ctrl_c_ends_a_simulated_run_at_once_and_what_was_timed_is_reported() {
     });
     signal(&child, libc::SIGINT);
     let said = Said::of(child.wait_with_output().unwrap());
-    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_eq!(said.status, Some(130), "{said:?}");
     let report = lab.widthwise("report --json").json();
     if has_counters(&report) {
         return;

@@ -295,7 +295,7 @@ impl Compare {
         let interrupted = matches!(ended, Ok(End::Interrupted));
         let (why, result) = match ended {
             Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
-            Ok(End::Interrupted) => ("interrupted".to_owned(), Ok(())),
+            Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
             Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
             Err(RoundsError::Witness(error)) => return Err(Failure::machine(error)),
             Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),

@@ -1,4 +1,4 @@
-//! What goes wrong, and the exit status it has: 1 the measured program, a build or this machine; 2 the request.
+//! What goes wrong, and the exit status it has: 1 the measured program, a build or this machine; 2 the request; 130 Ctrl-C.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -30,6 +30,12 @@ impl Failure {
     /// A variant failed, and the report has said so.
     pub fn told() -> Failure {
         Failure { status: 1, message: String::new() }
+    }
+
+    /// The user asked for an end, and has been told how to go on: the status that shells give to what Ctrl-C has ended, so
+    /// that a script does not go on as if all had been measured.
+    pub fn interrupted() -> Failure {
+        Failure { status: 130, message: String::new() }
     }
 
     /// What went wrong, for a report that goes on without it.

@@ -311,7 +311,7 @@ impl Scale {
             Ok(End::Interrupted) => {
                 let folder = short(archive.folder());
                 progress.say(&format!("interrupted; `widthwise scale --resume {folder}` goes on"));
-                Ok(())
+                Err(Failure::interrupted())
             }
             Ok(_) => {
                 if let Some(why) = why {
