@@ -29,7 +29,7 @@ int main(int count, char **words) {
         own->left = last;
         last = own;
     }
-    long sum = 0;
+    long long sum = 0; // the same in every ABI
     for (int value : list) {
         sum += value + map[value];
     }
@@ -39,6 +39,6 @@ int main(int count, char **words) {
         last = own->left;
         delete own;
     }
-    printf("%ld\n", sum);
+    printf("%lld\n", sum);
     return 0;
 }

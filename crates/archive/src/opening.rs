@@ -41,7 +41,9 @@ pub(crate) fn find(folder: &Path) -> Result<PathBuf, ArchiveError> {
     let file = folder.join(FILE);
     match file.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if folder.join(UNFINISHED).exists() {
+            if folder.join(crate::study::FILE).exists() {
+                missing(folder, "this is a study of `widthwise scale`, and no campaign")
+            } else if folder.join(UNFINISHED).exists() {
                 missing(folder, "this campaign was cut off before it began, and has no run")
             } else {
                 missing(folder, &format!("this folder has no campaign in it (no {FILE})"))

@@ -17,7 +17,7 @@ use crate::head;
 use crate::lock::Lock;
 
 /// The study's file in its folder.
-const FILE: &str = "study.sqlite";
+pub(crate) const FILE: &str = "study.sqlite";
 /// `WWSt`, in the file's header.
 const APPLICATION: i64 = 0x5757_5374;
 /// Of the tables and of what is in their JSON.

@@ -16,6 +16,9 @@ use crate::amounts::{counted, duration, listed};
 use crate::campaign::Campaign;
 use crate::visible;
 
+/// A reading stands for the peak if it is at least so much of it.
+const NEAR_PEAK: f64 = 0.8;
+
 /// One run whose memory was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryRun {
@@ -51,11 +54,21 @@ fn readable<'a>(campaign: &Campaign<'a>, variant: &str) -> Vec<&'a MemoryRun> {
     own.filter(|run| !run.series.readings.is_empty()).collect()
 }
 
-/// Of each variant the run whose peak is the middle one, the lower of two. The baseline's twin is the baseline.
+/// Whether the largest reading of a run is of about the size that glances have seen it to have.
+fn is_near_peak(run: &MemoryRun) -> bool {
+    let peak = metric::find("tree_peak").and_then(|peak| run.series.figure(peak)).unwrap_or(0.0);
+    run.series.peak().is_some_and(|reading| reading.tree.amounts.resident as f64 >= NEAR_PEAK * peak)
+}
+
+/// Of each variant the run whose peak is the middle one, the lower of two; of those that were read near it, if there are any.
+/// The baseline's twin is the baseline.
 pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<Portrait<'a>> {
     let peak = metric::find("tree_peak");
     let of_variant = |name: &'a str| {
         let mut runs = readable(campaign, name);
+        if runs.iter().any(|run| is_near_peak(run)) {
+            runs.retain(|run| is_near_peak(run));
+        }
         let height = |run: &&MemoryRun| peak.and_then(|peak| run.series.figure(peak)).unwrap_or(0.0);
         runs.sort_by(|a, b| height(a).total_cmp(&height(b)).then(a.round.cmp(&b.round)));
         let run: &'a MemoryRun = runs.get(runs.len().checked_sub(1)? / 2)?;
@@ -124,9 +137,11 @@ pub fn lines(portraits: &[Portrait]) -> Vec<Line> {
     lines
 }
 
-/// The portraits, the baseline's first; none without it, since there is nothing to compare with.
+/// The portraits, the baseline's first; none without it, since there is nothing to compare with. A run of which nothing was
+/// read near its peak does not say what memory was for then.
 pub fn compared<'a>(campaign: &Campaign<'a>) -> Vec<Portrait<'a>> {
     let mut all = portraits(campaign);
+    all.retain(|portrait| is_near_peak(portrait.run));
     match all.iter().position(|portrait| portrait.variant == campaign.experiment.baseline) {
         Some(place) => {
             let baseline = all.remove(place);

@@ -94,6 +94,8 @@ pub enum Unfitted {
     NoPair,
     /// In no round is the elapsed time longer than the sequential part.
     AllSequential,
+    /// In some rounds the elapsed time is not longer than the sequential part: what would be left of the others is not typical.
+    SomeSequential,
     /// The values do not determine the answer.
     Undetermined,
 }
@@ -108,6 +110,7 @@ impl fmt::Display for Unfitted {
             }
             Unfitted::NoPair => f.write_str("never measured side by side in one round"),
             Unfitted::AllSequential => f.write_str("no run is longer than the sequential part"),
+            Unfitted::SomeSequential => f.write_str("not every run is longer than the sequential part"),
             Unfitted::Undetermined => f.write_str("the values do not determine it"),
         }
     }

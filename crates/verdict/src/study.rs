@@ -322,6 +322,8 @@ fn table(
             let sharers = if work.is_shared() { processes as f64 } else { 1.0 };
             let less = sequential.chosen();
             let time = |attempt: &Attempt| Some((attempt.elapsed_ns as f64 / SECOND - less) * sharers);
+            let is_parallel = timed.iter().filter_map(|attempt| time(attempt)).all(|time| time > 0.0);
+            let of_rest = |figure| if is_parallel { figure } else { Err(Unfitted::SomeSequential) };
             let counter = |attempt: &Attempt, name: &str| attempt.counters.get(name).copied();
             let clock =
                 |attempt: &Attempt| Some(counter(attempt, "cycles")? / counter(attempt, "task_clock")?);
@@ -340,8 +342,8 @@ fn table(
                 speed_up: step.map_or(Err(Unfitted::Nothing), |step| beside(step.speed_up)),
                 efficiency: step.map_or(Err(Unfitted::Nothing), |step| beside(step.efficiency)),
                 event: event(&timed, work, terms, &word, &|attempt| own_start(attempts, attempt, mode)),
-                time: of("TIME", &time),
-                ntime: of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?)),
+                time: of_rest(of("TIME", &time)),
+                ntime: of_rest(of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?))),
                 ipc: of("IPC", &|attempt| {
                     Some(counter(attempt, "instructions")? / counter(attempt, "cycles")?)
                 }),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
-use widthwise_experiment::scale::{Attempt, Member, Mode, Told};
+use widthwise_experiment::scale::{Attempt, Member, Memory, Mode, Told};
 
 use super::crew::{Performance, Task};
 use super::family::Family;
@@ -20,6 +20,8 @@ use crate::taskstats::Exit;
 
 /// Starts that lie further apart than this share of the time are told.
 const APART: f64 = 0.01;
+/// What is seen of memory stands for a program if it is at least so much of its peak.
+const NEAR_PEAK: f64 = 0.8;
 /// What a log is read up to.
 const MOST_LOG: u64 = 64 << 20;
 
@@ -146,9 +148,12 @@ pub(super) fn accounted(
         ));
     }
     attempt.memory = camera.map(|camera| camera.close(first));
+    if let Some(memory) = attempt.memory.as_mut().filter(|memory| !is_near_peak(memory, &attempt.members)) {
+        memory.highest = None;
+    }
     if let Some(memory) = &attempt.memory {
         if attempt.failure.is_none() && memory.highest.is_none() {
-            remarks.push("too short for its memory to be read while all were there".into());
+            remarks.push("too short for its memory to be read while all were there, near their peak".into());
         }
         if !memory.frozen {
             remarks.push(
@@ -172,6 +177,14 @@ pub(super) fn accounted(
     }
     attempt.remarks = remarks;
     attempt
+}
+
+/// Whether the moment that stands for all was one at which the members were about as large as the kernel says that they
+/// became. Where it does not say, it is believed.
+fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
+    let peak: Option<u64> = members.iter().map(|member| member.peak_resident).sum();
+    let seen: u64 = memory.members.iter().map(|member| member.resident).sum();
+    peak.is_none_or(|peak| seen as f64 >= NEAR_PEAK * peak as f64)
 }
 
 /// A digest of every answer, in the order of the jobs, where answers are compared.

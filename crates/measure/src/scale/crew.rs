@@ -224,6 +224,8 @@ impl Crew {
             }
         }
         let counters = self.counted(tasks);
+        // It may have failed just before there was nothing left to measure.
+        let without_load = failed_load(tasks, &replies);
         let mut done = Vec::new();
         for ((task, reply), killed) in tasks.iter().zip(replies).zip(killed) {
             let Some(reply) = reply else { return Err(RunError::Escaped) };
@@ -233,6 +235,10 @@ impl Crew {
             let ending = match killed {
                 Some(why) if reply.failed.is_none() && reply.cut_off => why,
                 _ => ending(&reply, task.start, &task.output, &task.cpus),
+            };
+            let ending = match &without_load {
+                Some(reason) if !task.background => Ending::Around { reason: reason.clone() },
+                _ => ending,
             };
             done.push(Done { reply, ending });
         }
@@ -305,10 +311,11 @@ impl Crew {
     }
 }
 
-/// How load has ended while there was still something to measure beside it.
+/// How load has ended that was not told to.
 fn failed_load(tasks: &[Task], replies: &[Option<Reply>]) -> Option<String> {
-    let ended = tasks.iter().zip(replies).filter(|(task, _)| task.background);
-    let (task, reply) = ended.filter_map(|(task, reply)| Some((task, reply.as_ref()?))).next()?;
+    let load = tasks.iter().zip(replies).filter(|(task, _)| task.background);
+    let ended = load.filter_map(|(task, reply)| Some((task, reply.as_ref().filter(|reply| !reply.cut_off)?)));
+    let (task, reply) = ended.into_iter().next()?;
     let how = match ending(reply, task.start, &task.output, &task.cpus) {
         Ending::Done => "it ended by itself".to_owned(),
         ending => failure(&ending, &task.errors()),

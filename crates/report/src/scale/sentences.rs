@@ -26,7 +26,7 @@ pub fn extent(report: &StudyReport) -> String {
 
 /// Every sentence, the answer first.
 pub fn all(report: &StudyReport) -> Vec<String> {
-    let mut all = Vec::new();
+    let mut all = different(report);
     all.extend(growth(report));
     all.extend(marginal(report));
     all.extend(smt(report));
@@ -39,7 +39,6 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     all.extend(unshared(report));
     all.extend(pages(report));
     all.extend(agreement(report));
-    all.extend(different(report));
     let shares = |mode: &Mode| report.plan.work(*mode) == widthwise_experiment::scale::Work::OnceUnknown;
     if let Some(mode) = report.plan.modes.iter().find(|mode| shares(mode)) {
         all.push(format!(
@@ -78,7 +77,7 @@ fn of_several(report: &StudyReport, table: &Table) -> String {
 /// Where the throughput is highest.
 fn growth(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
-    for table in &report.summary.tables {
+    for table in report.summary.tables.iter().filter(|table| is_the_same_work(report, &table.variant)) {
         let best = table
             .rows
             .iter()
@@ -109,7 +108,7 @@ fn growth(report: &StudyReport) -> Vec<String> {
 /// `Adding one more child costs 310 MB, one more job 865 MB.`
 fn marginal(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
-    for variant in report.variants {
+    for variant in report.variants.iter().filter(|variant| is_the_same_work(report, variant)) {
         let mut costs: Vec<(Mode, f64)> = Vec::new();
         for table in report.summary.tables.iter().filter(|table| table.variant == *variant) {
             if let Ok(line) = &table.marginal {
@@ -160,7 +159,12 @@ fn capacity(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     let Some(baseline) = report.variants.first() else { return all };
     for mode in &report.plan.modes {
-        let of_mode: Vec<_> = report.summary.capacity.iter().filter(|c| c.mode == *mode).collect();
+        let of_mode: Vec<_> = report
+            .summary
+            .capacity
+            .iter()
+            .filter(|c| c.mode == *mode && is_the_same_work(report, &c.variant))
+            .collect();
         let own = of_mode.iter().find(|capacity| capacity.variant == *baseline);
         let mut parts = Vec::new();
         for capacity in &of_mode {
@@ -213,6 +217,7 @@ fn beside(report: &StudyReport) -> Vec<String> {
         .comparisons
         .iter()
         .filter(|comparison| comparison.cell.processes == most)
+        .filter(|comparison| is_the_same_work(report, &comparison.cell.variant))
         .map(|comparison| {
             let mut parts = Vec::new();
             if let Ok(figure) = &comparison.throughput {
@@ -436,6 +441,11 @@ fn pages(report: &StudyReport) -> Vec<String> {
     all
 }
 
+/// Whether a variant answers as the baseline does: of the others nothing is concluded.
+fn is_the_same_work(report: &StudyReport, variant: &str) -> bool {
+    !report.summary.different.iter().any(|(other, _)| other == variant)
+}
+
 fn different(report: &StudyReport) -> Vec<String> {
     report
         .summary
@@ -443,10 +453,10 @@ fn different(report: &StudyReport) -> Vec<String> {
         .iter()
         .map(|(variant, cell)| {
             format!(
-                "{variant} answers otherwise than {} ({} {}): it is not the same work, and no figure of it is an answer.",
+                "{variant} answers otherwise than {} ({} {}): it is not the same work, and nothing is concluded from its figures.",
                 report.variants.first().map_or("the baseline", String::as_str),
                 cell.processes,
-                cell.mode.noun()
+                if cell.processes == 1 { cell.mode.singular() } else { cell.mode.noun() }
             )
         })
         .collect()
