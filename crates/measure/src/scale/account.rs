@@ -22,6 +22,8 @@ use crate::taskstats::Exit;
 const APART: f64 = 0.01;
 /// What is seen of memory stands for a program if it is at least so much of its peak.
 const NEAR_PEAK: f64 = 0.8;
+/// Or if it is the highest of so many moments.
+const SEVERAL: usize = 5;
 /// What a log is read up to.
 const MOST_LOG: u64 = 64 << 20;
 
@@ -180,8 +182,12 @@ pub(super) fn accounted(
 }
 
 /// Whether the moment that stands for all was one at which the members were about as large as the kernel says that they
-/// became. Where it does not say, it is believed.
+/// became. Where it does not say, it is believed; and of many moments the highest stands for the program even if none met a
+/// short peak.
 fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
+    if memory.moments.len() >= SEVERAL {
+        return true;
+    }
     let peak: Option<u64> = members.iter().map(|member| member.peak_resident).sum();
     let seen: u64 = memory.members.iter().map(|member| member.resident).sum();
     peak.is_none_or(|peak| seen as f64 >= NEAR_PEAK * peak as f64)
