@@ -83,17 +83,19 @@ mod tests {
     #[test]
     fn what_was_written_to_is_resident_and_what_was_only_reserved_is_not() {
         const SIZE: usize = 64 << 12;
-        // SAFETY: a mapping of our own, of which every fourth page is written and every fifth read.
+        // SAFETY: a mapping of our own, of which every fourth page is written and every fifth read. The page before and the
+        // page behind it are not touched: stretches of neighbours would be one with its own.
         let start = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            let start =
-                libc::mmap(std::ptr::null_mut(), SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            libc::madvise(start, SIZE, libc::MADV_NOHUGEPAGE);
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let start = libc::mmap(std::ptr::null_mut(), SIZE + (2 << 12), rights, flags, -1, 0);
+            libc::madvise(start, SIZE + (2 << 12), libc::MADV_NOHUGEPAGE);
+            let start = (start as *mut u8).add(1 << 12);
             for page in (0..64).step_by(5) {
-                std::ptr::read_volatile((start as *const u8).add(page << 12));
+                std::ptr::read_volatile(start.add(page << 12));
             }
             for page in (0..64).step_by(4) {
-                std::ptr::write_volatile((start as *mut u8).add(page << 12), 1);
+                std::ptr::write_volatile(start.add(page << 12), 1);
             }
             start as u64
         };
