@@ -21,18 +21,18 @@ constexpr Tableau row(const char *name, const char *source, const Coefficients<S
 
 constexpr Tableau all[] = {
     row("euler", "Euler, with Heun's formula as its measure; the second stage is the next step's first",
-        euler_rounded, &euler_data),
-    row("rke", "R. England, The Computer Journal 12 (1969) 166-170, scheme of six stages", rke_rounded,
-        &rke_data),
-    row("rkf3", "E. Fehlberg, NASA TR R-315 (1969), RK2(3)", rkf3_rounded, &rkf3_data),
-    row("rkf5", "E. Fehlberg, NASA TR R-315 (1969), RK4(5), formula 2", rkf5_rounded, &rkf5_data),
-    row("rkf8", "E. Fehlberg, NASA TR R-287 (1968), RK7(8)", rkf8_rounded, &rkf8_data),
+        numbers<Method::euler>, &euler_data),
+    row("rke", "R. England, The Computer Journal 12 (1969) 166-170, scheme of six stages",
+        numbers<Method::rke>, &rke_data),
+    row("rkf3", "E. Fehlberg, NASA TR R-315 (1969), RK2(3)", numbers<Method::rkf3>, &rkf3_data),
+    row("rkf5", "E. Fehlberg, NASA TR R-315 (1969), RK4(5), formula 2", numbers<Method::rkf5>, &rkf5_data),
+    row("rkf8", "E. Fehlberg, NASA TR R-287 (1968), RK7(8)", numbers<Method::rkf8>, &rkf8_data),
     row("tsit5", "Ch. Tsitouras, Computers and Mathematics with Applications 62 (2011) 770-775",
-        tsit5_rounded),
+        numbers<Method::tsit5>),
     row("vern7", "J. H. Verner, Numerical Algorithms 53 (2010) 383-396, the efficient pair 7(6)",
-        vern7_rounded),
+        numbers<Method::vern7>),
     row("vern8", "J. H. Verner, Numerical Algorithms 53 (2010) 383-396, the efficient pair 8(7)",
-        vern8_rounded),
+        numbers<Method::vern8>),
 };
 
 } // namespace

@@ -19,32 +19,10 @@
 
 namespace widthwise::sim {
 
-/// A method's numbers.
-template <Method M> constexpr const auto &numbers_of() {
-    if constexpr (M == Method::euler)
-        return tableau_data::euler_rounded;
-    else if constexpr (M == Method::rke)
-        return tableau_data::rke_rounded;
-    else if constexpr (M == Method::rkf3)
-        return tableau_data::rkf3_rounded;
-    else if constexpr (M == Method::rkf5)
-        return tableau_data::rkf5_rounded;
-    else if constexpr (M == Method::rkf8)
-        return tableau_data::rkf8_rounded;
-    else if constexpr (M == Method::tsit5)
-        return tableau_data::tsit5_rounded;
-    else if constexpr (M == Method::vern7)
-        return tableau_data::vern7_rounded;
-    else {
-        static_assert(M == Method::vern8, "no explicit Runge-Kutta method");
-        return tableau_data::vern8_rounded;
-    }
-}
-
 /// `N` components, or as many as its constructor is told if that is 0. `F` is the derivative's type; with
 /// Derivative the one given to each attempt is called.
 template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta final : public Scheme {
-    static constexpr const auto &numbers = numbers_of<M>();
+    static constexpr const auto &numbers = tableau_data::numbers<M>;
     using Numbers = std::remove_cvref_t<decltype(numbers)>;
     static constexpr int stages = static_cast<int>(std::size(numbers.b));
     static constexpr bool first_same_as_last = numbers.first_same_as_last();

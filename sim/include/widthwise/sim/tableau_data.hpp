@@ -4,7 +4,7 @@
 // the order conditions of all rooted trees: exactly where they are fractions.
 #pragma once
 
-#include "widthwise/sim/tableaus.hpp"
+#include "widthwise/sim/ode.hpp"
 
 namespace widthwise::sim::tableau_data {
 
@@ -371,13 +371,15 @@ inline constexpr Decimal<13> vern8_data = {
      -20.142336771313868, 5.2371785994398286, -8.156744408794658, 22.938283273988784, -0.2361324633071542,
      0.36016794372897754}};
 
-inline constexpr auto euler_rounded = rounded(euler_data);
-inline constexpr auto rke_rounded = rounded(rke_data);
-inline constexpr auto rkf3_rounded = rounded(rkf3_data);
-inline constexpr auto rkf5_rounded = rounded(rkf5_data);
-inline constexpr auto rkf8_rounded = rounded(rkf8_data);
-inline constexpr auto tsit5_rounded = rounded(tsit5_data);
-inline constexpr auto vern7_rounded = rounded(vern7_data);
-inline constexpr auto vern8_rounded = rounded(vern8_data);
+/// What the engine unrolls.
+template <Method M> inline constexpr auto numbers = nullptr;
+template <> inline constexpr auto numbers<Method::euler> = rounded(euler_data);
+template <> inline constexpr auto numbers<Method::rke> = rounded(rke_data);
+template <> inline constexpr auto numbers<Method::rkf3> = rounded(rkf3_data);
+template <> inline constexpr auto numbers<Method::rkf5> = rounded(rkf5_data);
+template <> inline constexpr auto numbers<Method::rkf8> = rounded(rkf8_data);
+template <> inline constexpr auto numbers<Method::tsit5> = rounded(tsit5_data);
+template <> inline constexpr auto numbers<Method::vern7> = rounded(vern7_data);
+template <> inline constexpr auto numbers<Method::vern8> = rounded(vern8_data);
 
 } // namespace widthwise::sim::tableau_data
