@@ -39,6 +39,12 @@ pub struct Life {
     pub at_once: bool,
 }
 
+impl Life {
+    fn class(&self) -> usize {
+        EDGES.partition_point(|edge| *edge <= self.long_ns)
+    }
+}
+
 impl Lives {
     /// Blocks that were given back.
     pub fn released(&self) -> u64 {
@@ -47,15 +53,14 @@ impl Lives {
 
     /// A block was given back.
     pub fn end(&mut self, life: Life) {
-        let class = EDGES.partition_point(|edge| *edge <= life.long_ns);
-        self.classes[class] += 1;
+        self.classes[life.class()] += 1;
         self.at_once += u64::from(life.at_once);
     }
 
     /// It was not: `realloc` had no room, and the block stayed.
     pub fn undo(&mut self, life: Life) {
-        let class = EDGES.partition_point(|edge| *edge <= life.long_ns);
-        self.classes[class] = self.classes[class].saturating_sub(1);
+        let class = &mut self.classes[life.class()];
+        *class = class.saturating_sub(1);
         self.at_once = self.at_once.saturating_sub(u64::from(life.at_once));
     }
 

@@ -52,9 +52,7 @@ impl Values {
         self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
         self.lives.add(&other.lives);
     }
-}
 
-impl Values {
     /// Whether it is known how long the blocks lived: what another profiler recorded does not tell.
     pub fn lives_are_known(&self) -> bool {
         self.count > 0 && (self.lives.released() > 0 || self.live_count == self.count)
