@@ -51,6 +51,11 @@ fn scale(lab: &Laboratory, abis: &str, run: &str, options: &str) -> Said {
     lab.widthwise(&words.iter().map(String::as_str).collect::<Vec<_>>()[..])
 }
 
+/// A study of one timed round and nothing else.
+fn once(lab: &Laboratory, run: &str, options: &str) -> Said {
+    scale(lab, "x86-64", run, &format!("--rounds 1 --warmup 0 --memory=0 {options}"))
+}
+
 fn study(lab: &Laboratory, abis: &str, run: &str, options: &str) -> Value {
     let said = scale(lab, abis, run, &format!("{options} --json"));
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -216,12 +221,8 @@ fn cells_that_fail_are_told_and_the_others_stay() {
 #[test]
 fn a_child_that_puts_itself_elsewhere_is_told() {
     let lab = lab();
-    let said = scale(
-        &lab,
-        "x86-64",
-        "fork {processes} {events} event=100000 pin=0",
-        "--processes 2 --placement 1,0 --events 8 --rounds 1 --warmup 0 --memory=0",
-    );
+    let run = "fork {processes} {events} event=100000 pin=0";
+    let said = once(&lab, run, "--processes 2 --placement 1,0 --events 8");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(said.stdout.contains("child 0 was put on CPU 1 and put itself on 0"), "{said:?}");
 }
@@ -265,15 +266,13 @@ fn answers_are_compared_through_the_filter_that_was_said() {
     assert_eq!(filtered.status, Some(0), "{filtered:?}");
 }
 
+/// Long enough for a shell to start meanwhile, however busy the machine.
+const BESIDE_LOAD: &str = "fork {processes} {events} event=200000";
+
 #[test]
 fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
     let lab = lab();
-    let said = scale(
-        &lab,
-        "x86-64",
-        "fork {processes} {events} event=50000",
-        "--processes 1 --events 4 --rounds 1 --warmup 0 --memory=0 --background 'no-such-load'",
-    );
+    let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --background 'no-such-load'");
     let several = std::thread::available_parallelism().unwrap().get() > 1;
     assert_eq!(said.status, Some(if several { 1 } else { 0 }), "{said:?}");
     let words = "the load on CPU ";
@@ -284,12 +283,7 @@ fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
 #[test]
 fn load_runs_on_what_is_left_free_and_ends_with_the_study() {
     let lab = lab();
-    let said = scale(
-        &lab,
-        "x86-64",
-        "fork {processes} {events} event=50000",
-        "--processes 1 --events 4 --rounds 1 --warmup 0 --memory=0 --background 'touch was-here; sleep 1000'",
-    );
+    let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --background 'touch was-here; sleep 1000'");
     assert_eq!(said.status, Some(0), "{said:?}");
     let several = std::thread::available_parallelism().unwrap().get() > 1;
     assert_eq!(lab.path("was-here").exists(), several);

@@ -34,7 +34,8 @@ impl Question {
 
     /// Whether they say anything.
     pub fn says_anything(&self) -> bool {
-        self.metric.is_some() || self.cpus.is_some() || self.estimator.is_some()
+        let mut said = Request::default();
+        self.say(&mut said).is_err() || said != Request::default()
     }
 }
 
