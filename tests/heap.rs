@@ -160,13 +160,33 @@ fn a_forked_child_has_a_log_of_its_own_in_which_its_parents_blocks_are_not_its_o
 fn a_handler_that_forks_and_allocates_while_a_block_is_being_recorded_spoils_nothing() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
-    let logs = record(&lab, "./heap signal", &[]);
-    assert!(logs.len() > 1);
-    let told = explained(&lab, &logs[0]);
-    let loop_of_main =
-        told["sites"].as_array().unwrap().iter().find(|site| site["function"] == "main").unwrap();
-    assert_eq!(number(loop_of_main, "/a/blocks"), 2_000_000, "{told:#}");
-    assert_eq!(number(loop_of_main, "/a/left_blocks"), 0, "{told:#}");
+    for way in ["exit", "return"] {
+        let logs = record(&lab, &format!("./heap signal {way}"), &[]);
+        assert!(logs.len() > 1);
+        let told = explained(&lab, &logs[0]);
+        assert_eq!(number(&told, "/a/blocks"), 2_000_000, "{way}: {told:#}");
+        assert_eq!(number(&told, "/a/left_blocks"), 0, "{way}: {told:#}");
+        assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{way}: {told:#}");
+    }
+}
+
+#[test]
+fn whenever_a_program_is_killed_every_block_it_had_by_then_is_there() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        built(&lab, "heap.c", options);
+        for lasting in (0..8).map(|step| 20_000 + step * 1009) {
+            let _ = std::fs::remove_file(lab.path("counted"));
+            let logs = record(&lab, &format!("./heap count counted {lasting}"), &[]);
+            let counted = std::fs::read(lab.path("counted")).unwrap();
+            let counted = u64::from_le_bytes(counted.try_into().unwrap());
+            let told = explained(&lab, &logs[0]);
+            assert!(counted > 0, "{abi}: it had no time");
+            let blocks = number(&told, "/a/blocks");
+            assert!(blocks == counted || blocks == counted + 1, "{abi}: {blocks} of {counted}: {told:#}");
+            assert_eq!(told["a"]["remarks"].as_array().unwrap().len(), 0, "{abi}: {told:#}");
+        }
+    }
 }
 
 #[test]

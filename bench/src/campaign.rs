@@ -17,7 +17,9 @@ pub struct Verdict<'a> {
     pub metric: &'a str,
     /// `lower`, `higher`, `same`, `withheld` or `missing`.
     pub word: &'a str,
-    /// The interval, where there is one.
+    /// How many times the baseline's, where that is known.
+    pub ratio: Option<f64>,
+    /// Its interval, where there is one.
     pub interval: Option<Ratio>,
 }
 
@@ -87,5 +89,5 @@ impl Campaign {
 fn verdict(value: &Value) -> anyhow::Result<Verdict<'_>> {
     let text = |field| value[field].as_str().with_context(|| format!("a verdict has no {field}"));
     let interval = value["low"].as_f64().zip(value["high"].as_f64()).map(|(low, high)| Ratio { low, high });
-    Ok(Verdict { metric: text("metric")?, word: text("verdict")?, interval })
+    Ok(Verdict { metric: text("metric")?, word: text("verdict")?, ratio: value["ratio"].as_f64(), interval })
 }

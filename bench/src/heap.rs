@@ -7,6 +7,7 @@ use anyhow::{bail, Context};
 
 use crate::campaign::{self, Campaign};
 use crate::section::{Section, Table};
+use crate::welch::Ratio;
 use crate::workshop::{words, Workshop};
 
 /// Where Debian's package puts what it preloads.
@@ -37,7 +38,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         ("heaptrack", theirs),
     ];
     for (name, variables) in &variables {
-        let script = format!("#!/bin/sh\nrm -f ours.* theirs\n{variables} exec ./trees \"$@\"\n");
+        let script = format!("#!/bin/sh\n{variables} exec ./trees \"$@\"\n");
         workshop.script(name, &script)?;
     }
     let binaries: Vec<String> = variables.iter().map(|(name, _)| format!("{name}=./{name}")).collect();
@@ -45,13 +46,16 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let arguments = campaign::arguments(
         &binaries,
         workshop.count(20, 6),
-        &["--metric", "cpu"],
+        &["--metric", "cpu", "--setup", "rm -f ours.* theirs"],
         &format!("{{binary}} {TREES}"),
     );
     let campaign = Campaign::run(workshop, &arguments)?;
-    let time = |name: &str| campaign.median(name, "cpu");
-    let (alone, without, with, heaptrack) =
-        (time("alone")?, time("without-stacks")?, time("with-stacks")?, time("heaptrack")?);
+    let alone = campaign.median("alone", "cpu")?;
+    let times = |name: &str| -> anyhow::Result<(f64, Ratio)> {
+        let verdict = campaign.verdict(name, "cpu")?;
+        verdict.ratio.zip(verdict.interval).with_context(|| format!("of {name} no ratio is known"))
+    };
+    let (without, with, heaptrack) = (times("without-stacks")?, times("with-stacks")?, times("heaptrack")?);
     let log = read(workshop, &variables[2].1, &format!("./trees {TREES}"), "ours.")?;
     let raw = read(workshop, &variables[3].1, &format!("./trees {TREES}"), "theirs")?;
     let explained = words(["explain", "--json", &log.display().to_string()]);
@@ -69,7 +73,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let (read_ours, read_theirs) = (median(read_ours), median(read_theirs));
     let size = |path: &Path| std::fs::metadata(path).map(|data| data.len() as f64 / 1e6);
     let (log_size, raw_size) = (size(&log)?, size(&raw)?);
-    let a_block = |time: f64| (time - alone) / blocks;
+    let a_block = |times: f64| (times - 1.0) * alone / blocks;
     let mut table = Table::new([
         "",
         "times the program's own time",
@@ -77,15 +81,16 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         "log, MB",
         "read in, ratio to heaptrack's",
     ]);
-    let row = |name: &str, time: f64, log: String, read: String| {
-        [name.to_owned(), format!("{:.2}", time / alone), format!("{:.0}", a_block(time)), log, read]
+    let row = |name: &str, (times, Ratio { low, high }): (f64, Ratio), log: String, read: String| {
+        let ratio = format!("{times:.2} ({low:.2} … {high:.2})");
+        [name.to_owned(), ratio, format!("{:.0}", a_block(times)), log, read]
     };
     table.row(row("without stacks", without, String::new(), String::new()));
     table.row(row("with stacks", with, format!("{log_size:.1}"), format!("{:.2}", read_ours / read_theirs)));
     table.row(row("heaptrack", heaptrack, format!("{raw_size:.1}"), "1".into()));
-    let share = a_block(with) / a_block(heaptrack);
+    let share = a_block(with.0) / a_block(heaptrack.0);
     let reached = share <= WITH_STACKS
-        && without / alone <= WITHOUT_STACKS
+        && without.0 <= WITHOUT_STACKS
         && log_size <= raw_size
         && read_ours <= read_theirs;
     Ok(Section {
@@ -110,7 +115,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         sentence: format!(
             "a block costs {share:.2} times what it costs under heaptrack, without stacks the program takes {:.2} times its own \
              time; the log has {:.2} times the size of heaptrack's, and is read in {:.2} times the time.",
-            without / alone,
+            without.0,
             log_size / raw_size,
             read_ours / read_theirs
         ),

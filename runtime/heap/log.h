@@ -5,9 +5,14 @@
  *
  * Everything is little-endian and of fixed width, whatever the program's. A log is a header of one page, then
  * chunks of 64 KiB. A thread writes into chunks of its own, so that none waits for another; the chunks of one
- * thread are a stream. Chunks lie in memory that is mapped from the file: whatever ends the process, all that
- * was stored is there. A byte 0 where a record should begin is the end of its chunk, so a record's first byte
+ * thread are a stream. A byte 0 where a record should begin is the end of its chunk, so a record's first byte
  * is stored last.
+ *
+ * Whatever ends the process, all that was stored is there: a stream's first chunk in the file is its desk, which
+ * is mapped. A chunk is written there; when it is full a copy is put away at the end of the file, and the desk
+ * is used for the next. (Pages of the file that are each written to by one write() cost a third of what pages
+ * cost that are each mapped, and the desk stays in the cache.) So of two chunks of one number the first in the
+ * file counts, since the copy may be unfinished; and a desk that says that it has been put away does not count.
  *
  * Streams are put in order by sequence numbers: every event has one, larger by one than the event before it
  * in its stream unless the record says how much larger. An allocation gets its number when the block has
@@ -48,7 +53,7 @@
 #include <stdint.h>
 
 #define LOG_MAGIC "\x89WWHEAP\n"
-#define LOG_VERSION 1
+#define LOG_VERSION 2
 #define LOG_HEADER 4096
 #define LOG_CHUNK 65536
 #define LOG_CHUNK_MAGIC 0x4b4e4843U /* CHNK */
@@ -109,8 +114,8 @@ struct log_header {
 struct log_chunk {
     uint32_t magic;
     uint32_t stream;
-    uint32_t index; /* in its stream */
-    uint32_t reserved;
+    uint32_t index;    /* in its stream */
+    uint32_t put_away; /* 1: a copy of it is whole */
 };
 
 #endif

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_CHUNKS 16 /* that are claimed at once */
 #define MODULES 1024
 #define PAGE 4096UL
 
@@ -89,6 +88,14 @@ static int extend(int fd, uint64_t from, uint64_t size) {
 #endif
 }
 
+static long write_at(int fd, const void *data, size_t size, uint64_t offset) {
+#ifdef __i386__
+    return syscall(SYS_pwrite64, fd, data, size, (uint32_t)offset, (uint32_t)(offset >> 32));
+#else
+    return syscall(SYS_pwrite64, fd, data, size, offset);
+#endif
+}
+
 static uint64_t now(clockid_t clock) {
     struct timespec time;
     clock_gettime(clock, &time);
@@ -139,6 +146,8 @@ static int open_log(uint32_t parent, uint64_t inherited) {
     header->inherited = inherited;
     header->began = now(CLOCK_MONOTONIC);
     header->state = untold.state;
+    header->missed = untold.missed;
+    untold.missed = 0;
     memcpy(header->allocator, untold.allocator, sizeof header->allocator);
     long length = syscall(SYS_readlink, "/proc/self/exe", header->program, sizeof header->program - 1);
     header->program[length > 0 ? length : 0] = 0;
@@ -167,13 +176,24 @@ static void release_stream(void *argument) {
     thread->inside = OUTSIDE;
 }
 
-/* In the child: what is unfinished of a record is written to memory that the parent does not share. */
+/* In the child, that a signal's handler may have forked: the record that it interrupted is finished in memory
+ * that the parent does not share. */
 static void after_fork(void) {
     struct stream *stream = recorder_thread.stream;
-    if (stream != NULL && stream->chunk != NULL) {
-        uint64_t size = (uint64_t)(stream->chunks_end - stream->chunk);
-        map_at(stream->chunk, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (stream != NULL && stream->desk != NULL) {
+        map_at(stream->desk, LOG_CHUNK, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     }
+}
+
+/* What is rare cannot be interrupted: a child would go on with it too, in its parent's log. */
+static uint64_t hold_signals(void) {
+    uint64_t all = ~0ULL, before = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
+    return before;
+}
+
+static void allow_signals(uint64_t before) {
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
 static void start(void) {
@@ -264,7 +284,9 @@ static struct stream *take_stream(void) {
 struct stream *recorder_prepare(struct thread *thread) {
     if (thread->inside != OUTSIDE) {
         if (thread->inside == RECORDING && recorder.header != NULL) {
-            __atomic_fetch_add(&recorder.header->missed, 1, __ATOMIC_RELAXED);
+            /* A child that has no log yet has its parent's header. */
+            struct log_header *own = recorder.epoch->number == 0 ? &untold : recorder.header;
+            __atomic_fetch_add(&own->missed, 1, __ATOMIC_RELAXED);
         }
         return NULL;
     }
@@ -272,6 +294,7 @@ struct stream *recorder_prepare(struct thread *thread) {
         return NULL; /* or the C library is not ready: the dynamic linker allocates before it is */
     }
     int error = errno;
+    uint64_t before = hold_signals();
     thread->inside = SILENT;
     if (started == 0) {
         start();
@@ -302,46 +325,70 @@ struct stream *recorder_prepare(struct thread *thread) {
         thread->epoch = recorder.epoch->number;
     }
     thread->inside = stream != NULL ? RECORDING : OUTSIDE;
+    allow_signals(before);
     errno = error;
     return stream;
 }
 
-static void no_more_room(struct stream *stream) {
-    __atomic_fetch_or(&recorder.header->state, LOG_FULL, __ATOMIC_RELAXED);
-    stream->at = stream->end = NULL;
+/* The log, and the offset of a chunk in it that is nobody's yet. By its name: a descriptor kept open would be
+ * found, used and closed by programs that close all of theirs. */
+static int open_again(uint64_t *offset) {
+    uint32_t before = __atomic_fetch_add(&recorder.header->chunks, 1, __ATOMIC_RELAXED);
+    *offset = LOG_HEADER + (uint64_t)before * LOG_CHUNK;
+    return open_file(path, O_RDWR);
 }
 
-/* All of its pages at once, ready to be written to: MAP_POPULATE has those of a shared mapping ready to be
- * read only (populate_vma_page_range, mm/gup.c), and each would fault again. Linux before 5.14 does neither.
- */
-static void fill(void *memory, uint64_t size) {
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-    if (memory != NULL) {
-        syscall(SYS_madvise, memory, (size_t)size, MADV_POPULATE_WRITE);
-    }
-}
-
-static uint8_t *claim(struct stream *stream, uint32_t count) {
-    uint32_t first = __atomic_fetch_add(&recorder.header->chunks, count, __ATOMIC_RELAXED);
-    uint64_t offset = LOG_HEADER + (uint64_t)first * LOG_CHUNK, size = (uint64_t)count * LOG_CHUNK;
-    /* By its name: a descriptor kept open would be found, used and closed by programs that close all of
-     * theirs. */
-    int fd = open_file(path, O_RDWR);
-    uint8_t *chunks = NULL;
+static struct log_chunk *make_desk(void) {
+    struct log_chunk *desk = NULL;
+    uint64_t offset;
+    int fd = open_again(&offset);
     if (fd >= 0) {
-        if (extend(fd, offset, size)) {
-            chunks = map(size, MAP_SHARED, fd, offset);
-            fill(chunks, size);
+        if (extend(fd, offset, LOG_CHUNK)) {
+            desk = map(LOG_CHUNK, MAP_SHARED, fd, offset);
         }
         close_file(fd);
     }
-    if (chunks != NULL) {
-        stream->chunk = chunks;
-        stream->chunks_end = chunks + size;
+    return desk;
+}
+
+/* Copies what is on the desk to a place where it stays. */
+static int put_away(const struct log_chunk *desk) {
+    uint64_t offset, done = 0;
+    int fd = open_again(&offset);
+    if (fd >= 0) {
+        long written = 1;
+        while (done < LOG_CHUNK && written > 0) {
+            written = write_at(fd, (const char *)desk + done, (size_t)(LOG_CHUNK - done), offset + done);
+            done += written > 0 ? (uint64_t)written : 0;
+        }
+        close_file(fd);
     }
-    return chunks;
+    return done == LOG_CHUNK;
+}
+
+/* What ends the process may come between any two lines: from the moment that the desk has been put away until
+ * it is the next chunk it does not count. */
+static int turn(struct stream *stream) {
+    volatile struct log_chunk *desk = stream->desk;
+    if (desk == NULL) {
+        desk = stream->desk = make_desk();
+        if (desk == NULL) {
+            return 0;
+        }
+    } else {
+        if (!put_away(stream->desk)) {
+            return 0;
+        }
+        desk->put_away = 1;
+    }
+    *(volatile uint8_t *)(desk + 1) = LOG_END;
+    desk->stream = stream->name;
+    desk->index = stream->index++;
+    desk->magic = LOG_CHUNK_MAGIC;
+    desk->put_away = 0;
+    stream->at = (uint8_t *)(stream->desk + 1);
+    stream->end = (uint8_t *)stream->desk + LOG_CHUNK - LONGEST_RECORD;
+    return 1;
 }
 
 int recorder_turn(struct stream *stream) {
@@ -349,29 +396,15 @@ int recorder_turn(struct stream *stream) {
         return 0;
     }
     int error = errno;
-    uint8_t *next = stream->chunk != NULL ? stream->end + LONGEST_RECORD : NULL;
-    if (next == stream->chunks_end) {
-        uint8_t *old = stream->chunk;
-        uint64_t old_size = (uint64_t)(stream->chunks_end - stream->chunk);
-        stream->chunks = stream->chunks == 0             ? 1
-                         : stream->chunks >= MOST_CHUNKS ? MOST_CHUNKS
-                                                         : stream->chunks * 2;
-        next = claim(stream, stream->chunks);
-        if (next == NULL) {
-            no_more_room(stream);
-            errno = error;
-            return 0;
-        }
-        if (old != NULL) {
-            unmap(old, old_size);
-        }
+    uint64_t before = hold_signals();
+    int done = turn(stream);
+    if (!done) {
+        __atomic_fetch_or(&recorder.header->state, LOG_FULL, __ATOMIC_RELAXED);
+        stream->at = stream->end = NULL;
     }
-    struct log_chunk head = {LOG_CHUNK_MAGIC, stream->name, stream->index++, 0};
-    memcpy(next, &head, sizeof head);
-    stream->at = next + sizeof head;
-    stream->end = next + LOG_CHUNK - LONGEST_RECORD;
+    allow_signals(before);
     errno = error;
-    return 1;
+    return done;
 }
 
 static int room(struct stream *stream) { return stream->at < stream->end || recorder_turn(stream); }
@@ -503,11 +536,13 @@ static int is_readable(struct stream *stream, uintptr_t address) {
 static const struct rule *rule_of(struct stream *stream, uintptr_t place) {
     struct rule *rule = &stream->rules[(place ^ place >> 12) % RULES];
     if (UNLIKELY(rule->place != place)) {
+        uint64_t before = hold_signals(); /* a child would find the linker's lock held */
         *rule = unwind_rule(place);
-        /* Not with the lock held: whoever is in a callback of the linker's may allocate. */
+        /* Not with our lock held: whoever is in a callback of the linker's may allocate. */
         if (!is_told(place)) {
             dl_iterate_phdr(tell_module, stream);
         }
+        allow_signals(before);
     }
     return rule;
 }

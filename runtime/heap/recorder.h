@@ -47,13 +47,12 @@ struct frame {
 struct stream {
     uint8_t *at;
     uint8_t *end; /* of what may be written before another chunk is needed */
-    uint8_t *chunk, *chunks_end;
+    struct log_chunk *desk;
     uint64_t number; /* of its last event */
     uint64_t address;
     uint64_t told; /* ns: the last TIME */
     uint32_t until_reading, events_per_reading;
-    uint32_t index, name, chunks;
-    int32_t thread;
+    uint32_t index, name;
     struct block slots[SLOTS];
 
     /* The stack that was walked last, the outermost call first. */

@@ -1,15 +1,18 @@
 /* Known truth for the heap recorder: every function of C's that gives memory, with sizes that say which it
  * was. It calls nothing else that allocates, and ends as its first word says:
  *
- *   heap return|exit|_exit|abort|kill|fork|threads N|signal
+ *   heap return|exit|_exit|abort|kill|fork|threads N|signal exit|signal return|count FILE MICROSECONDS
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,12 +79,37 @@ static void *work(void *next) {
     return NULL;
 }
 
+static int child_returns;
+static volatile sig_atomic_t is_child;
+
 static void on_signal(int number) {
     (void)number;
     if (fork() == 0) {
         /* Not allowed, but some do. */
         free(malloc(5));
-        _exit(0);
+        if (!child_returns) {
+            _exit(0);
+        }
+        is_child = 1;
+    }
+}
+
+/* Blocks come and go until it is killed after so much work, wherever it is; the file says how many came. */
+static void count_in(const char *path, unsigned microseconds) {
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, sizeof(uint64_t)) != 0) {
+        _exit(9);
+    }
+    volatile uint64_t *blocks = mmap(NULL, sizeof *blocks, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (blocks == MAP_FAILED) {
+        _exit(9);
+    }
+    struct itimerval work = {.it_value = {.tv_usec = microseconds}};
+    setitimer(ITIMER_VIRTUAL, &work, NULL);
+    for (;;) {
+        keep(malloc(64));
+        ++*blocks;
+        free(kept);
     }
 }
 
@@ -104,16 +132,25 @@ int main(int count, char **words) {
     }
     if (strcmp(how, "signal") == 0) {
         struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        child_returns = count > 2 && strcmp(words[2], "return") == 0;
         sigaction(SIGALRM, &action, NULL);
+        keep(malloc(64)); /* glibc's first one holds a lock, which the child would wait for */
+        free(kept);
         ualarm(1000, 1000);
-        for (int i = 0; i < 2000000; i++) {
+        for (int i = 1; i < 2000000; i++) {
             keep(malloc(64));
             free(kept);
+            if (is_child) {
+                _exit(0);
+            }
         }
         ualarm(0, 0);
         while (wait(NULL) > 0) {
         }
         return 0;
+    }
+    if (strcmp(how, "count") == 0 && count > 3) {
+        count_in(words[2], (unsigned)atoi(words[3]));
     }
     every_function();
     if (strcmp(how, "fork") == 0) {

@@ -7,7 +7,7 @@ use widthwise_anatomy::heap::{History, Log, StackId};
 fn header() -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     bytes[..8].copy_from_slice(b"\x89WWHEAP\n");
-    bytes[8] = 1;
+    bytes[8] = 2;
     bytes[10] = 8;
     bytes[12] = 62;
     bytes[20..24].copy_from_slice(&65536u32.to_le_bytes());
@@ -66,6 +66,27 @@ fn a_stream_that_lacks_a_chunk_is_read_up_to_there_and_that_is_said() {
     let history = History::of(&Log::read(&bytes).unwrap(), &[]);
     assert_eq!(history.total.0, 1);
     assert_eq!(history.faults.len(), 2, "{:?}", history.faults);
+}
+
+#[test]
+fn of_a_chunk_and_its_unfinished_copy_the_chunk_counts_and_of_a_whole_copy_the_copy() {
+    let blocks = |count: usize| vec![comes(8); count].concat();
+    let full = chunk(0, 0, &blocks(3));
+    let unfinished = chunk(0, 0, &blocks(1));
+    let mut put_away = full.clone();
+    put_away[12] = 1;
+    let next = chunk(0, 1, &blocks(5));
+    for (chunks, total) in [
+        (vec![full.clone(), unfinished.clone()], 3),
+        (vec![full.clone(), vec![0; 65536]], 3),
+        (vec![full.clone(), full.clone()], 3),
+        (vec![put_away, full.clone()], 3),
+        (vec![next, full], 8),
+    ] {
+        let bytes = log(&chunks);
+        let history = History::of(&Log::read(&bytes).unwrap(), &[]);
+        assert_eq!((history.total.0, history.faults.len()), (total, 0), "{:?}", history.faults);
+    }
 }
 
 #[test]

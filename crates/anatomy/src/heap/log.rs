@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 const MAGIC: &[u8; 8] = b"\x89WWHEAP\n";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER: usize = 4096;
 const CHUNK: usize = 65536;
 const CHUNK_MAGIC: u32 = 0x4b4e_4843;
@@ -112,6 +112,8 @@ impl<'a> Log<'a> {
         while offset + CHUNK_HEAD <= bytes.len() {
             let end = (offset + CHUNK).min(bytes.len());
             match u32::from_le_bytes(word(bytes, offset)) {
+                // A desk whose copy is whole.
+                CHUNK_MAGIC if u32::from_le_bytes(word(bytes, offset + 12)) != 0 => {}
                 CHUNK_MAGIC => {
                     let stream = u32::from_le_bytes(word(bytes, offset + 4));
                     let index = u32::from_le_bytes(word(bytes, offset + 8));
@@ -124,6 +126,8 @@ impl<'a> Log<'a> {
             offset += CHUNK;
         }
         found.sort_by_key(|(stream, index, _)| (*stream, *index));
+        // The first of them in the file is the desk: its copy may be unfinished.
+        found.dedup_by_key(|(stream, index, _)| (*stream, *index));
         let mut streams: Vec<Vec<&[u8]>> = Vec::new();
         let mut last = None;
         for (stream, index, records) in found {
