@@ -123,6 +123,9 @@ pub fn defaults() -> Vec<Metric> {
     METRICS.iter().filter(|metric| metric.default).collect()
 }
 
+/// What the kernel makes of runs that share a CPU, and not the program: of runs made together they are not read.
+pub const NOT_TOGETHER: [&str; 2] = ["wall", "involuntary_switches"];
+
 impl fmt::Display for MetricRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)

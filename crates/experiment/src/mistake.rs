@@ -277,6 +277,14 @@ pub enum Mistake {
     /// A training command that no build will use.
     #[error("\"train\" is only used by a profile-guided set; add profile_guided = true")]
     TrainUnused,
+    /// Something that runs which share a CPU cannot have.
+    #[error("{what} {why} where runs are made together; leave out one of the two")]
+    NotTogether {
+        /// What was said.
+        what: String,
+        /// Why it cannot be.
+        why: &'static str,
+    },
     /// An output check that is off, or of standard output, beside something that needs another.
     #[error("{key:?} and check = {check:?} exclude each other; leave out one of them")]
     CheckWith {

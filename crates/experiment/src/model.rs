@@ -121,6 +121,8 @@ pub struct Launch {
     pub cpus: Cpus,
     /// Address space layout randomisation is switched off for the program.
     pub fixed_addresses: bool,
+    /// The runs of a round are made at the same time, on one CPU.
+    pub together: bool,
 }
 
 /// The working directory of a run.

@@ -112,6 +112,8 @@ pub struct RunRequest {
     pub cpus: Option<Stated<Cpus>>,
     /// No address space layout randomisation.
     pub fixed_addresses: Option<Stated<bool>>,
+    /// The runs of a round at the same time.
+    pub together: Option<Stated<bool>>,
 }
 
 /// One word of a choice of metrics.
@@ -315,6 +317,7 @@ impl Request {
         replace(&mut self.run.exit_status, other.run.exit_status);
         replace(&mut self.run.cpus, other.run.cpus);
         replace(&mut self.run.fixed_addresses, other.run.fixed_addresses);
+        replace(&mut self.run.together, other.run.together);
 
         let measure = other.measure;
         replace_list(&mut self.measure.metrics, measure.metrics);

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::matrix::Surroundings;
-use crate::metric::{self, Metric, METRICS};
+use crate::metric::{self, Metric, METRICS, NOT_TOGETHER};
 use crate::mistake::{Mistake, RequestError};
 use crate::model::{
-    Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping, Variant,
+    Cpus, Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping, Variant,
 };
 use crate::placeholder::{self, Stage};
 use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
@@ -43,6 +43,7 @@ impl Request {
     pub fn resolve(&self, facts: &Facts) -> Result<Experiment, RequestError> {
         let program = self.resolved_program(facts)?;
         self.check_commands()?;
+        self.check_together()?;
         let binaries: Vec<(String, PathBuf)> = self
             .program
             .binaries
@@ -101,6 +102,55 @@ impl Request {
             }
         }
         Ok(())
+    }
+
+    fn is_together(&self) -> bool {
+        value(&self.run.together).unwrap_or_default()
+    }
+
+    /// Runs that share a CPU have no wall time, and must not get in each other's way.
+    fn check_together(&self) -> Result<(), RequestError> {
+        if !self.is_together() {
+            return Ok(());
+        }
+        let refuse = |said: &Said, what: String, why| Err(said.wrong(Mistake::NotTogether { what, why }));
+        for word in &self.measure.metrics {
+            if let MetricWord::One(metric) = word.value {
+                if NOT_TOGETHER.contains(&metric.name) {
+                    return refuse(
+                        &word.said,
+                        format!("metric {:?}", metric.name),
+                        "says nothing of one of them",
+                    );
+                }
+            }
+        }
+        let around = [("setup", &self.run.setup), ("teardown", &self.run.teardown)];
+        if let Some((name, said)) = around.iter().find_map(|(name, text)| Some((name, text.as_ref()?))) {
+            return refuse(&said.said, format!("{name:?}"), "would be of several of them at once");
+        }
+        if let Some(file) = self.output.files.first() {
+            return refuse(
+                &file.said,
+                "an answer in a file".to_owned(),
+                "would be written by several of them at once",
+            );
+        }
+        if let Some(directory) = self.directory_said().filter(|one| one.value == Directory::Fresh) {
+            return refuse(
+                &directory.said,
+                "a fresh directory".to_owned(),
+                "would be that of several of them at once",
+            );
+        }
+        let one =
+            |cpus: &Cpus| matches!(cpus, Cpus::Auto) || matches!(cpus, Cpus::List(list) if list.len() == 1);
+        match &self.run.cpus {
+            Some(cpus) if !one(&cpus.value) => {
+                refuse(&cpus.said, format!("\"cpus = {}\"", cpus.value), "lets them be on several")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that each placeholder has a value for this program.
@@ -216,17 +266,20 @@ impl Request {
         } else {
             Vec::new()
         };
-        if self.measure.metrics.is_empty() {
-            return metric::defaults().into_iter().chain(series).collect();
-        }
+        let words: Vec<MetricWord> = self.measure.metrics.iter().map(|word| word.value).collect();
+        let words = if words.is_empty() { vec![MetricWord::Default] } else { words };
         let wanted = |metric: &Metric| {
-            self.measure.metrics.iter().any(|word| match word.value {
+            words.iter().any(|word| match word {
                 MetricWord::All => true,
                 MetricWord::Default => metric.default,
                 MetricWord::One(one) => one.name == metric.name,
             })
         };
-        METRICS.iter().filter(|metric| wanted(metric) || series.contains(metric)).collect()
+        let can_be = |metric: &Metric| !(self.is_together() && NOT_TOGETHER.contains(&metric.name));
+        METRICS
+            .iter()
+            .filter(|metric| (wanted(metric) || series.contains(metric)) && can_be(metric))
+            .collect()
     }
 
     /// The rounds of the memory series: as many as were asked for, or as an interval needs where only a metric of it
@@ -255,6 +308,7 @@ impl Request {
             exit_status: value(&run.exit_status),
             cpus: value(&run.cpus).unwrap_or_default(),
             fixed_addresses: value(&run.fixed_addresses).unwrap_or_default(),
+            together: self.is_together(),
         })
     }
 

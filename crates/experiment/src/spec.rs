@@ -41,6 +41,7 @@ const SECTIONS: [(&str, &[&str]); 6] = [
             "exit_status",
             "cpus",
             "fixed_addresses",
+            "together",
         ],
     ),
     (
@@ -245,6 +246,7 @@ fn run(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "exit_status" => run.exit_status = Some(entry.whole(0, 255)?),
             "cpus" => run.cpus = Some(entry.parsed(Cpus::parse)?),
             "fixed_addresses" => run.fixed_addresses = Some(entry.switch()?),
+            "together" => run.together = Some(entry.switch()?),
             _ => return Err(unknown_key(&entry, "[run]", keys_of("[run]"))),
         }
     }

@@ -99,6 +99,7 @@ fn run(page: &mut Page, request: &Request) {
     page.optional("exit_status", &run.exit_status, i32::to_string);
     page.optional("cpus", &run.cpus, |cpus: &Cpus| quoted(&cpus.to_string()));
     page.optional("fixed_addresses", &run.fixed_addresses, bool::to_string);
+    page.optional("together", &run.together, bool::to_string);
 }
 
 fn measure(page: &mut Page, request: &Request) {

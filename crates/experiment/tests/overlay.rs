@@ -38,6 +38,7 @@ timeout = "60s"
 exit_status = 1
 cpus = "any"
 fixed_addresses = true
+together = false
 [measure]
 metrics = ["cpu"]
 rounds = 30
@@ -84,6 +85,7 @@ fn every_single_value_is_replaced_by_the_later_one() {
         .replace("exit_status = 1", "exit_status = 0")
         .replace("\"any\"", "\"0\"")
         .replace("fixed_addresses = true", "fixed_addresses = false")
+        .replace("together = false", "together = true")
         .replace("[\"cpu\"]", "[\"wall\"]")
         .replace("rounds = 30", "rounds = 31")
         .replace("\"1%\"", "\"2%\"")
@@ -110,7 +112,7 @@ fn a_value_keeps_the_place_where_it_was_said() {
     let over = spec(WHOLE).overlay(typed);
     assert_eq!(over.measure.rounds.map(|rounds| rounds.said), Some(Said::Flag("--rounds")));
     let said = over.measure.budget.map(|budget| budget.said.to_string());
-    assert_eq!(said.as_deref(), Some("lua/widthwise.toml:33"));
+    assert_eq!(said.as_deref(), Some("lua/widthwise.toml:34"));
 }
 
 #[test]

@@ -157,8 +157,15 @@ fn run() -> impl Strategy<Value = RunRequest> {
     let cpus = prop_oneof![Just(Cpus::Auto), Just(Cpus::Any), list];
     let places = (said(path()), said(directory), paths(), variables());
     let around = (said(command()), said(command()), said(duration()));
-    (places, around, said(0..256_i32), said(cpus), said(any::<bool>())).prop_map(
-        |((stdin, directory, inputs, environment), (setup, teardown, timeout), exit_status, cpus, fixed)| {
+    let switches = (said(any::<bool>()), said(any::<bool>()));
+    (places, around, said(0..256_i32), said(cpus), switches).prop_map(
+        |(
+            (stdin, directory, inputs, environment),
+            (setup, teardown, timeout),
+            exit_status,
+            cpus,
+            switches,
+        )| {
             RunRequest {
                 stdin,
                 directory,
@@ -169,7 +176,8 @@ fn run() -> impl Strategy<Value = RunRequest> {
                 timeout,
                 exit_status,
                 cpus,
-                fixed_addresses: fixed,
+                fixed_addresses: switches.0,
+                together: switches.1,
             }
         },
     )

@@ -278,7 +278,7 @@ fn the_first_mistake_of_the_file_is_the_one_that_is_named() {
     refused(
         "[run]\nzzz = 1\naaa = 2\n[axes]\nbbb = 3\n",
         "2: unknown key \"zzz\" in [run]; there is stdin, directory, inputs, environment, setup, teardown, timeout, \
-         exit_status, cpus, fixed_addresses",
+         exit_status, cpus, fixed_addresses, together",
     );
 }
 

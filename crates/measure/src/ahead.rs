@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::rounds::Plan;
 use crate::run::{Ran, RunError, Runner};
 use crate::schedule::{self, Slot};
+use crate::turns::Turns;
 
 /// For how long the launcher is to have something to do. Ctrl-C, the end of the time allowed, and what is known of the
 /// machine's noise come at most so much late.
@@ -22,8 +23,10 @@ const MOST: usize = 64;
 const MOST_BYTES: usize = 64 << 10;
 
 /// The runs that were begun and not ended, and which come next.
+#[derive(Debug)]
 pub(crate) struct Ahead<'a> {
     plan: &'a Plan,
+    runner: &'a mut Runner,
     begun: VecDeque<(u32, Slot)>,
     /// The round from which runs are begun, and what is still to be begun of it.
     round: u32,
@@ -34,12 +37,13 @@ pub(crate) struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    pub(crate) fn new(plan: &'a Plan, runner: &Runner) -> Ahead<'a> {
+    pub(crate) fn new(plan: &'a Plan, runner: &'a mut Runner) -> Ahead<'a> {
         let alone = |participant: &crate::rounds::Participant| runner.stands_alone(&participant.start);
         // A file is read before the next run writes it anew; standard output has a file for each run.
         let singly = !plan.check.files.is_empty() || !plan.participants.iter().all(alone);
         Ahead {
             plan,
+            runner,
             begun: VecDeque::new(),
             round: plan.first_round,
             rest: schedule::round(plan.seed, plan.first_round, plan.participants.len()).into(),
@@ -48,55 +52,54 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Whether no run was begun that is not ended.
-    pub(crate) fn is_empty(&self) -> bool {
+    fn start(&mut self, round: u32, slot: Slot) -> Result<(), RunError> {
+        let start = &self.plan.participants[slot.participant].start;
+        self.runner.begin(start, slot.padding, &self.plan.cpus)?;
+        self.begun.push_back((round, slot));
+        Ok(())
+    }
+}
+
+impl Turns for Ahead<'_> {
+    fn is_empty(&self) -> bool {
         self.begun.is_empty()
     }
 
-    /// Whether the next run was begun already, and is made in spite of an end that was asked for: all that has not
-    /// begun is passed over.
-    pub(crate) fn goes_on(
-        &mut self,
-        runner: &mut Runner,
-        cut_off: &dyn Fn() -> bool,
-    ) -> Result<bool, RunError> {
-        runner.pass_over()?;
-        runner.wait(self.plan.limits, cut_off, Duration::ZERO)?;
-        Ok(!self.is_empty() && !runner.is_passed_over())
+    fn has_ended(&self) -> bool {
+        self.runner.has_ended()
     }
 
-    /// Begins runs, up to the end of the round `last`, without those who are `out`; at least the one of `round` and
-    /// `slot`.
-    pub(crate) fn begin(
-        &mut self,
-        runner: &mut Runner,
-        (round, slot): (u32, Slot),
-        last: u32,
-        out: &[usize],
-    ) -> Result<(), RunError> {
+    /// All that has not begun is passed over.
+    fn goes_on(&mut self, cut_off: &dyn Fn() -> bool) -> Result<bool, RunError> {
+        self.runner.pass_over()?;
+        self.runner.wait(self.plan.limits, cut_off, Duration::ZERO)?;
+        Ok(!self.is_empty() && !self.runner.is_passed_over())
+    }
+
+    fn begin(&mut self, (round, slots): (u32, &[Slot]), last: u32, out: &[usize]) -> Result<(), RunError> {
         let most = match LEAD.as_nanos() / self.pace.as_nanos().max(1) {
             _ if self.singly => 1,
             runs if runs < LEAST as u128 => 1,
             runs => (runs as usize).min(MOST),
         };
         if self.begun.is_empty() {
-            self.start(runner, round, slot)?;
+            let Some((first, rest)) = slots.split_first() else { return Ok(()) };
+            self.start(round, *first)?;
             self.round = round;
-            let all = schedule::round(self.plan.seed, round, self.plan.participants.len());
-            self.rest = all.into_iter().skip_while(|other| *other != slot).skip(1).collect();
+            self.rest = rest.iter().copied().collect();
         }
         // In one go, when half of them are over: to send each by itself is dearer.
-        if 2 * runner.under_way().0 > most {
+        if 2 * self.runner.under_way().0 > most {
             return Ok(());
         }
         loop {
-            let (runs, bytes) = runner.under_way();
+            let (runs, bytes) = self.runner.under_way();
             if runs >= most || bytes >= MOST_BYTES {
                 return Ok(());
             }
             match self.rest.pop_front() {
                 Some(slot) if out.contains(&slot.participant) => {}
-                Some(slot) => self.start(runner, self.round, slot)?,
+                Some(slot) => self.start(self.round, slot)?,
                 None if self.round >= last => return Ok(()),
                 None => {
                     self.round += 1;
@@ -107,22 +110,15 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    fn start(&mut self, runner: &mut Runner, round: u32, slot: Slot) -> Result<(), RunError> {
-        runner.begin(&self.plan.participants[slot.participant].start, slot.padding, &self.plan.cpus)?;
-        self.begun.push_back((round, slot));
-        Ok(())
-    }
-
-    /// Ends the run that was begun first; none if nothing was.
-    pub(crate) fn end(
-        &mut self,
-        runner: &mut Runner,
-        cut_off: &dyn Fn() -> bool,
-    ) -> Result<Option<(u32, Slot, Ran)>, RunError> {
+    fn end(&mut self, cut_off: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, Ran)>, RunError> {
         let Some((round, slot)) = self.begun.pop_front() else { return Ok(None) };
         let start = &self.plan.participants[slot.participant].start;
-        let ran = runner.end(start, &self.plan.cpus, self.plan.limits, cut_off, self.pace)?;
+        let ran = self.runner.end(start, &self.plan.cpus, self.plan.limits, cut_off, self.pace)?;
         self.pace = (7 * self.pace + ran.wall) / 8;
         Ok(Some((round, slot, ran)))
+    }
+
+    fn runner(&self) -> &Runner {
+        self.runner
     }
 }

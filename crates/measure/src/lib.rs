@@ -19,5 +19,7 @@ pub mod schedule;
 pub mod simulation;
 pub mod source;
 pub mod taskstats;
+mod together;
 pub mod toolchain;
+mod turns;
 mod untimed;

@@ -10,10 +10,10 @@ use widthwise_experiment::model::OutputCheck;
 use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind, Run};
 use widthwise_machine::noise::{self, NoiseReader, Snapshot};
 
-use crate::ahead::Ahead;
 use crate::answer;
 use crate::run::{Limits, Ran, RunError, Runner, Start};
 use crate::schedule;
+use crate::turns::{self, Turns};
 
 /// A variant that keeps failing is not run for ever.
 const MOST_FAILURES: u32 = 3;
@@ -42,6 +42,8 @@ pub struct Plan {
     pub warmup: u32,
     /// CPUs a run may use; empty for all.
     pub cpus: Vec<u32>,
+    /// The runs of a round are made at the same time.
+    pub together: bool,
     /// What ends a run.
     pub limits: Limits,
     /// How answers are compared.
@@ -140,7 +142,7 @@ pub fn measure<W: Witness>(
         _ => None,
     };
     let mut window = Window::open(&plan.cpus, cpu);
-    let mut ahead = Ahead::new(plan, runner);
+    let mut turns = turns::of(plan, runner)?;
     let mut enough = false;
     for number in plan.first_round.. {
         let kind = if number - plan.first_round < plan.warmup { RoundKind::Warmup } else { RoundKind::Timed };
@@ -155,14 +157,14 @@ pub fn measure<W: Witness>(
                 // No round is begun ahead while the machine is to be listened to, which takes a moment between runs.
                 let last =
                     if enough || window.is_due() { number } else { number.saturating_add(witness.certain()) };
-                if asked_to_end(witness) < 1 || ahead.is_empty() {
-                    ahead.begin(runner, (number, *slot), last, &out)?;
+                if asked_to_end(witness) < 1 || turns.is_empty() {
+                    turns.begin((number, &slots[position..]), last, &out)?;
                 }
-                if !runner.has_ended() {
+                if !turns.has_ended() {
                     witness.pauses().map_err(RoundsError::Witness)?;
                 }
                 let cut_off = || asked_to_end(witness) >= 2;
-                match ahead.end(runner, &cut_off)? {
+                match turns.end(&cut_off)? {
                     Some((round, begun, ran)) => {
                         window.busy += ran.busy;
                         // What was begun for one who takes part no longer is nobody's.
@@ -176,7 +178,7 @@ pub fn measure<W: Witness>(
             if asked_to_end(witness) >= 2 && ran.ending != Ending::Done {
                 return Ok(End::Interrupted);
             }
-            let answer = answers.take(participant, &ran, runner);
+            let answer = answers.take(participant, &ran, turns.runner());
             let run = Run {
                 variant: participant.name.clone(),
                 round: number,
@@ -191,7 +193,7 @@ pub fn measure<W: Witness>(
                 let failed = failures.entry(slot.participant).or_default();
                 *failed += 1;
                 if kind == RoundKind::Warmup || *failed >= MOST_FAILURES {
-                    let reason = failure(&run.ending, &runner.stderr());
+                    let reason = failure(&run.ending, &turns.runner().stderr());
                     witness.gives_up(participant, &run.ending, &reason).map_err(RoundsError::Witness)?;
                     out.push(slot.participant);
                 }
@@ -202,23 +204,26 @@ pub fn measure<W: Witness>(
                 }
             }
             // The last run of a round is followed by the round's end: a whole round is kept as one.
-            if position + 1 < slots.len() && ends_here(&mut ahead, runner, witness)? {
+            if position + 1 < slots.len() && ends_here(turns.as_mut(), witness)? {
                 return Ok(End::Interrupted);
             }
         }
-        let noise = if ahead.is_empty() { window.heard() } else { window.last };
+        let mut noise = if turns.is_empty() { window.heard() } else { window.last };
+        if plan.together {
+            noise.pressure = None; // they wait for each other
+        }
         for told in answers.compare(&plan.participants) {
             witness
                 .differs(told.participant, &told.reason, &told.difference)
                 .map_err(RoundsError::Witness)?;
         }
         let next = witness.round_ended(&Round { number, kind, cpu, noise }).map_err(RoundsError::Witness)?;
-        if ends_here(&mut ahead, runner, witness)? {
+        if ends_here(turns.as_mut(), witness)? {
             return Ok(End::Interrupted);
         }
         // What has begun is ended: the rounds that were certain, until the time allowed was spent.
         enough |= kind == RoundKind::Timed && next == Next::Stop;
-        if enough && ahead.is_empty() {
+        if enough && turns.is_empty() {
             return Ok(End::Enough);
         }
     }
@@ -230,13 +235,8 @@ fn asked_to_end<W: Witness>(witness: &W) -> u8 {
 }
 
 /// Whether the user has asked for an end, and no run is going on.
-fn ends_here<W: Witness>(
-    ahead: &mut Ahead,
-    runner: &mut Runner,
-    witness: &W,
-) -> Result<bool, RoundsError<W::Error>> {
-    Ok(asked_to_end(witness) >= 1
-        && (ahead.is_empty() || !ahead.goes_on(runner, &|| asked_to_end(witness) >= 2)?))
+fn ends_here<W: Witness>(turns: &mut dyn Turns, witness: &W) -> Result<bool, RoundsError<W::Error>> {
+    Ok(asked_to_end(witness) >= 1 && (turns.is_empty() || !turns.goes_on(&|| asked_to_end(witness) >= 2)?))
 }
 
 pub(crate) fn since(epoch: SystemTime, moment: SystemTime) -> u64 {

@@ -135,6 +135,7 @@ pub struct Runner {
     listener: Option<Listener>,
     /// Why there are no taskstats.
     pub without_taskstats: Option<String>,
+    metrics: Vec<Metric>,
     counters: Counters,
     scratch: PathBuf,
     accounting: Accounting,
@@ -192,6 +193,7 @@ impl Runner {
             launcher,
             listener,
             without_taskstats,
+            metrics: metrics.to_vec(),
             counters,
             scratch: scratch.to_owned(),
             accounting,
@@ -206,6 +208,11 @@ impl Runner {
             group: Default::default(),
             since: Instant::now(),
         })
+    }
+
+    /// One that does the same at the same time, and leaves its output in a folder of that name.
+    pub(crate) fn another(&self, name: &str) -> Result<Runner, RunError> {
+        Runner::new(&self.scratch.join(name), &self.metrics, self.accounting)
     }
 
     /// Counters that were asked for and cannot be had here.

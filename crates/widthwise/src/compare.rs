@@ -258,8 +258,10 @@ impl Compare {
             cpus: match (&experiment.launch.cpus, &lock) {
                 (Cpus::List(cpus), _) => cpus.clone(),
                 (_, Some(lock)) => vec![lock.cpu],
+                _ if experiment.launch.together => Topology::here().allowed.into_iter().take(1).collect(),
                 _ => Vec::new(),
             },
+            together: experiment.launch.together,
             limits: Limits {
                 timeout: experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
                 output_bytes: OUTPUT_LIMIT,
@@ -402,7 +404,17 @@ fn remarks(
         ));
     }
     if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
-        remarks.push("runs were not pinned: no core could be chosen and locked".into());
+        remarks.push(match experiment.launch.together {
+            true => "no core could be chosen and locked: other campaigns may have used the same CPU".into(),
+            false => "runs were not pinned: no core could be chosen and locked".into(),
+        });
+    }
+    if experiment.launch.together {
+        remarks.push(
+            "the runs of a round were made together, and took turns on one CPU: what they share of its caches is in \
+             their CPU time, and they have no wall time of their own"
+                .into(),
+        );
     }
     if experiment.judging.estimator == Estimator::TenRunTrim {
         remarks.push(

@@ -38,7 +38,8 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
             figcaption {
                 strong { "Every timed run" }
                 span {
-                    "The tick is the median, the line the middle half."
+                    "The tick and the figure beside it are the median, the line is the middle half; the table’s typical value is "
+                    "an average that outliers do not pull."
                     @if !scale.shows_zero() { " The axis does not begin at zero." }
                     @if beyond > 0 { " " (counted(beyond, "run")) " beyond the axis: drawn as a bar at its edge." }
                     @if let Some(note) = thinning(longest) { " " (note) }

@@ -3,7 +3,7 @@
 use clap::Args;
 use widthwise_experiment::metric::METRICS;
 use widthwise_experiment::model::{Cpus, Estimator};
-use widthwise_experiment::{Mistake, Request, RequestError, Said};
+use widthwise_experiment::{Mistake, Request, RequestError, Said, Stated};
 
 use crate::arguments::{one_of, read, set};
 
@@ -13,6 +13,9 @@ pub struct Question {
     /// CPUs a run may use: auto (one idle core), any, or a list such as 0,2-3
     #[arg(long, value_name = "CPUS", help_heading = "Run")]
     cpus: Option<String>,
+    /// Make the runs of a round together, in turns on one CPU: for CPU time on a machine whose speed changes
+    #[arg(long, help_heading = "Run")]
+    together: bool,
     /// Metrics: names, default, or all; `--help` ends in their list
     #[arg(long, visible_alias = "metrics", value_name = "NAME,…", help_heading = "Measure")]
     metric: Option<String>,
@@ -28,6 +31,7 @@ impl Question {
             request.measure.say_metric(word, Said::Flag("--metric"))?;
         }
         set(&mut request.run.cpus, read(&self.cpus, "--cpus", Cpus::parse)?);
+        set(&mut request.run.together, self.together.then(|| Stated::new(true, Said::Flag("--together"))));
         set(&mut request.measure.estimator, read(&self.estimator, "--estimator", estimator_named)?);
         Ok(())
     }

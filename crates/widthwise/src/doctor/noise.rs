@@ -56,6 +56,7 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
         first_round: 0,
         warmup: 1,
         cpus: lock.iter().map(|lock| lock.cpu).collect(),
+        together: false,
         limits: Limits { timeout: Duration::from_secs(60), output_bytes: 1 << 20 },
         check: experiment.check.clone(),
         folder: scratch.clone(),
