@@ -196,5 +196,5 @@ void at(std::size_t processes, std::size_t switches, int rounds, const char *how
 int main(int count, char **arguments) {
     const int rounds = count > 1 ? std::atoi(arguments[1]) : 11;
     at(2, 1000000, rounds, "2 processes");
-    at(30000, 600000, rounds, "30,000 processes");
+    at(30000, 6000000, rounds, "30,000 processes");
 }

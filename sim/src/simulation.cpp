@@ -168,14 +168,14 @@ void Simulation::fail(ProcessState &process) noexcept {
 // ---------------------------------------------------------------------------------------------------------------
 // The dispatcher
 
-void Simulation::run() { dispatch(forever, ~std::uint64_t{0}); }
+void Simulation::run() { dispatch(forever, without_end); }
 
 void Simulation::run_until(double time) {
     if (time - time != 0.0)
         throw BadTime("cannot run until " + number(time), circumstance());
     if (time < now_)
         throw TimeBackwards("cannot run until " + number(time), circumstance());
-    if (dispatch(time, ~std::uint64_t{0}) && now_ < time)
+    if (dispatch(time, without_end) && now_ < time)
         now_ = time;
 }
 
@@ -247,18 +247,25 @@ bool Simulation::dispatch(double limit, std::uint64_t most) {
     const StackWatch watch(switcher_.get());
     stopped_ = false;
     attention_ = true;
+    bool only_events =
+        false; // that happen, one after the other: neither are they counted nor does anything move
     for (;;) {
-        if (attention_ && !attend())
-            return false;
-        if (most-- == 0)
-            return false;
-        if (motion_ != nullptr) [[unlikely]] {
-            const Node *next = agenda_.top();
-            const double target = next != nullptr && next->time < limit ? next->time : limit;
-            if (target > now_ && (target < forever || next != nullptr)) {
-                now_ = move(target);
-                if (attention_ || now_ < target)
-                    continue;
+        if (attention_) {
+            if (!attend())
+                return false;
+            only_events = most == without_end && motion_ == nullptr;
+        }
+        if (!only_events) [[unlikely]] {
+            if (most != without_end && most-- == 0)
+                return false;
+            if (motion_ != nullptr) {
+                const Node *next = agenda_.top();
+                const double target = next != nullptr && next->time < limit ? next->time : limit;
+                if (target > now_ && (target < forever || next != nullptr)) {
+                    now_ = move(target);
+                    if (attention_ || now_ < target)
+                        continue;
+                }
             }
         }
         Node *node = agenda_.pop(limit);

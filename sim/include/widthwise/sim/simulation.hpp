@@ -221,7 +221,10 @@ class Simulation {
     void trace(double value) noexcept { mix(std::bit_cast<std::uint64_t>(value)); }
 
     /// Lets something move with the clock; null ends it.
-    void set_motion(Motion *motion) noexcept { motion_ = motion; }
+    void set_motion(Motion *motion) noexcept {
+        motion_ = motion;
+        attention_ = true;
+    }
 
     /// Reports of all queues, facilities and stores, in the order of their creation.
     [[nodiscard]] std::string report() const;
@@ -318,7 +321,8 @@ class Simulation {
 
     void mix(std::uint64_t bits) noexcept { hash_ = std::rotl((hash_ ^ bits) * 0x9e3779b97f4a7c15u, 29); }
 
-    /// Dispatches until `limit`; false if something stopped it.
+    static constexpr std::uint64_t without_end = ~std::uint64_t{0};
+    /// Dispatches `most` events until `limit`; false if something stopped it.
     bool dispatch(double limit, std::uint64_t most);
     void happen(Node &node);
     void resume(ProcessState &process);
