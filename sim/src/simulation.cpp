@@ -247,8 +247,8 @@ bool Simulation::dispatch(double limit, std::uint64_t most) {
     const StackWatch watch(switcher_.get());
     stopped_ = false;
     attention_ = true;
-    bool only_events =
-        false; // that happen, one after the other: neither are they counted nor does anything move
+    // One after the other: neither are they counted nor does anything move with the clock.
+    bool only_events = false;
     for (;;) {
         if (attention_) {
             if (!attend())
