@@ -110,14 +110,12 @@ fn library() -> Laboratory {
     for slowed in ["slowed-1-percent", "slowed-3-percent"] {
         lab.copy(&lab.path("loop"), slowed);
     }
-    // The program of the heap recorder's section, and the scripts that start it under each recorder; a log of it.
+    // The program of the heap recorder's section, and the scripts that start it under each recorder.
     let trees = repository().join("bench/programs/trees.cc");
     lab.gcc(&format!("-O2 -g {} -o trees -lstdc++", trees.display()));
     for name in ["alone", "without-stacks", "with-stacks", "heaptrack"] {
         lab.script(name, "#!/bin/sh\nexec ./trees 1\n");
     }
-    let recorded = "LD_PRELOAD=$(widthwise explain --preload) WIDTHWISE_HEAP_LOG=$PWD/ours ./trees 1";
-    assert_eq!(run(&lab, recorded).status, Some(0));
     // As `make bench` builds them for both ABIs.
     let x32 = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
     for (abi, options) in [("x86-64", ""), ("x32", x32)] {

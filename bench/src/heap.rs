@@ -108,6 +108,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         ),
         commands: vec![
             campaign::command(&arguments),
+            format!("LD_PRELOAD=$(widthwise explain --preload) WIDTHWISE_HEAP_LOG=$PWD/ours ./trees {TREES}"),
             "widthwise explain --json ours.*".to_owned(),
         ],
         table,
