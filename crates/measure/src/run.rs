@@ -1,8 +1,9 @@
 //! One run: launched, watched, accounted for, cleaned up.
 
+mod around;
+mod outcome;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -11,13 +12,15 @@ use widthwise_experiment::memory::Series;
 use widthwise_experiment::model::Thp;
 use widthwise_experiment::outcome::{Ending, Reading, Source};
 use widthwise_experiment::Metric;
-use widthwise_machine::package::Packages;
-use widthwise_machine::{elf, kernel};
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::counters::Counters;
 use crate::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::taskstats::{self, Exit, Listener, Process};
+
+pub(crate) use around::{lay_out, shell};
+pub(crate) use outcome::ending;
+use outcome::{add_forgotten, sample};
 
 /// How often a run is looked after: its time limit, the size of its output, Ctrl-C. The watcher sleeps in between, on
 /// another CPU where there is one.
@@ -569,137 +572,4 @@ fn moment(began: Duration) -> SystemTime {
 
 fn written(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
-}
-
-/// Makes a working directory anew, with links to these files.
-pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => std::fs::create_dir_all(folder)?,
-    }
-    for input in inputs {
-        if let Some(name) = input.file_name() {
-            std::os::unix::fs::symlink(input, folder.join(name))?;
-        }
-    }
-    Ok(())
-}
-
-/// Runs `sh -e` text; on failure, how it ended and the last line it complained with.
-pub(crate) fn shell(text: &str, start: &Start) -> Result<(), String> {
-    let output = std::process::Command::new("sh")
-        .args(["-e", "-c", text])
-        .current_dir(&start.directory)
-        .env_clear()
-        // What is preloaded is the program's, not the shell's.
-        .envs(start.environment.iter().filter(|(name, _)| *name != "LD_PRELOAD"))
-        .stdin(std::process::Stdio::null())
-        .output()
-        .map_err(|error| format!("`{text}` could not be started: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let how = match (output.status.code(), output.status.signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "it ended".into(),
-    };
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let last = complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
-    Err(format!("`{text}` failed ({how}): {last}"))
-}
-
-pub(crate) fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) -> Ending {
-    if let Some((step, error)) = &reply.failed {
-        let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
-        let reason = match step {
-            Step::Exec => no_start(&start.file, error),
-            Step::Directory => format!("working directory {}: {error}", name(&start.directory)),
-            Step::Stdin => format!("standard input {}: {error}", name(&start.stdin)),
-            Step::Stdout | Step::Stderr => {
-                format!("{}: {error}", stdout.parent().map_or(String::new(), name))
-            }
-            Step::Affinity => format!("CPUs {cpus:?}: {error}; `--cpus any` needs none"),
-            Step::Thp => format!(
-                "the system's setting of transparent huge pages could not be changed: {error}; it needs root"
-            ),
-            Step::Personality => format!("address randomisation could not be switched off: {error}"),
-            Step::Clone => format!("no process could be made: {error}"),
-            Step::Trace => format!("it could not be traced: {error}"),
-            Step::PassedOver => "it was passed over".into(),
-            Step::Request => "its command line or environment has too many words".into(),
-        };
-        return Ending::NotStarted { reason };
-    }
-    if libc::WIFSIGNALED(reply.status) {
-        return Ending::Signal { signal: libc::WTERMSIG(reply.status) };
-    }
-    match libc::WEXITSTATUS(reply.status) {
-        status if status == start.exit_status => Ending::Done,
-        status => Ending::Exit { status },
-    }
-}
-
-/// Why a file could not be executed: what this kernel or system lacks for its ABI, and what mends it.
-fn no_start(file: &Path, error: &std::io::Error) -> String {
-    let abi = elf::read(file).ok().and_then(|facts| facts.abi());
-    let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
-        return format!("{}: {error}", file.display());
-    };
-    let lack = abi.not_started(number, kernel::has_any(abi.kernel_options), &Packages::here());
-    match &lack.mend {
-        Some(mend) => format!("{lack}; {mend}"),
-        None => lack.to_string(),
-    }
-}
-
-/// `rusage` forgets children for whom nobody waits (SIGCHLD ignored); their control group does not. The group also has
-/// the launcher's clone until its `execve`, a fraction of a millisecond, so that only a clear excess counts.
-fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
-    const CLEAR: Duration = Duration::from_millis(2);
-    let user = after.user.saturating_sub(before.user);
-    let system = after.system.saturating_sub(before.system);
-    let waited = reply.user + reply.system;
-    if user + system <= waited + CLEAR + waited / 50 {
-        return false;
-    }
-    (reply.user, reply.system) = (user, system);
-    true
-}
-
-/// Puts together what the launcher and taskstats saw.
-fn sample(reply: &Reply, tree: Option<&[Process]>) -> BTreeMap<&'static str, Reading> {
-    let time = |duration: Duration| duration.as_nanos() as f64;
-    let mut sample = BTreeMap::new();
-    let mut put = |name, value, source| {
-        sample.insert(name, Reading::whole(value, source));
-    };
-    put("wall", time(reply.wall), Source::Clock);
-    put("cpu", time(reply.user + reply.system), Source::Rusage);
-    put("user", time(reply.user), Source::Rusage);
-    put("system", time(reply.system), Source::Rusage);
-    put("page_faults", (reply.minor_faults + reply.major_faults) as f64, Source::Rusage);
-    put("minor_faults", reply.minor_faults as f64, Source::Rusage);
-    put("major_faults", reply.major_faults as f64, Source::Rusage);
-    put("voluntary_switches", reply.voluntary_switches as f64, Source::Rusage);
-    put("involuntary_switches", reply.involuntary_switches as f64, Source::Rusage);
-    if let Some(at_exit) = &reply.at_exit {
-        put("peak_resident", at_exit.peak_resident as f64, Source::ExitStop);
-        put("peak_virtual", at_exit.peak_virtual as f64, Source::ExitStop);
-        put("peak_resident_sum", at_exit.peak_resident_sum as f64, Source::ExitStop);
-        put("processes", at_exit.processes as f64, Source::ExitStop);
-    } else if let Some(tree) = tree {
-        let largest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
-        put("peak_resident", largest(|process| process.peak_resident), Source::Taskstats);
-        put("peak_virtual", largest(|process| process.peak_virtual), Source::Taskstats);
-        put(
-            "peak_resident_sum",
-            tree.iter().map(|process| process.peak_resident).sum::<u64>() as f64,
-            Source::Taskstats,
-        );
-        put("processes", tree.len() as f64, Source::Taskstats);
-    } else {
-        put("peak_resident", reply.peak_resident as f64, Source::Rusage);
-    }
-    sample
 }

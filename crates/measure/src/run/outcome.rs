@@ -1,0 +1,111 @@
+//! What a run came to: its ending and its sample, from what the launcher and taskstats saw.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use widthwise_experiment::outcome::{Ending, Reading, Source};
+use widthwise_machine::package::Packages;
+use widthwise_machine::{elf, kernel};
+
+use super::Start;
+use crate::cgroup::Usage;
+use crate::launcher::{Reply, Step};
+use crate::taskstats::Process;
+
+/// How a run ended.
+pub(crate) fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) -> Ending {
+    if let Some((step, error)) = &reply.failed {
+        let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
+        let reason = match step {
+            Step::Exec => no_start(&start.file, error),
+            Step::Directory => format!("working directory {}: {error}", name(&start.directory)),
+            Step::Stdin => format!("standard input {}: {error}", name(&start.stdin)),
+            Step::Stdout | Step::Stderr => {
+                format!("{}: {error}", stdout.parent().map_or(String::new(), name))
+            }
+            Step::Affinity => format!("CPUs {cpus:?}: {error}; `--cpus any` needs none"),
+            Step::Thp => format!(
+                "the system's setting of transparent huge pages could not be changed: {error}; it needs root"
+            ),
+            Step::Personality => format!("address randomisation could not be switched off: {error}"),
+            Step::Clone => format!("no process could be made: {error}"),
+            Step::Trace => format!("it could not be traced: {error}"),
+            Step::PassedOver => "it was passed over".into(),
+            Step::Request => "its command line or environment has too many words".into(),
+        };
+        return Ending::NotStarted { reason };
+    }
+    if libc::WIFSIGNALED(reply.status) {
+        return Ending::Signal { signal: libc::WTERMSIG(reply.status) };
+    }
+    match libc::WEXITSTATUS(reply.status) {
+        status if status == start.exit_status => Ending::Done,
+        status => Ending::Exit { status },
+    }
+}
+
+/// Why a file could not be executed: what this kernel or system lacks for its ABI, and what mends it.
+fn no_start(file: &Path, error: &std::io::Error) -> String {
+    let abi = elf::read(file).ok().and_then(|facts| facts.abi());
+    let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
+        return format!("{}: {error}", file.display());
+    };
+    let lack = abi.not_started(number, kernel::has_any(abi.kernel_options), &Packages::here());
+    match &lack.mend {
+        Some(mend) => format!("{lack}; {mend}"),
+        None => lack.to_string(),
+    }
+}
+
+/// `rusage` forgets children for whom nobody waits (SIGCHLD ignored); their control group does not. The group also has
+/// the launcher's clone until its `execve`, a fraction of a millisecond, so that only a clear excess counts.
+pub(super) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
+    const CLEAR: Duration = Duration::from_millis(2);
+    let user = after.user.saturating_sub(before.user);
+    let system = after.system.saturating_sub(before.system);
+    let waited = reply.user + reply.system;
+    if user + system <= waited + CLEAR + waited / 50 {
+        return false;
+    }
+    (reply.user, reply.system) = (user, system);
+    true
+}
+
+/// Puts together what the launcher and taskstats saw.
+pub(super) fn sample(reply: &Reply, tree: Option<&[Process]>) -> BTreeMap<&'static str, Reading> {
+    let time = |duration: Duration| duration.as_nanos() as f64;
+    let mut sample = BTreeMap::new();
+    let mut put = |name, value, source| {
+        sample.insert(name, Reading::whole(value, source));
+    };
+    put("wall", time(reply.wall), Source::Clock);
+    put("cpu", time(reply.user + reply.system), Source::Rusage);
+    put("user", time(reply.user), Source::Rusage);
+    put("system", time(reply.system), Source::Rusage);
+    put("page_faults", (reply.minor_faults + reply.major_faults) as f64, Source::Rusage);
+    put("minor_faults", reply.minor_faults as f64, Source::Rusage);
+    put("major_faults", reply.major_faults as f64, Source::Rusage);
+    put("voluntary_switches", reply.voluntary_switches as f64, Source::Rusage);
+    put("involuntary_switches", reply.involuntary_switches as f64, Source::Rusage);
+    if let Some(at_exit) = &reply.at_exit {
+        put("peak_resident", at_exit.peak_resident as f64, Source::ExitStop);
+        put("peak_virtual", at_exit.peak_virtual as f64, Source::ExitStop);
+        put("peak_resident_sum", at_exit.peak_resident_sum as f64, Source::ExitStop);
+        put("processes", at_exit.processes as f64, Source::ExitStop);
+    } else if let Some(tree) = tree {
+        let largest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
+        put("peak_resident", largest(|process| process.peak_resident), Source::Taskstats);
+        put("peak_virtual", largest(|process| process.peak_virtual), Source::Taskstats);
+        put(
+            "peak_resident_sum",
+            tree.iter().map(|process| process.peak_resident).sum::<u64>() as f64,
+            Source::Taskstats,
+        );
+        put("processes", tree.len() as f64, Source::Taskstats);
+    } else {
+        put("peak_resident", reply.peak_resident as f64, Source::Rusage);
+    }
+    sample
+}
