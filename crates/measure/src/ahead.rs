@@ -46,7 +46,7 @@ impl<'a> Ahead<'a> {
             runner,
             begun: VecDeque::new(),
             round: plan.first_round,
-            rest: schedule::round(plan.seed, plan.first_round, plan.participants.len()).into(),
+            rest: VecDeque::new(),
             pace: LEAD,
             singly,
         }

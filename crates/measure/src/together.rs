@@ -26,8 +26,7 @@ const SHORT: Duration = Duration::from_millis(30);
 #[derive(Debug)]
 pub(crate) struct Together<'a> {
     plan: &'a Plan,
-    first: &'a mut Runner,
-    others: Vec<Runner>,
+    runners: Vec<Runner>,
     /// A round that was begun, in its order.
     begun: Vec<Slot>,
     made: VecDeque<(u32, Slot, Ran)>,
@@ -37,13 +36,13 @@ pub(crate) struct Together<'a> {
 }
 
 impl<'a> Together<'a> {
-    /// `runner` is the baseline's; the others get theirs.
-    pub(crate) fn new(plan: &'a Plan, runner: &'a mut Runner) -> Result<Together<'a>, RunError> {
-        let others = (1..plan.participants.len())
+    /// Each gets a runner like that one, all made in the same way: none has a launcher that is placed otherwise.
+    pub(crate) fn new(plan: &'a Plan, runner: &Runner) -> Result<Together<'a>, RunError> {
+        let runners = (0..plan.participants.len())
             .map(|number| runner.another(&number.to_string()))
             .collect::<Result<_, _>>()?;
         let (begun, made) = (Vec::new(), VecDeque::new());
-        Ok(Together { plan, first: runner, others, begun, made, round: plan.first_round, last: 0 })
+        Ok(Together { plan, runners, begun, made, round: plan.first_round, last: 0 })
     }
 }
 
@@ -81,10 +80,7 @@ impl Turns for Together<'_> {
     }
 
     fn runner(&self) -> &Runner {
-        match self.last.checked_sub(1).and_then(|number| self.others.get(number)) {
-            Some(other) => other,
-            None => self.first,
-        }
+        &self.runners[self.last]
     }
 }
 
@@ -95,8 +91,7 @@ impl Together<'_> {
         let plan = self.plan;
         // Each has its share of the CPU.
         let limits = Limits { timeout: plan.limits.timeout * slots.len().max(1) as u32, ..plan.limits };
-        let mut runners: Vec<Option<&mut Runner>> =
-            std::iter::once(&mut *self.first).chain(&mut self.others).map(Some).collect();
+        let mut runners: Vec<Option<&mut Runner>> = self.runners.iter_mut().map(Some).collect();
         let mut hands = Vec::new();
         for slot in &slots {
             if let Some(runner) = runners.get_mut(slot.participant).and_then(Option::take) {

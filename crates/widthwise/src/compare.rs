@@ -232,8 +232,14 @@ impl Compare {
         let scratch = archive.folder().join("scratch");
         let mut runner = Runner::new(&scratch, &experiment.metrics, accounting).map_err(Failure::machine)?;
         let lock = core(experiment, progress);
-        if let Some(lock) = &lock {
-            core_lock::step_aside(lock.cpu);
+        let cpus = match (&experiment.launch.cpus, &lock) {
+            (Cpus::List(cpus), _) => cpus.clone(),
+            (_, Some(lock)) => vec![lock.cpu],
+            _ if experiment.launch.together => Topology::here().allowed.into_iter().take(1).collect(),
+            _ => Vec::new(),
+        };
+        if let [cpu] = cpus[..] {
+            core_lock::step_aside(cpu);
         }
         let simulator = Simulator::of(runner.missing_counters());
         for text in
@@ -255,12 +261,7 @@ impl Compare {
             seed: experiment.seed,
             first_round: archive.next_round(),
             warmup: experiment.warmup,
-            cpus: match (&experiment.launch.cpus, &lock) {
-                (Cpus::List(cpus), _) => cpus.clone(),
-                (_, Some(lock)) => vec![lock.cpu],
-                _ if experiment.launch.together => Topology::here().allowed.into_iter().take(1).collect(),
-                _ => Vec::new(),
-            },
+            cpus,
             together: experiment.launch.together,
             limits: Limits {
                 timeout: experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
