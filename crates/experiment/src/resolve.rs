@@ -113,44 +113,35 @@ impl Request {
         if !self.is_together() {
             return Ok(());
         }
-        let refuse = |said: &Said, what: String, why| Err(said.wrong(Mistake::NotTogether { what, why }));
-        for word in &self.measure.metrics {
-            if let MetricWord::One(metric) = word.value {
-                if NOT_TOGETHER.contains(&metric.name) {
-                    return refuse(
-                        &word.said,
-                        format!("metric {:?}", metric.name),
-                        "says nothing of one of them",
-                    );
-                }
-            }
+        let is_one = |cpus: &Cpus| match cpus {
+            Cpus::Auto => true,
+            Cpus::Any => false,
+            Cpus::List(list) => list.len() == 1,
+        };
+        let (run, metrics) = (&self.run, &self.measure.metrics);
+        let directory = self.directory_said().filter(|directory| directory.value == Directory::Fresh);
+        let metric = metrics.iter().find_map(|word| match word.value {
+            MetricWord::One(metric) if NOT_TOGETHER.contains(&metric.name) => Some((&word.said, metric.name)),
+            _ => None,
+        });
+        let cpus = run.cpus.as_ref().filter(|cpus| !is_one(&cpus.value));
+        let at_once = "would be of several of them at once";
+        let refused = [
+            metric.map(|(said, name)| (said, format!("metric {name:?}"), "says nothing of one of them")),
+            run.setup.as_ref().map(|one| (&one.said, "\"setup\"".to_owned(), at_once)),
+            run.teardown.as_ref().map(|one| (&one.said, "\"teardown\"".to_owned(), at_once)),
+            self.output.files.first().map(|one| {
+                (&one.said, "an answer in a file".to_owned(), "would be written by several of them at once")
+            }),
+            directory.as_ref().map(|one| {
+                (&one.said, "a fresh directory".to_owned(), "would be that of several of them at once")
+            }),
+            cpus.map(|one| (&one.said, format!("\"cpus = {}\"", one.value), "lets them be on several")),
+        ];
+        if let Some((said, what, why)) = refused.into_iter().flatten().next() {
+            return Err(said.wrong(Mistake::NotTogether { what, why }));
         }
-        let around = [("setup", &self.run.setup), ("teardown", &self.run.teardown)];
-        if let Some((name, said)) = around.iter().find_map(|(name, text)| Some((name, text.as_ref()?))) {
-            return refuse(&said.said, format!("{name:?}"), "would be of several of them at once");
-        }
-        if let Some(file) = self.output.files.first() {
-            return refuse(
-                &file.said,
-                "an answer in a file".to_owned(),
-                "would be written by several of them at once",
-            );
-        }
-        if let Some(directory) = self.directory_said().filter(|one| one.value == Directory::Fresh) {
-            return refuse(
-                &directory.said,
-                "a fresh directory".to_owned(),
-                "would be that of several of them at once",
-            );
-        }
-        let one =
-            |cpus: &Cpus| matches!(cpus, Cpus::Auto) || matches!(cpus, Cpus::List(list) if list.len() == 1);
-        match &self.run.cpus {
-            Some(cpus) if !one(&cpus.value) => {
-                refuse(&cpus.said, format!("\"cpus = {}\"", cpus.value), "lets them be on several")
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Checks that each placeholder has a value for this program.
