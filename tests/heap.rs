@@ -56,6 +56,11 @@ fn explained(lab: &Laboratory, log: &std::path::Path) -> Value {
     serde_json::from_str(&said.stdout).unwrap()
 }
 
+/// What `explain` says of a program, by the log of its first process.
+fn told(lab: &Laboratory, program: &str) -> Value {
+    explained(lab, &record(lab, program, &[])[0])
+}
+
 fn number(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {value:#}"))
 }
@@ -73,8 +78,7 @@ fn every_block_of_every_function_is_there_in_every_abi_however_the_program_ends(
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
         for ending in ["return", "exit", "_exit", "abort", "kill"] {
-            let logs = record(&lab, &format!("./heap {ending}"), &[]);
-            let told = explained(&lab, &logs[0]);
+            let told = told(&lab, &format!("./heap {ending}"));
             let what = format!("{abi}, {ending}: {told:#}");
             assert_eq!(number(&told, "/a/blocks"), 11, "{what}");
             assert_eq!(number(&told, "/a/bytes"), 11065, "{what}");
@@ -93,8 +97,7 @@ fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
         for threads in [1, 8] {
-            let logs = record(&lab, &format!("./heap threads {threads}"), &[]);
-            let told = explained(&lab, &logs[0]);
+            let told = told(&lab, &format!("./heap threads {threads}"));
             let work: Vec<&Value> =
                 told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "work").collect();
             assert_eq!(work.len(), 1, "{abi}: {told:#}");
@@ -177,10 +180,9 @@ fn whenever_a_program_is_killed_every_block_it_had_by_then_is_there() {
         built(&lab, "heap.c", options);
         for lasting in (0..8).map(|step| 20_000 + step * 1009) {
             let _ = std::fs::remove_file(lab.path("counted"));
-            let logs = record(&lab, &format!("./heap count counted {lasting}"), &[]);
+            let told = told(&lab, &format!("./heap count counted {lasting}"));
             let counted = std::fs::read(lab.path("counted")).unwrap();
             let counted = u64::from_le_bytes(counted.try_into().unwrap());
-            let told = explained(&lab, &logs[0]);
             assert!(counted > 0, "{abi}: it had no time");
             let blocks = number(&told, "/a/blocks");
             assert!(blocks == counted || blocks == counted + 1, "{abi}: {blocks} of {counted}: {told:#}");
@@ -224,8 +226,7 @@ fn what_is_live_at_the_peak_is_what_massif_says_to_the_byte() {
     let lab = Laboratory::new();
     for (abi, options) in [ABIS[0], ABIS[2]] {
         built(&lab, "tree.cpp", options);
-        let logs = record(&lab, "./tree 3000", &[]);
-        let told = explained(&lab, &logs[0]);
+        let told = told(&lab, "./tree 3000");
         let massif = said(Command::new("valgrind").current_dir(lab.path(".")).args([
             "--tool=massif",
             "--peak-inaccuracy=0.0",
@@ -257,8 +258,7 @@ fn a_static_program_is_recorded_by_linking_the_recorder_into_it() {
             "{options} -g -O1 -fno-builtin -static -pthread heap.c -o heap {}",
             words.stdout.trim()
         ));
-        let logs = record(&lab, "./heap _exit", &[]);
-        let told = explained(&lab, &logs[0]);
+        let told = told(&lab, "./heap _exit");
         // What the C library asks for before main is in no line of the program's.
         let own =
             told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "every_function");
@@ -283,8 +283,7 @@ fn a_program_with_a_malloc_of_its_own_is_said_to_hide_what_it_does() {
          int main(void) { void *volatile p = calloc(1, 10); free(p); free(valloc(10)); return 0; }\n",
     );
     lab.gcc("-w -fno-builtin own.c -o own");
-    let logs = record(&lab, "./own", &[]);
-    let told = explained(&lab, &logs[0]);
+    let told = told(&lab, "./own");
     assert!(told["a"]["remarks"][0].as_str().unwrap().contains("brings its own malloc"), "{told:#}");
 }
 
@@ -533,8 +532,7 @@ fn what_libraries_ask_for_that_come_and_go_is_each_ones_own() {
            if (!ask(\"./libone.so\", \"ask_one\") || !ask(\"./libtwo.so\", \"ask_two\")) return 1;\n  }\n  return 0;\n}\n",
     );
     lab.gcc("-g -O0 opens.c -o opens");
-    let logs = record(&lab, "./opens", &[]);
-    let told = explained(&lab, &logs[0]);
+    let told = told(&lab, "./opens");
     for (function, bytes) in [("ask_one", 10_000), ("ask_two", 20_000)] {
         let site = told["sites"].as_array().unwrap().iter().find(|site| site["function"] == function);
         let site = site.unwrap_or_else(|| panic!("no {function}: {told:#}"));
