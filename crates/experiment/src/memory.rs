@@ -8,6 +8,9 @@
 use crate::metric::{self, Metric};
 use crate::outcome::{Reading as Figure, Source};
 
+/// What was seen of memory stands for a program if it is at least so much of its peak.
+pub const NEAR_PEAK: f64 = 0.8;
+
 /// What a mapping is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {

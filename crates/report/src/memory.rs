@@ -6,7 +6,7 @@ pub mod difference;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use widthwise_experiment::memory::{reduction, Amounts, Class, Level, Reading, Series, Totals};
+use widthwise_experiment::memory::{reduction, Amounts, Class, Level, Reading, Series, Totals, NEAR_PEAK};
 use widthwise_experiment::metric::{self, Family};
 use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::Metric;
@@ -15,9 +15,6 @@ use widthwise_verdict::words::share;
 use crate::amounts::{counted, duration, listed};
 use crate::campaign::Campaign;
 use crate::visible;
-
-/// A reading stands for the peak if it is at least so much of it.
-const NEAR_PEAK: f64 = 0.8;
 
 /// One run whose memory was read.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use widthwise_experiment::memory::NEAR_PEAK;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Attempt, Member, Memory, Mode, Told};
@@ -20,9 +21,7 @@ use crate::taskstats::Exit;
 
 /// Starts that lie further apart than this share of the time are told.
 const APART: f64 = 0.01;
-/// What is seen of memory stands for a program if it is at least so much of its peak.
-const NEAR_PEAK: f64 = 0.8;
-/// Or if it is the highest of so many moments.
+/// Or if it is the highest of so many moments, however far from the peak.
 const SEVERAL: usize = 5;
 /// What a log is read up to.
 const MOST_LOG: u64 = 64 << 20;
