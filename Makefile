@@ -5,7 +5,7 @@ WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
 SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
-SIM_PRESETS ?= x86-64 x32 i386
+SIM_PRESETS ?= x86-64 x32 i386 sanitize
 
 .PHONY: help build demo test test-sim test-x32 lint bench doc fuzz format clean
 
@@ -25,7 +25,7 @@ test: ## Every test, end to end, on real compilers, programs and a real browser
 	$(CARGO) test --locked --workspace
 	@$(MAKE) --no-print-directory test-sim
 
-test-sim: ## The simulation library: the same runs in every ABI (SIM_PRESETS=sanitize: under the sanitizers)
+test-sim: ## The simulation library: the same runs in every ABI, and under the sanitizers
 	@sh packaging/install.sh test-sim
 	$(CARGO) build --locked --package widthwise
 	cd sim && for preset in $(SIM_PRESETS); do \
