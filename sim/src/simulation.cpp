@@ -207,36 +207,34 @@ struct Raised {
         take_stack_back(process, *context);
 }
 
-[[gnu::always_inline]] inline void Simulation::resume(ProcessState &process) {
+[[gnu::always_inline]] inline void Simulation::resume(ProcessState &process, bool on_stack) {
     process.place = Place::Running;
-    process.flags |= ProcessState::begun;
     current_ = &process;
-    if (switcher_ == nullptr) [[likely]]
-        std::coroutine_handle<>::from_address(process.context).resume();
-    else
+    if (on_stack)
         resume_on_stack(process);
-    current_ = nullptr;
+    else
+        std::coroutine_handle<>::from_address(process.context).resume();
 }
 
-[[gnu::always_inline]] inline void Simulation::happen(Node &node) {
-    now_ = node.time;
+[[gnu::always_inline]] inline void Simulation::happen(Node &node, bool short_way) {
     ++events_;
+    if (node.kind == Kind::Process && short_way) [[likely]]
+        return resume(static_cast<ProcessState &>(node), false);
+    if (node.kind == Kind::NewProcess)
+        node.kind = Kind::Process;
     if (options_.trace) {
         mix(std::bit_cast<std::uint64_t>(node.time));
         mix(std::uint64_t{node.serial} << 8 | static_cast<std::uint64_t>(node.kind));
     }
-    switch (node.kind) {
-    case Kind::Process:
-        resume(static_cast<ProcessState &>(node));
-        break;
-    case Kind::Event:
+    if (node.kind == Kind::Process)
+        return resume(static_cast<ProcessState &>(node), switcher_ != nullptr);
+    current_ = nullptr;
+    if (node.kind == Kind::Event) {
         node.serial = 0;
         static_cast<EventNode &>(node).happen(static_cast<EventNode &>(node), *this);
-        break;
-    case Kind::Timer:
+    } else {
         node.place = Place::Passive;
         grant(*static_cast<TimerNode &>(node).waiter);
-        break;
     }
 }
 
@@ -247,32 +245,46 @@ bool Simulation::dispatch(double limit, std::uint64_t most) {
     const StackWatch watch(switcher_.get());
     stopped_ = false;
     attention_ = true;
-    // One after the other: neither are they counted nor does anything move with the clock.
-    bool only_events = false;
+    const bool short_way = switcher_ == nullptr && !options_.trace;
     for (;;) {
-        if (attention_) {
-            if (!attend())
+        if (attention_) [[unlikely]] {
+            if (!attend() || most == 0)
                 return false;
-            only_events = most == without_end && motion_ == nullptr;
+            const bool reached = motion_ == nullptr || carry(limit);
+            // Again before the next event, where each is counted or something moves with the clock.
+            attention_ = attention_ || motion_ != nullptr || most != without_end;
+            if (!reached)
+                continue;
+            if (most != without_end)
+                --most;
         }
-        if (!only_events) [[unlikely]] {
-            if (most != without_end && most-- == 0)
-                return false;
-            if (motion_ != nullptr) {
-                const Node *next = agenda_.top();
-                const double target = next != nullptr && next->time < limit ? next->time : limit;
-                if (target > now_ && (target < forever || next != nullptr)) {
-                    now_ = move(target);
-                    if (attention_ || now_ < target)
-                        continue;
-                }
+        Node *node = agenda_.pop_present();
+        if (node == nullptr) {
+            node = agenda_.pop_listed(limit);
+            if (node == nullptr) {
+                current_ = nullptr;
+                return true;
             }
+            now_ = node->time;
         }
-        Node *node = agenda_.pop(limit);
-        if (node == nullptr)
-            return true;
-        happen(*node);
+        happen(*node, short_way);
     }
+}
+
+bool Simulation::wait_at(ProcessState &process, double time, void *coroutine) {
+    schedule_process(process, time);
+    return suspend(process, coroutine);
+}
+
+/// Moves what moves up to the next event or `limit`; false if something came up before, or is to be attended
+/// to there.
+bool Simulation::carry(double limit) {
+    const Node *next = agenda_.top();
+    const double target = next != nullptr && next->time < limit ? next->time : limit;
+    if (!(target > now_ && (target < forever || next != nullptr)))
+        return true;
+    now_ = move(target);
+    return !attention_ && now_ == target;
 }
 
 double Simulation::move(double to) {
@@ -286,6 +298,7 @@ double Simulation::move(double to) {
 /// What is to be done between events; false if the run ends here.
 bool Simulation::attend() {
     attention_ = false;
+    current_ = nullptr;
     bury();
     if (failure_ != nullptr)
         std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -408,7 +421,7 @@ void Simulation::cancel(ProcessState &process) {
         process.link.waiter->withdraw(*process.link.waiter);
         process.place = Place::Passive;
     }
-    if (!running_ || !has(process, ProcessState::begun)) {
+    if (!running_ || process.kind == Kind::NewProcess) {
         const StackWatch watch(running_ ? nullptr : switcher_.get());
         return destroy(process);
     }
@@ -455,7 +468,7 @@ void Simulation::destroy(ProcessState &process) noexcept {
 }
 
 void Simulation::interrupt(ProcessState &process, std::any cause) {
-    if (!has(process, ProcessState::begun) || process.place == Place::Running ||
+    if (process.kind == Kind::NewProcess || process.place == Place::Running ||
         has(process, ProcessState::doomed))
         throw WrongState("only a process that waits can be interrupted", circumstance(&process));
     if (process.place == Place::Ring || process.place == Place::Listed)
@@ -477,11 +490,8 @@ void Simulation::set_priority(ProcessState &process, std::int16_t priority) {
     // What is scheduled keeps its place at equal time in the order of scheduling.
     const std::uint64_t rank = rank_of(priority, process.rank & last_sequence);
     if (process.place == Place::Ring || process.place == Place::Listed) {
-        const double time = process.time;
         unschedule(process);
-        process.time = time;
-        process.rank = rank;
-        agenda_.insert(process, now_);
+        insert(process, process.time, rank);
     } else {
         process.rank = rank;
     }

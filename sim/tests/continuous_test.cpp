@@ -137,3 +137,26 @@ TEST("a state that is no number comes out of run, with model time and seed") {
     CHECK_THROWS(bad.set(1, 0.0), BadRequest);
     CHECK_THROWS(sim.run_until(6.0), WrongState);
 }
+
+TEST("step() is one event, wherever in the motion it comes up") {
+    Simulation sim;
+    Continuous ball(sim, Method::rke,
+                    [](double, auto y, auto rate) {
+                        rate[0] = y[1];
+                        rate[1] = -9.81;
+                    },
+                    {1.0, 0.0});
+    int bounces = 0;
+    ball.when([](double, auto y) { return y[0]; }, Crossing::down,
+              [&](Simulation &) {
+                  ball.set(1, -ball[1]);
+                  ++bounces;
+              });
+    sim.at(10.0, [](Simulation &s) { s.stop(); });
+    for (int steps = 1; steps <= 5; ++steps) {
+        CHECK(sim.step());
+        CHECK_EQUAL(bounces, steps);
+        CHECK_EQUAL(sim.events(), static_cast<std::uint64_t>(steps));
+    }
+    CHECK(sim.now() > 4.0 && sim.now() < 4.1); // nine times the fall of sqrt(2 / 9.81)
+}

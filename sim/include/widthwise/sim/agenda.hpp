@@ -2,9 +2,9 @@
 //
 // Why the ring: about half of what a queueing model schedules is for now (a server is handed over, a customer
 // begins), and comes after everything already waiting for now, unless its priority is higher. Such nodes need
-// no list that sorts. Invariants: the ring is in order; every node in it has the agenda's current time; what
-// the list holds for the same time is compared with it, so that the order is that of `before` whatever went
-// where.
+// no list that sorts. Invariants: the ring is in order; every node in it has the agenda's current time, which
+// does not change while there is one; what the list holds for the same time is compared with it, so that the
+// order is that of `before` whatever went where.
 #pragma once
 
 #include "widthwise/sim/calendar.hpp"
@@ -23,14 +23,23 @@ class Agenda {
     }
 
     /// `now` is the current model time; the node's time is not before it.
-    void insert(Node &node, double now) {
-        if (node.time == now && (ring_last_ == nullptr || node.rank > ring_last_->rank)) {
-            node.place = Place::Ring;
-            node.link.chain = {nullptr, ring_last_};
-            (ring_last_ != nullptr ? ring_last_->link.chain.next : ring_first_) = &node;
-            ring_last_ = &node;
-            return;
+    void insert(Node &node, double now) { node.time > now ? insert_later(node) : insert_now(node); }
+
+    /// A node whose time is the current model time.
+    [[gnu::always_inline]] void insert_now(Node &node) {
+        Node *last = ring_last_;
+        if (node.rank <= last->rank) [[unlikely]] {
+            due_ = true;
+            return insert_later(node);
         }
+        node.place = Place::Ring;
+        node.link.chain.previous = last;
+        last->link.chain.next = &node;
+        ring_last_ = &node;
+    }
+
+    /// A node whose time is after the current model time.
+    void insert_later(Node &node) {
         node.place = Place::Listed;
         if (listing_ == Listing::Heap) [[likely]] {
             if (automatic_ && heap_.size() >= many) [[unlikely]]
@@ -58,34 +67,39 @@ class Agenda {
 
     /// Takes out what happens next, unless that is later than `limit`, which is not before now: then null.
     Node *pop(double limit) {
-        if (Node *node = ring_first_) {
-            // All in the ring are for now: what is listed for later need not be looked at.
-            Node *listed = list_top_until(node->time);
-            if (listed == nullptr || before(*node, *listed)) [[likely]] {
-                ring_first_ = node->link.chain.next;
-                (ring_first_ != nullptr ? ring_first_->link.chain.previous : ring_last_) = nullptr;
-                // Whose turn is next: its frame is longer than the cache line that was just written to.
-                __builtin_prefetch(reinterpret_cast<const char *>(ring_first_) + 64);
-                return node;
-            }
+        Node *node = pop_present();
+        return node != nullptr ? node : pop_listed(limit);
+    }
+
+    /// Takes out what happens next if that is in the ring; else null.
+    [[gnu::always_inline]] Node *pop_present() {
+        Node *node = ring_.link.chain.next;
+        if (due_ && (node == nullptr || listed_goes_first())) [[unlikely]]
+            return nullptr;
+        if (node == ring_last_)
+            empty_ring();
+        else
+            ring_.link.chain.next = node->link.chain.next;
+        return node;
+    }
+
+    /// Takes out what is listed first, unless that is later than `limit`: then null. To be asked when
+    /// pop_present() had nothing.
+    Node *pop_listed(double limit) {
+        Node *node = list_top_until(limit);
+        if (node != nullptr)
             list_pop();
-            return listed;
-        }
-        Node *listed = list_top_until(limit);
-        if (listed != nullptr)
-            list_pop();
-        return listed;
+        return node;
     }
 
     /// What happens next; null if nothing will.
     Node *top() {
         Node *listed = list_top();
-        if (ring_first_ != nullptr && (listed == nullptr || before(*ring_first_, *listed)))
-            return ring_first_;
-        return listed;
+        Node *present = ring_.link.chain.next;
+        return present != nullptr && (listed == nullptr || before(*present, *listed)) ? present : listed;
     }
 
-    [[nodiscard]] bool empty() const noexcept { return ring_first_ == nullptr && listed() == 0; }
+    [[nodiscard]] bool empty() const noexcept { return ring_.link.chain.next == nullptr && listed() == 0; }
 
     /// The event list in use now.
     [[nodiscard]] Listing listing() const noexcept { return listing_; }
@@ -100,6 +114,21 @@ class Agenda {
         if (listing_ == Listing::Heap)
             return heap_.size();
         return listing_ == Listing::Ladder ? ladder_->size() : calendar_->size();
+    }
+
+    void empty_ring() noexcept {
+        ring_.link.chain.next = nullptr;
+        ring_last_ = &ring_;
+        due_ = true; // for all that is known when the next one comes
+    }
+
+    /// Whether something listed comes before the ring's first. Where nothing listed is for now, it need not
+    /// be asked again until something is.
+    [[gnu::noinline]] bool listed_goes_first() {
+        const Node *present = ring_.link.chain.next;
+        const Node *listed = list_top_until(present->time);
+        due_ = listed != nullptr;
+        return due_ && before(*listed, *present);
     }
 
     Node *list_top() {
@@ -128,10 +157,17 @@ class Agenda {
     }
 
     void unchain(Node &node) noexcept {
-        Node *next = node.link.chain.next;
-        Node *previous = node.link.chain.previous;
-        (next != nullptr ? next->link.chain.previous : ring_last_) = previous;
-        (previous != nullptr ? previous->link.chain.next : ring_first_) = next;
+        const bool first = &node == ring_.link.chain.next;
+        if (&node != ring_last_) {
+            Node *next = node.link.chain.next;
+            Node *previous = first ? &ring_ : node.link.chain.previous;
+            previous->link.chain.next = next;
+            next->link.chain.previous = previous;
+        } else if (first) {
+            empty_ring();
+        } else {
+            ring_last_ = node.link.chain.previous;
+        }
     }
 
     void switch_to(Listing listing) {
@@ -154,8 +190,11 @@ class Agenda {
         listing_ = listing;
     }
 
-    Node *ring_first_ = nullptr;
-    Node *ring_last_ = nullptr;
+    // The ring's beginning, whose `next` is the first in it, or null: then it is its own end, and comes
+    // before whatever is appended. The first one's `previous` and the last one's `next` say nothing.
+    Node ring_;
+    Node *ring_last_ = &ring_;
+    bool due_ = true; // whether the ring is empty, or something listed may be for its time
     Listing listing_ = Listing::Heap;
     bool automatic_;
     Heap heap_;

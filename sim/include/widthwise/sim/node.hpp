@@ -13,7 +13,7 @@
 namespace widthwise::sim {
 
 /// What a node is, for the dispatcher.
-enum class Kind : std::uint8_t { Process, Event, Timer };
+enum class Kind : std::uint8_t { Process, Event, Timer, NewProcess }; // NewProcess: has not had a turn
 
 /// Where a node is.
 enum class Place : std::uint8_t {

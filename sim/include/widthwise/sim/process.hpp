@@ -22,16 +22,6 @@
 
 namespace widthwise::sim {
 
-/// Suspends what `handle` belongs to, or stops its stack; for await_suspend.
-template <class Promise> bool suspend_at(std::coroutine_handle<Promise> handle, ProcessState &process) {
-    Simulation &sim = process.sim();
-    if (!sim.has_stacks()) [[likely]] {
-        process.context = handle.address();
-        return true;
-    }
-    return sim.suspend(process);
-}
-
 // Awaitables learn whose they are from the awaiting coroutine's handle, so that nothing is kept beside them:
 // gcc gives every temporary of an awaiting expression room of its own in the frame.
 
@@ -42,14 +32,14 @@ class [[nodiscard]] Wait {
     [[nodiscard]] double delay() const noexcept { return delay_; }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    template <class Promise> bool await_suspend(std::coroutine_handle<Promise> handle) {
+    template <class Promise>
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Promise> handle) {
         ProcessState &process = handle.promise().process_state();
-        Simulation &sim = process.sim();
-        sim.schedule_process(process, sim.now() + delay_);
+        const double delay = delay_;
         process_ = &process;
-        return suspend_at(handle, process);
+        return process.sim().wait(process, delay, handle.address());
     }
-    void await_resume() const { process_->sim().after_wait(*process_); }
+    void await_resume() const { Simulation::after_wait(*process_); }
 
   private:
     union {
@@ -66,9 +56,9 @@ class [[nodiscard]] Passivate {
     template <class Promise> bool await_suspend(std::coroutine_handle<Promise> handle) {
         process_ = &handle.promise().process_state();
         process_->place = Place::Passive;
-        return suspend_at(handle, *process_);
+        return process_->sim().suspend(*process_, handle.address());
     }
-    void await_resume() const { process_->sim().after_wait(*process_); }
+    void await_resume() const { Simulation::after_wait(*process_); }
 
   private:
     ProcessState *process_ = nullptr;
@@ -89,7 +79,7 @@ template <class Operation> class [[nodiscard]] Awaitable : public Waiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise> bool await_suspend(std::coroutine_handle<Promise> handle) {
         ProcessState &owner = handle.promise().process_state();
-        return !start(owner) && suspend_at(handle, owner);
+        return !start(owner) && owner.sim().suspend(owner, handle.address());
     }
     decltype(auto) await_resume() { return finish(); }
 
@@ -109,7 +99,7 @@ template <class Operation> class [[nodiscard]] Awaitable : public Waiter {
             if constexpr (requires { self().undo(); })
                 if (granted)
                     self().undo();
-            process->sim().after_wait(*process);
+            Simulation::after_wait(*process);
         }
         return self().result();
     }
@@ -154,7 +144,7 @@ class [[nodiscard]] Process {
 
       private:
         void begin(Simulation &owner) {
-            kind = Kind::Process;
+            kind = Kind::NewProcess;
             context = std::coroutine_handle<promise_type>::from_promise(*this).address();
             owner.enlist(*this);
         }
@@ -271,14 +261,14 @@ class Self {
     void wait(double delay) {
         Simulation &sim = state_->sim();
         sim.schedule_process(*state_, sim.now() + delay);
-        sim.suspend(*state_);
-        sim.after_wait(*state_);
+        sim.block(*state_);
+        Simulation::after_wait(*state_);
     }
 
     void passivate() {
         state_->place = Place::Passive;
-        state_->sim().suspend(*state_);
-        state_->sim().after_wait(*state_);
+        state_->sim().block(*state_);
+        Simulation::after_wait(*state_);
     }
 
     /// `self(till.seize())` for `co_await till.seize()`. The operation lives in the simulation's memory
@@ -294,7 +284,7 @@ class Self {
         const Release release{new (sim().records().allocate(sizeof(Operation)))
                                   Operation(std::move(operation))};
         if (!release.held->start(*state_))
-            sim().suspend(*state_);
+            sim().block(*state_);
         return release.held->finish();
     }
 
@@ -318,7 +308,7 @@ template <class Body> Process function(Simulation &sim, Body body) {
             "a plain function cannot be a process on coroutines; choose a stackful back-end",
             sim.circumstance());
     auto *frame = new (sim.frames().allocate(sizeof(Frame))) Frame(std::move(body));
-    frame->state.kind = Kind::Process;
+    frame->state.kind = Kind::NewProcess;
     frame->state.flags = ProcessState::plain;
     frame->invoke = [](PlainFrame &plain) {
         Self self(plain.state);

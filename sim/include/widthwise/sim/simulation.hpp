@@ -24,6 +24,7 @@
 #include <bit>
 #include <coroutine>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,15 +57,21 @@ struct Details {
 /// A process as the simulation sees it. It is the coroutine's promise, or stands before a plain function's
 /// closure.
 struct ProcessState : Node {
-    static constexpr std::uint8_t begun = 1;
-    static constexpr std::uint8_t interrupted = 2;
-    static constexpr std::uint8_t unwinding = 4;
-    static constexpr std::uint8_t plain = 8;
-    static constexpr std::uint8_t doomed = 16;
+    static constexpr std::uint8_t interrupted = 1;
+    static constexpr std::uint8_t unwinding = 2;
+    static constexpr std::uint8_t plain = 4;
+    static constexpr std::uint8_t doomed = 8;
 
     /// Every process lies in its simulation's memory, which knows whose it is: no pointer is needed for that.
     [[nodiscard]] Simulation &sim() const noexcept {
         return *static_cast<Simulation *>(Pool::owner_of(this));
+    }
+
+    /// Says where a coroutine is to be resumed. Seldom elsewhere than before: only where a process waits in a
+    /// part told elsewhere (Task).
+    void goes_on_at(void *coroutine) noexcept {
+        if (context != coroutine) [[unlikely]]
+            context = coroutine;
     }
 
     void *context = nullptr; // where to go on: a coroutine's frame, or a Context of the switcher
@@ -241,38 +248,47 @@ class Simulation {
 
     /// Puts a node on the agenda.
     void schedule(Node &node, double time, std::int16_t priority) {
-        if (!(time >= now_) || time - time != 0.0) [[unlikely]]
-            refuse_time(time);
-        node.time = time;
-        node.rank = rank_of(priority, next_sequence());
-        agenda_.insert(node, now_);
+        insert(node, time, rank_of(priority, next_sequence()));
     }
     /// With the priority the process has.
-    void schedule_process(ProcessState &process, double time) {
-        if (!(time >= now_) || time - time != 0.0) [[unlikely]]
-            refuse_time(time);
-        process.time = time;
-        process.rank = (process.rank & ~last_sequence) | next_sequence();
-        agenda_.insert(process, now_);
+    [[gnu::always_inline]] void schedule_process(ProcessState &process, double time) {
+        insert(process, time, (process.rank & ~last_sequence) | next_sequence());
     }
-    void schedule_now(ProcessState &process) { schedule_process(process, now_); }
+    [[gnu::always_inline]] void schedule_now(ProcessState &process) {
+        process.time = now_;
+        process.rank = (process.rank & ~last_sequence) | next_sequence();
+        agenda_.insert_now(process);
+    }
     void unschedule(Node &node) { agenda_.remove(node); }
 
-    /// Stops the current process; true if its coroutine must suspend, false if it has been stopped and gone
-    /// on already.
-    bool suspend(ProcessState &process) {
-        if (switcher_ == nullptr) [[likely]]
-            return true;
-        block(process);
-        return false;
+    /// Stops the current process. True if its coroutine, where it is to go on, must suspend; false if it has
+    /// been stopped with its stack, and has gone on already.
+    bool suspend(ProcessState &process, void *coroutine) {
+        if (switcher_ != nullptr) [[unlikely]] {
+            block(process);
+            return false;
+        }
+        process.goes_on_at(coroutine);
+        return true;
+    }
+    /// The same for what has a stack.
+    void block(ProcessState &process);
+    /// Schedules the current process `delay` from now, and suspends it. Nothing is called for a turn at the
+    /// present time: there are few registers to save around it then.
+    [[gnu::always_inline]] bool wait(ProcessState &process, double delay, void *coroutine) {
+        if (delay != 0.0 || switcher_ != nullptr)
+            return wait_at(process, now_ + delay, coroutine);
+        process.goes_on_at(coroutine);
+        schedule_now(process);
+        return true;
     }
 
     /// Gives a waiter what it waits for.
     void grant(Waiter &waiter);
     /// Called at the end of every wait that may have been interrupted.
-    void after_wait(ProcessState &process) {
+    static void after_wait(ProcessState &process) {
         if ((process.flags & ProcessState::interrupted) != 0) [[unlikely]]
-            raise_interrupt(process);
+            process.sim().raise_interrupt(process);
     }
 
     void activate(ProcessState &process);
@@ -313,23 +329,40 @@ class Simulation {
 
     /// 2^48 schedulings take a month without rest; one more would change priorities.
     std::uint64_t next_sequence() {
-        if (sequence_ > last_sequence) [[unlikely]]
+        if ((sequence_ & (last_sequence + 1)) != 0) [[unlikely]]
             refuse_sequence();
         return sequence_++;
     }
     [[noreturn]] void refuse_sequence() const;
+
+    /// Two comparisons, whatever `time` is: this is half of what a wait costs.
+    [[gnu::always_inline]] void insert(Node &node, double time, std::uint64_t rank) {
+        if (time <= now_) {
+            if (time < now_) [[unlikely]]
+                refuse_time(time);
+            node.time = time;
+            node.rank = rank;
+            agenda_.insert_now(node);
+        } else {
+            if (!(time <= std::numeric_limits<double>::max())) [[unlikely]]
+                refuse_time(time);
+            node.time = time;
+            node.rank = rank;
+            agenda_.insert_later(node);
+        }
+    }
 
     void mix(std::uint64_t bits) noexcept { hash_ = std::rotl((hash_ ^ bits) * 0x9e3779b97f4a7c15u, 29); }
 
     static constexpr std::uint64_t without_end = ~std::uint64_t{0};
     /// Dispatches `most` events until `limit`; false if something stopped it.
     bool dispatch(double limit, std::uint64_t most);
-    void happen(Node &node);
-    void resume(ProcessState &process);
+    void happen(Node &node, bool short_way);
+    void resume(ProcessState &process, bool on_stack);
     void resume_on_stack(ProcessState &process);
     void give_stack(ProcessState &process);
     void take_stack_back(ProcessState &process, Context &context);
-    void block(ProcessState &process);
+    bool wait_at(ProcessState &process, double time, void *coroutine);
     static void run_on_stack(void *argument);
     bool attend();
     void test_conditions();
@@ -337,15 +370,18 @@ class Simulation {
     void bury();
     [[noreturn]] void refuse_time(double time) const;
     [[noreturn]] void raise_interrupt(ProcessState &process);
+    bool carry(double limit);
     double move(double to);
 
     double now_;
     std::uint64_t sequence_ = 0;
     Agenda agenda_;
     std::unique_ptr<Switcher> switcher_;
+    // Set for each process's turn; taken back only before something else may look at it.
     ProcessState *current_ = nullptr;
-    bool attention_ =
-        false; // something is to be done before the next event: a failure, a stop, a burial, conditions
+    // Something is to be done before the next event: a failure, a stop, a burial, conditions, a motion,
+    // counting.
+    bool attention_ = false;
     bool stopped_ = false;
     bool running_ = false;
     bool ending_ = false;
