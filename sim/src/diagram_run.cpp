@@ -240,7 +240,7 @@ bool Diagram::look(Simulation &sim) {
                                  : k == 3 ? end
                                           : begin + (end - begin) * (static_cast<int>(k) / 3.0);
                 begun_ = begin;
-                motion_->at(t, state_);
+                motion_->interpolate(t, state_);
                 evaluate(t, state_);
                 step.values[k] = nodes_[nodes_[history->node].input[0]].value;
             }

@@ -267,6 +267,20 @@ void Integrator::interpolate(double time, std::span<double> state) {
     }
 }
 
+void Integrator::dense(double time, std::span<double> state) {
+    if (!(time >= last_time_ && time <= time_))
+        throw BadTime("the state at " + shown(time) + " is not within the last step", circumstance());
+    const double h = (time - last_time_) - last_time_rest_;
+    if (time == time_ || !(h > 0.0)) {
+        std::copy_n(time == time_ ? state_ : last_state_, size_, state.data());
+        return;
+    }
+    scheme_->attempt(derivative_, {last_time_, {last_state_, size_}, all(last_rate_), false}, h,
+                     all(increment_), all(error_));
+    for (std::size_t k = 0; k < size_; ++k)
+        state[k] = last_state_[k] + (increment_[k] + last_state_rest_[k]);
+}
+
 void Integrator::retake(double time) {
     if (!(time >= last_time_ && time <= last_end_))
         throw BadTime("a step cannot be taken again to " + shown(time) + ", which it does not hold",

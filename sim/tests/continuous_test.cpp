@@ -138,6 +138,29 @@ TEST("a state that is no number comes out of run, with model time and seed") {
     CHECK_THROWS(sim.run_until(6.0), WrongState);
 }
 
+TEST("after a step the state is known within it") {
+    Simulation sim;
+    Continuous circle(sim, Method::vern8, turning, {1.0, 0.0}, {.relative = 1e-12, .absolute = 1e-12});
+    double cubic = 0.0;
+    double dense = 0.0;
+    int steps = 0;
+    circle.after_steps([&](Simulation &) {
+        const double begin = circle.integrator().last_time();
+        const double middle = 0.5 * (begin + circle.integrator().time());
+        std::vector<double> state(2);
+        circle.interpolate(middle, state);
+        cubic = std::max(cubic, std::fabs(state[0] - math::cos(middle)));
+        circle.dense(middle, state);
+        dense = std::max(dense, std::fabs(state[0] - math::cos(middle)));
+        ++steps;
+        return false;
+    });
+    sim.run_until(10.0);
+    CHECK(steps > 5);
+    CHECK(dense < 1e-11);
+    CHECK(cubic > 1e-7 && cubic < 1e-2);
+}
+
 TEST("step() is one event, wherever in the motion it comes up") {
     Simulation sim;
     Continuous ball(sim, Method::rke,

@@ -176,6 +176,36 @@ TEST("between the ends of a step the state is known to fourth order, and a step 
     }
 }
 
+TEST("dense output is as accurate as the steps, and changes nothing") {
+    for (const Method method : all_methods) {
+        const double tolerance = order_of(method) < 4 ? 1e-6 : 1e-10;
+        const Control control{.relative = tolerance, .absolute = tolerance};
+        Integrator one(method, circle, {1.0, 0.0}, 0.0, control);
+        Integrator other(method, circle, {1.0, 0.0}, 0.0, control);
+        double at_ends = 0.0;
+        double between_ends = 0.0;
+        std::vector<double> between(2);
+        while (one.time() < 5.0) {
+            one.step(5.0);
+            other.step(5.0);
+            at_ends = std::max(at_ends, std::fabs(one.state()[0] - math::cos(one.time())));
+            for (int i = 0; i <= 8; ++i) {
+                const double t = one.last_time() + (one.time() - one.last_time()) * i / 8.0;
+                one.dense(t, between);
+                between_ends = std::max(between_ends, std::fabs(between[0] - math::cos(t)));
+            }
+        }
+        if (!(between_ends <= at_ends + 3.0 * tolerance))
+            check::fail(__FILE__, __LINE__,
+                        std::string(name_of(method)) + ": " + check::shown(between_ends) + " between, " +
+                            check::shown(at_ends) + " at the ends");
+        CHECK_EQUAL(one.state()[0], other.state()[0]);
+        CHECK_EQUAL(one.steps(), other.steps());
+        CHECK_THROWS(one.dense(one.last_time() - 0.1, between), BadTime);
+        CHECK_THROWS(one.dense(one.time() + 0.1, between), BadTime);
+    }
+}
+
 TEST("a state that runs away, or is no number, is an error that names the model time") {
     for (const Method method : all_methods) {
         // y' = y^2 has a pole at 1.

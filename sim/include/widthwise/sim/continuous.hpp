@@ -50,8 +50,10 @@ class Continuous final : public Motion {
     /// Calls `look(sim)` after every step, at its end or where it was cut short by a crossing. If it has
     /// scheduled something for that time it returns true, and the motion stops there.
     void after_steps(std::function<bool(Simulation &)> look) { look_ = std::move(look); }
-    /// The state at a time within the last step, as far as it was taken.
-    void at(double time, std::span<double> state) { integrator_.interpolate(time, state); }
+    /// The state at a time within the last step, as far as it was taken: to fourth order, or as accurate as
+    /// the steps are, for the evaluations of one.
+    void interpolate(double time, std::span<double> state) { integrator_.interpolate(time, state); }
+    void dense(double time, std::span<double> state) { integrator_.dense(time, state); }
 
     [[nodiscard]] const Integrator &integrator() const noexcept { return integrator_; }
 

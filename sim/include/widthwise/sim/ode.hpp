@@ -104,6 +104,9 @@ class Integrator {
     /// The state at a time within the last step, by the cubic that has values and derivatives of both ends:
     /// of fourth order.
     void interpolate(double time, std::span<double> state);
+    /// The same by the method's own step from the last one's beginning to `time`: as accurate as the steps
+    /// are, and it costs the evaluations of one. Throws BadTime.
+    void dense(double time, std::span<double> state);
     /// Takes the last step again, so that it ends at `time`, within it as it was taken first.
     void retake(double time);
 
