@@ -11,11 +11,12 @@ build) wanted="gcc libc6-dev" ;;
 demo) wanted="gcc g++ make dpkg-dev tcl gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 hwloc-nox valgrind" ;;
 test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 \
     hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
-    util-linux qemu-system-x86 heaptrack libmimalloc2.0 libtcmalloc-minimal4" ;;
+    util-linux qemu-system-x86 heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
 lint) wanted="clang-format" ;;
-bench) wanted="gcc g++ hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack" ;;
+bench) wanted="gcc g++ make cmake hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack \
+    libboost-context-dev python3-venv" ;;
 *)
     echo "usage: $0 build|demo|test|test-sim|test-x32|lint|bench" >&2
     exit 2

@@ -49,11 +49,23 @@ pub fn command(arguments: &[String]) -> String {
 }
 
 impl Campaign {
-    /// Runs it, and removes its archive.
+    /// Runs it, and removes its archive; what was built for it stays for the next one.
     pub fn run(workshop: &Workshop, arguments: &[String]) -> anyhow::Result<Campaign> {
-        let text = workshop.output(workshop.widthwise(arguments).arg("--json"))?;
+        let mut asked = arguments.to_vec();
+        asked.insert(1, "--json".into()); // what comes after `--` is the program's
+        let text = workshop.output(&mut workshop.widthwise(&asked))?;
         let report = serde_json::from_str(&text).context("the report is not JSON")?;
-        std::fs::remove_dir_all(workshop.folder().join(".widthwise"))?;
+        for entry in std::fs::read_dir(workshop.folder().join(".widthwise"))? {
+            let path = entry?.path();
+            if path.ends_with("builds") {
+                continue;
+            }
+            if path.is_dir() && !path.is_symlink() {
+                std::fs::remove_dir_all(&path)?;
+            } else {
+                std::fs::remove_file(&path)?;
+            }
+        }
         Ok(Campaign(report))
     }
 

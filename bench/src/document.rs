@@ -9,8 +9,8 @@ use crate::section::{NOT_REACHED, REACHED};
 
 const HEAD: &str = "# What is claimed, measured\n\n\
      `make bench` measures every claim beside its peer, in one run on one machine, and writes this page; a claim's name measures that\n\
-     one alone. The peer is [hyperfine](https://github.com/sharkdp/hyperfine) from Debian's package, called with `-N` (no shell). The\n\
-     programs are those of `bench/programs` and `tests/programs`, built in a folder of their own, in which the commands are run.\n";
+     one alone. The peer is [hyperfine](https://github.com/sharkdp/hyperfine) from Debian's package, called with `-N` (no shell), unless\n\
+     a section names another. The programs are those of `bench/programs` and `tests/programs`, built in a folder of their own, in which the commands are run.\n";
 
 /// The page.
 #[derive(Debug)]

@@ -10,10 +10,12 @@ mod heap;
 mod hyperfine;
 mod load;
 mod peak;
+mod peringer;
 mod planted;
 mod scale;
 mod section;
 mod share;
+mod simulation;
 mod surroundings;
 mod welch;
 mod workshop;
@@ -58,6 +60,9 @@ enum Claim {
     X32,
     Heap,
     Scale,
+    Simulation,
+    #[value(name = "peringer-2007")]
+    Peringer,
 }
 
 impl Claim {
@@ -71,6 +76,8 @@ impl Claim {
             Claim::X32 => "x32",
             Claim::Heap => "Heap recorder",
             Claim::Scale => "Scale",
+            Claim::Simulation => "Simulation",
+            Claim::Peringer => "peringer-2007",
         }
     }
 
@@ -88,6 +95,8 @@ impl Claim {
             Claim::X32 => x32::measure(workshop),
             Claim::Heap => heap::measure(workshop),
             Claim::Scale => scale::measure(workshop),
+            Claim::Simulation => simulation::measure(workshop),
+            Claim::Peringer => peringer::measure(workshop),
         }
     }
 }

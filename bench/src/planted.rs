@@ -77,9 +77,11 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         calibration::build(workshop, plant.name, plant.per_mille)?;
         let ours = ours(&plant, iterations);
         let theirs = theirs(&plant, iterations);
-        let [own, peer] = harvest(workshop, &plant, campaigns, &ours, &theirs)?;
+        let (own, peer) = harvest(workshop, &plant, campaigns, &ours, &theirs)?;
         let what = what(&plant);
-        for (who, harvest) in [("widthwise", &own), ("hyperfine", &peer)] {
+        for (who, harvest) in
+            std::iter::once(("widthwise", &own)).chain(peer.iter().map(|peer| ("hyperfine", peer)))
+        {
             table.row([
                 what.clone(),
                 who.to_owned(),
@@ -89,8 +91,9 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
                 format!("{:.2} %", harvest.median_half_width() * 100.0),
             ]);
         }
-        commands.extend([campaign::command(&ours), hyperfine::command(&theirs)]);
-        outcomes.push((plant, what, own.found, peer.found));
+        commands.push(campaign::command(&ours));
+        commands.extend(peer.iter().map(|_| hyperfine::command(&theirs)));
+        outcomes.push((plant, what, own.found, peer.map(|peer| peer.found)));
     }
     // Whoever wants to see so little is told of the way in which it can be seen here.
     let is_found =
@@ -98,7 +101,8 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let told: Vec<String> = outcomes
         .iter()
         .map(|(_, what, own, peer)| {
-            format!("{what} was found by Widthwise in {own} campaigns, by hyperfine in {peer}")
+            let peer = peer.map_or(String::new(), |peer| format!(", by hyperfine in {peer}"));
+            format!("{what} was found by Widthwise in {own} campaigns{peer}")
         })
         .collect();
     Ok(Section {
@@ -141,30 +145,32 @@ fn theirs(plant: &Plant, iterations: u64) -> Vec<String> {
     hyperfine::arguments(plant.rounds, &commands.each_ref().map(String::as_str))
 }
 
-/// Ours, and the peer's.
+/// Ours, and the peer's, which has no runs together: what it finds otherwise is another row's.
 fn harvest(
     workshop: &Workshop,
     plant: &Plant,
     campaigns: u32,
     ours: &[String],
     theirs: &[String],
-) -> anyhow::Result<[Harvest; 2]> {
+) -> anyhow::Result<(Harvest, Option<Harvest>)> {
     let truth = f64::from(plant.per_mille) / 1000.0;
     let mut own = Harvest::default();
-    let mut peer = Harvest::default();
+    let mut peer = (!plant.together).then(Harvest::default);
     let load = plant.loaded.then(|| Load::start(workshop.seed));
     for number in 1..=campaigns {
         let campaign = Campaign::run(workshop, ours)?;
         let verdict = campaign.verdict("slowed", "cpu")?;
         own.add(verdict.word == "higher", verdict.interval, truth);
-        if let [a, b] = &hyperfine::times(workshop, theirs)?[..] {
-            let interval = welch::ratio(a, b);
-            peer.add(interval.low > 1.0, Some(interval), truth);
+        if let Some(peer) = &mut peer {
+            if let [a, b] = &hyperfine::times(workshop, theirs)?[..] {
+                let interval = welch::ratio(a, b);
+                peer.add(interval.low > 1.0, Some(interval), truth);
+            }
         }
-        eprintln!("  {}: {number}: widthwise {}, hyperfine {}", what(plant), own.found, peer.found);
+        eprintln!("  {}: {number}: widthwise {}", what(plant), own.found);
     }
     drop(load);
-    Ok([own, peer])
+    Ok((own, peer))
 }
 
 #[cfg(test)]

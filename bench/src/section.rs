@@ -70,8 +70,9 @@ impl Section {
     /// The section's text, without its heading. `claim` is its name on the command line.
     pub fn text(&self, claim: &str, surroundings: &Surroundings) -> String {
         let commands: String = self.commands.iter().map(|command| format!("{command}\n")).collect();
+        let which = if commands.is_empty() { "" } else { "   # which runs:" };
         format!(
-            "The bar: {}\n\n{}\n\n{}\n\n```sh\ncargo run --release --package widthwise-bench -- {claim}   # which runs:\n\
+            "The bar: {}\n\n{}\n\n{}\n\n```sh\ncargo run --release --package widthwise-bench -- {claim}{which}\n\
              {commands}```\n\n{}\n{} {}\n",
             self.bar,
             surroundings.line(),

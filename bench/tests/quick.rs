@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const TITLES: [&str; 8] = [
+const TITLES: [&str; 10] = [
     "False alarms",
     "Planted slowdowns",
     "Coverage of the intervals",
@@ -12,6 +12,8 @@ const TITLES: [&str; 8] = [
     "x32",
     "Heap recorder",
     "Scale",
+    "Simulation",
+    "peringer-2007",
 ];
 
 #[test]

@@ -1,5 +1,5 @@
 // M/M/1 at 0.9 with a million customers, written as a user would write it. Prints seconds and the mean time
-// in the system; bench/mm1_simpy.py is the same model, and bench/beside_simpy.sh runs both in turn.
+// in the system; bench/mm1_simpy.py is the same model.
 #include "timing.hpp"
 
 #include "widthwise/sim/distributions.hpp"

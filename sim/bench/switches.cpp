@@ -41,23 +41,28 @@ Bare bare() {
         co_await std::suspend_always{};
 }
 
+/// The time of a switch, there or back: `go(i)` switches to contestant `i` and is switched back from.
+template <class Go> double one_way(std::size_t processes, std::size_t switches, Go go) {
+    const auto round = [&] {
+        for (std::size_t i = 0; i < processes; ++i)
+            go(i);
+    };
+    round(); // each has begun
+    const std::size_t rounds = switches / processes;
+    const double began = bench::seconds();
+    for (std::size_t i = 0; i < rounds; ++i)
+        round();
+    return (bench::seconds() - began) / static_cast<double>(2 * rounds * processes);
+}
+
 double raw_coroutines(std::size_t processes, std::size_t switches) {
     std::vector<Bare> all;
     for (std::size_t i = 0; i < processes; ++i)
         all.push_back(bare());
-    double began = 0.0;
-    for (std::size_t done = 0; done < switches + processes;) {
-        if (done == processes)
-            began = bench::seconds();
-        for (std::size_t i = 0; i < processes; ++i, ++done)
-            all[i].handle.resume();
-        if (done == processes)
-            began = bench::seconds();
-    }
-    const double time = bench::seconds() - began;
+    const double time = one_way(processes, switches, [&](std::size_t i) { all[i].handle.resume(); });
     for (Bare &one : all)
         one.handle.destroy();
-    return time / static_cast<double>(2 * switches);
+    return time;
 }
 
 /// Stacks of the raw switch: staggered, as the library's.
@@ -86,14 +91,8 @@ double raw_assembly(std::size_t processes, std::size_t switches) {
         *frame = first_frame(&raw_body, &pointers[i]);
         pointers[i] = frame;
     }
-    double began = 0.0;
-    for (std::size_t done = 0; done < switches + processes;) {
-        for (std::size_t i = 0; i < processes; ++i, ++done)
-            widthwise_sim_switch(&raw_dispatcher, pointers[i]);
-        if (done == processes)
-            began = bench::seconds();
-    }
-    return (bench::seconds() - began) / static_cast<double>(2 * switches);
+    return one_way(processes, switches,
+                   [&](std::size_t i) { widthwise_sim_switch(&raw_dispatcher, pointers[i]); });
 }
 
 #if defined(WIDTHWISE_SIM_BOOST_CONTEXT)
@@ -106,14 +105,7 @@ double raw_boost(std::size_t processes, std::size_t switches) {
                 back = std::move(back).resume();
             return std::move(back);
         });
-    double began = 0.0;
-    for (std::size_t done = 0; done < switches + processes;) {
-        for (std::size_t i = 0; i < processes; ++i, ++done)
-            all[i] = std::move(all[i]).resume();
-        if (done == processes)
-            began = bench::seconds();
-    }
-    return (bench::seconds() - began) / static_cast<double>(2 * switches);
+    return one_way(processes, switches, [&](std::size_t i) { all[i] = std::move(all[i]).resume(); });
 }
 #endif
 
