@@ -27,6 +27,11 @@ Continuous::Continuous(Simulation &sim, Method method, Derivative derivative, st
     : sim_(&sim),
       integrator_(method, std::move(derivative), std::move(initial), sim.now(), std::move(control)),
       between_(integrator_.size()) {
+    if (sim.in_motion())
+        throw WrongState(
+            "a simulation has one continuous model or diagram, and this one has it already: make one "
+            "system of both",
+            sim.circumstance());
     sim.set_motion(this);
 }
 

@@ -120,6 +120,11 @@ Process::~Process() {
 }
 
 ProcessRef Simulation::adopt(Process process, std::string_view name, std::int16_t priority) {
+    if (process.state() == nullptr)
+        throw WrongState("a process was started that had been given away already", circumstance());
+    if (&process.state()->sim() != this)
+        throw WrongState("a process was started in another simulation than the one it was made in",
+                         circumstance());
     ProcessState &state = process.release();
     state.rank = rank_of(priority, 0);
     if (!name.empty())
@@ -300,23 +305,34 @@ bool Simulation::attend() {
     attention_ = false;
     current_ = nullptr;
     bury();
-    if (failure_ != nullptr)
-        std::rethrow_exception(std::exchange(failure_, nullptr));
+    rethrow_failure();
     if (!conditions_.empty()) {
         test_conditions();
+        bury();
+        rethrow_failure();
         attention_ = true; // again after the next event
     }
     return !stopped_;
 }
 
+void Simulation::rethrow_failure() {
+    if (failure_ != nullptr)
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
 void Simulation::test_conditions() {
-    for (Waiter *waiter = conditions_.first(); waiter != nullptr;) {
-        Waiter *next = waiter->next;
-        if (waiter->holds(*waiter)) {
-            conditions_.remove(*waiter);
-            grant(*waiter);
+    for (Waiter *waiter = conditions_.first(); waiter != nullptr; waiter = next_condition_) {
+        next_condition_ = waiter->next;
+        try {
+            if (!waiter->holds(*waiter))
+                continue;
+        } catch (...) { // as if it had left the process
+            fail(*waiter->process);
+            cancel(*waiter->process);
+            continue;
         }
-        waiter = next;
+        remove_condition(*waiter);
+        grant(*waiter);
     }
 }
 
@@ -463,7 +479,10 @@ void Simulation::destroy(ProcessState &process) noexcept {
         retire(process);
         frame.dispose(frame);
     } else {
+        // Destructors of its locals may release what it holds.
+        ProcessState *const outer = std::exchange(current_, &process);
         std::coroutine_handle<>::from_address(frame_of(process)).destroy();
+        current_ = outer;
     }
 }
 

@@ -40,13 +40,20 @@ StackPool::~StackPool() {
         munmap(mapping, size_ + 2 * page_size());
 }
 
+/// What the sanitizer believes of a stack's last frames, which were left without a return.
+static void forget_frames([[maybe_unused]] std::byte *stack, [[maybe_unused]] std::size_t size) noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(stack, size);
+#endif
+}
+
 void StackPool::take(Context &context) {
     const std::size_t page = page_size();
     if (!free_.empty()) {
         context.stack = free_.back().first;
         context.size = free_.back().second;
         free_.pop_back();
-        return;
+        return forget_frames(context.stack, context.size);
     }
     all_.reserve(all_.size() + 1);
     free_.reserve(all_.size() + 1); // so that giving back cannot fail
@@ -63,6 +70,7 @@ void StackPool::take(Context &context) {
     all_.push_back(base);
     context.stack = base + page;
     context.size = size_ + 64 * (all_.size() % (stagger_lines + 1)) % page;
+    forget_frames(context.stack, size_ + page); // of who was here before
 }
 
 void StackPool::give_back(Context &context) noexcept { free_.emplace_back(context.stack, context.size); }

@@ -183,3 +183,16 @@ TEST("step() is one event, wherever in the motion it comes up") {
     }
     CHECK(sim.now() > 4.0 && sim.now() < 4.1); // nine times the fall of sqrt(2 / 9.81)
 }
+
+TEST("a simulation has one continuous model at a time") {
+    Simulation sim;
+    {
+        Continuous circle(sim, Method::rke, turning, {1.0, 0.0});
+        CHECK_THROWS(Continuous(sim, Method::rke, turning, {1.0, 0.0}), WrongState);
+        sim.run_until(1.0);
+        CHECK(std::fabs(circle[0] - math::cos(1.0)) < 1e-5);
+    }
+    Continuous later(sim, Method::rke, turning, {1.0, 0.0});
+    sim.run_until(2.0);
+    CHECK(std::fabs(later[0] - math::cos(1.0)) < 1e-5);
+}

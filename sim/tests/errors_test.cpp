@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <string>
 
 using namespace widthwise::sim;
@@ -203,6 +204,32 @@ TEST("what a process cannot do in its state is refused") {
     sim.start(greedy(sim, store));
     CHECK(message<BadRequest>(sim).find("store \"shelf\" has 3 places, not 4") != std::string::npos);
     CHECK_THROWS(Barrier(sim, 0), BadRequest);
+    Process given = waits(sim, 1.0);
+    sim.start(std::move(given));
+    CHECK_THROWS(sim.start(std::move(given)), WrongState); // it has been given away
+    Simulation other;
+    CHECK_THROWS(other.start(waits(sim, 1.0)), WrongState); // it is another's
+}
+
+TEST("a condition that cannot be tested is its process's failure") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        const auto waiter = [](Simulation &own) -> Process {
+            co_await wait_until([&own] {
+                if (own.now() == 3.0)
+                    throw std::runtime_error("no such thing");
+                return false;
+            });
+        };
+        sim.start(waiter(sim), "clerk");
+        sim.at(3.0, [] {});
+        CHECK_EQUAL(
+            message<ProcessFailed>(sim),
+            std::string(
+                "an exception left a process: no such thing: process \"clerk\" (1) at time 3, seed 42"));
+        CHECK_EQUAL(sim.alive(), 0u);
+        sim.run(); // it is not tested any more
+    });
 }
 
 TEST("a facility cannot be taken from one who waits for something else than time") {

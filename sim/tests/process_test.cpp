@@ -645,3 +645,223 @@ TEST("two simulations in one program do not know of each other") {
     CHECK_EQUAL(second.now(), 5.0);
     CHECK_EQUAL(story.text(), std::string("1:inner 1:outer"));
 }
+
+namespace {
+
+Process either(Simulation &, Story &story, const int &x, const bool &stop) {
+    const auto which =
+        co_await any_of(wait_until([&] { return x > 3; }), wait_until([&] { return x > 3 || stop; }));
+    story("went on with " + std::to_string(which));
+}
+
+/// Gives back what it holds when its scope is left.
+struct Held {
+    Facility &facility;
+    ~Held() { facility.release(); }
+};
+
+Process held(Simulation &, Story &story, Facility &facility, std::string name, double time) {
+    co_await facility.seize();
+    const Held held{facility};
+    story(name + "+");
+    co_await wait(time);
+}
+
+Process again_and_again(Simulation &, Story &story, Facility &facility, std::string name) {
+    for (;;) {
+        try {
+            co_await facility.seize();
+            co_await wait(5.0);
+            facility.release();
+            story(name + "-");
+            co_return;
+        } catch (const Interrupted &) {
+            story(name + "!");
+        }
+    }
+}
+
+Process lunch(Simulation &, Facility &facility) {
+    co_await wait(9.5);
+    co_await wait(0.5);
+    facility.break_down(true);
+    co_await wait(10.0);
+    facility.repair();
+}
+
+Process impatient(Simulation &, Story &story, Facility &facility) {
+    try {
+        co_await any_of(facility.seize(), wait(-1.0));
+    } catch (const TimeBackwards &) {
+        story("refused");
+    }
+    co_await wait(100.0);
+}
+
+Process wants_all(Simulation &, Story &story, Facility &facility, Store &store) {
+    try {
+        co_await all_of(facility.seize(), store.enter(9));
+    } catch (const BadRequest &) {
+        story(facility.busy() ? "kept" : "given back");
+    }
+}
+
+Process acquire_for(Simulation &, Semaphore &semaphore, double time) {
+    co_await semaphore.acquire();
+    co_await wait(time);
+    semaphore.release();
+}
+
+Process enter_for(Simulation &, Store &store, double time) {
+    co_await store.enter();
+    co_await wait(time);
+    store.leave();
+}
+
+Process both_for(Simulation &, Semaphore &semaphore, Store &store, double time) {
+    co_await all_of(semaphore.acquire(), store.enter());
+    co_await wait(time);
+    semaphore.release();
+    store.leave();
+}
+
+} // namespace
+
+TEST("two conditions of one group may come true at once") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Story story(sim);
+        int x = 0;
+        bool stop = false;
+        sim.start(either(sim, story, x, stop));
+        sim.start(either(sim, story, x, stop));
+        sim.at(1.0, [&] { x = 5; });
+        sim.at(2.0, [] {});
+        sim.run();
+        CHECK_EQUAL(story.text(), std::string("1:went on with 0 1:went on with 0"));
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
+TEST("a local's destructor may release what its process holds, however that ends") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Story story(sim);
+        Facility till(sim, "till");
+        const ProcessRef a = sim.start(held(sim, story, till, "a", 10.0), "a");
+        sim.start(held(sim, story, till, "b", 1.0), "b");
+        const ProcessRef c = sim.start(held(sim, story, till, "c", 10.0), "c");
+        sim.at(3.0, [&] { a.cancel(); });
+        sim.run_until(5.0);
+        c.cancel();
+        CHECK(!till.busy());
+        sim.start(held(sim, story, till, "d", 10.0), "d");
+        sim.run(); // to the end: the facility goes before the simulation here
+        CHECK_EQUAL(story.text(), std::string("0:a+ 3:b+ 4:c+ 5:d+"));
+    });
+    for (const Switching switching : available_switching()) {
+        auto sim = std::make_unique<Simulation>(Options{.switching = switching});
+        Story story(*sim);
+        Facility till(*sim, "till");
+        sim->start(held(*sim, story, till, "a", 10.0));
+        sim->run_until(1.0);
+        sim.reset(); // before what it holds
+    }
+}
+
+TEST("a facility that breaks down takes back what was granted and not yet taken, once") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Story story(sim);
+        Facility till(sim, "till");
+        for (const char *name : {"a", "b", "c"})
+            sim.start(again_and_again(sim, story, till, name), name);
+        sim.start(lunch(sim, till));
+        sim.run();
+        CHECK_EQUAL(story.text(), std::string("5:a- 10:b- 10:c! 25:c-"));
+        CHECK_EQUAL(till.served(), 3u);
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
+TEST("a member of a group that cannot begin leaves nobody behind") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Story story(sim);
+        Facility till(sim, "till");
+        Store store(sim, 3, "store");
+        sim.start(use(sim, story, till, "a", 5.0));
+        sim.start(impatient(sim, story, till));
+        sim.start(use(sim, story, till, "b", 1.0));
+        sim.run_until(10.0);
+        CHECK_EQUAL(story.text(), std::string("0:a+ 0:refused 5:a- 5:b+ 6:b-"));
+        CHECK_EQUAL(till.waiting(), 0u);
+        sim.start(wants_all(sim, story, till, store));
+        sim.run_until(11.0);
+        CHECK(story.text().ends_with(" 10:given back"));
+    });
+}
+
+TEST("what was granted to a process that is cancelled before it goes on is given back") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Semaphore semaphore(sim, 1, "semaphore");
+        Store store(sim, 1, "store");
+        sim.start(acquire_for(sim, semaphore, 5.0));
+        sim.start(enter_for(sim, store, 5.0));
+        const ProcessRef b = sim.start(acquire_for(sim, semaphore, 5.0));
+        const ProcessRef c = sim.start(enter_for(sim, store, 5.0));
+        const ProcessRef d = sim.start(both_for(sim, semaphore, store, 5.0));
+        // After b and c have been granted, and before they go on.
+        sim.at(1.0, [&](Simulation &s) {
+            s.at(5.0, [&] {
+                CHECK(semaphore.waiting() == 1 && store.waiting() == 1); // d alone
+                b.cancel();
+                c.cancel();
+            });
+        });
+        sim.run_until(7.0);
+        CHECK(!b.alive() && !c.alive() && d.alive());
+        const ProcessRef e = sim.start(both_for(sim, semaphore, store, 5.0));
+        sim.at(8.0, [&](Simulation &s) {
+            s.at(10.0, [&] {
+                CHECK(!d.alive());
+                e.cancel();
+            });
+        });
+        sim.run();
+        CHECK_EQUAL(semaphore.count(), 1u);
+        CHECK_EQUAL(store.used(), 0u);
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
+namespace {
+
+Task<int> at_once(Simulation &, int value) { co_return value + 1; }
+
+Task<int> after_a_while(Simulation &sim, int value) {
+    co_await wait(1.0);
+    co_return co_await at_once(sim, value);
+}
+
+Process counts(Simulation &sim, int &count) {
+    for (int i = 0; i < 20000; ++i)
+        count = co_await at_once(sim, count);
+    for (int i = 0; i < 2000; ++i)
+        count = co_await after_a_while(sim, count);
+}
+
+} // namespace
+
+TEST("parts told again and again leave nothing on the stack, optimised or not") {
+    everywhere([](const Options &options) {
+        if (options.switching == Switching::Thread)
+            return; // the same as the others, slowly
+        Simulation sim(options);
+        int count = 0;
+        sim.start(counts(sim, count));
+        sim.run();
+        CHECK_EQUAL(count, 22000);
+    });
+}

@@ -211,3 +211,22 @@ TEST("every back-end has a name, and what the build lacks is refused by name") {
             return;
     CHECK_THROWS(Simulation(Options{.switching = Switching::BoostContext}), SwitchingUnavailable);
 }
+
+TEST("one simulation after the other may have its stacks where another's were") {
+    const auto deep = [](Simulation &sim, std::size_t locals) {
+        return function(sim, [locals](Self &self) {
+            std::vector<char> some(locals, 'x');
+            char more[512];
+            std::snprintf(more, sizeof more, "%c%zu", some[locals / 2], locals);
+            self.wait(1.0 + more[0]);
+        });
+    };
+    for (std::size_t round = 0; round < 60; ++round)
+        for (const Switching switching : {Switching::Assembly, Switching::Ucontext}) {
+            Simulation sim({.switching = switching, .stack_size = 16384 + 4096 * (round % 7)});
+            for (std::size_t i = 0; i < 1 + round % 13; ++i)
+                sim.start(deep(sim, 10 + i));
+            sim.run();
+            CHECK_EQUAL(sim.alive(), 0u);
+        }
+}

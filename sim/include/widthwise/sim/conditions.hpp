@@ -61,7 +61,16 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
             each.process = &owner;
             each.group = this;
             pending_[index] = &each;
-            if (each.begin(owner)) {
+            bool at_once = false;
+            try {
+                at_once = each.begin(owner);
+            } catch (...) { // those before it have begun
+                pending_[index] = nullptr;
+                withdraw_pending();
+                undo();
+                throw;
+            }
+            if (at_once) {
                 each.granted = true;
                 pending_[index] = nullptr;
                 go_on = begun(index);
@@ -80,6 +89,11 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
             ++index;
         pending_[index] = nullptr;
         return index;
+    }
+
+    /// What was granted is the process's affair from here on.
+    void keep() noexcept {
+        std::apply([](auto &...each) { ((each.granted = false), ...); }, members_);
     }
 
     void withdraw_pending() {
@@ -134,7 +148,10 @@ template <class... Members> class AnyOf : public conditions_detail::Several<AnyO
         return done;
     }
     /// The number of the member that was granted.
-    [[nodiscard]] std::size_t result() const noexcept { return first_; }
+    [[nodiscard]] std::size_t result() noexcept {
+        this->keep();
+        return first_;
+    }
 
   private:
     std::size_t first_ = 0;
@@ -165,7 +182,7 @@ template <class... Members> class AllOf : public conditions_detail::Several<AllO
         beginning_ = false;
         return missing_ == 0;
     }
-    void result() const noexcept {}
+    void result() noexcept { this->keep(); }
 
   private:
     std::size_t missing_ = 0;

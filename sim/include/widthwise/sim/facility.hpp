@@ -30,7 +30,11 @@ class Facility : public Resource {
             return facility_->begin(*this, owner, preempts_);
         }
         void result() const noexcept {}
-        void undo() { facility_->give_back(*process); }
+        /// Unless it was taken away again before the process could go on.
+        void undo() {
+            if (facility_->holder_ == process)
+                facility_->take_back(*process);
+        }
 
       private:
         friend class Facility;
@@ -101,8 +105,11 @@ class Facility : public Resource {
             use_.set(sim_->now(), 1.0);
     }
     void give_back(ProcessState &process) {
-        --process.held;
         ++served_;
+        take_back(process);
+    }
+    void take_back(ProcessState &process) {
+        --process.held;
         holder_ = nullptr;
         next();
     }

@@ -53,6 +53,7 @@ class Semaphore : public Resource {
     class Acquire : public Awaitable<Acquire> {
       public:
         explicit Acquire(Semaphore &semaphore) : semaphore_(&semaphore) {}
+        ~Acquire() { give_back(); }
         bool begin(ProcessState &owner);
         void result() const noexcept {}
         void undo() { semaphore_->release(); }

@@ -96,12 +96,20 @@ template <class Operation> class [[nodiscard]] Awaitable : public Waiter {
     decltype(auto) finish() {
         if ((process->flags & ProcessState::interrupted) != 0) [[unlikely]] {
             // Granted and interrupted before it could go on: what was granted goes back.
-            if constexpr (requires { self().undo(); })
-                if (granted)
-                    self().undo();
+            give_back();
             Simulation::after_wait(*process);
         }
+        granted = false; // it is the process's affair from here on
         return self().result();
+    }
+
+  protected:
+    /// Undoes what was granted and not taken; for destructors of what can be undone: a process may be
+    /// cancelled between the two.
+    void give_back() {
+        if constexpr (requires { self().undo(); })
+            if (std::exchange(granted, false) && !process->sim().ending())
+                self().undo();
     }
 
   private:
@@ -123,13 +131,17 @@ class [[nodiscard]] Process {
         }
         ~promise_type() { sim().retire(*this); }
 
+        // Inlined at -O0 too: gcc holds a template for no match of the operator delete below, and says so
+        // otherwise.
         template <class... Arguments>
-        static void *operator new(std::size_t size, Simulation &owner, Arguments &&...) {
+        [[gnu::always_inline]] static void *operator new(std::size_t size, Simulation &owner,
+                                                         Arguments &&...) {
             return owner.frames().allocate(size);
         }
         template <class Object, class... Arguments>
-        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>) static void *
-        operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
+        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>)
+            [[gnu::always_inline]] static void *
+            operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
             return owner.frames().allocate(size);
         }
         static void operator delete(void *frame) noexcept { Pool::release(frame); }
@@ -158,6 +170,8 @@ class [[nodiscard]] Process {
     }
     ~Process();
 
+    /// Null once it has been given up.
+    [[nodiscard]] ProcessState *state() const noexcept { return state_; }
     /// Gives the process up to its simulation.
     ProcessState &release() noexcept { return *std::exchange(state_, nullptr); }
 
@@ -189,14 +203,17 @@ template <class Value> class [[nodiscard]] Task {
         ProcessState *process = nullptr;
         std::coroutine_handle<> continuation;
         std::exception_ptr failure;
+        bool beginning = false; // still in the first of its steps: who awaits it goes on by itself
 
         template <class... Arguments>
-        static void *operator new(std::size_t size, Simulation &owner, Arguments &&...) {
+        [[gnu::always_inline]] static void *operator new(std::size_t size, Simulation &owner,
+                                                         Arguments &&...) {
             return owner.records().allocate(size);
         }
         template <class Object, class... Arguments>
-        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>) static void *
-        operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
+        requires(!std::is_same_v<Simulation, std::remove_cvref_t<Object>>)
+            [[gnu::always_inline]] static void *
+            operator new(std::size_t size, Object &&, Simulation &owner, Arguments &&...) {
             return owner.records().allocate(size);
         }
         static void operator delete(void *frame) noexcept { Pool::release(frame); }
@@ -205,10 +222,13 @@ template <class Value> class [[nodiscard]] Task {
             return Task(std::coroutine_handle<promise_type>::from_promise(*this));
         }
         std::suspend_always initial_suspend() noexcept { return {}; }
+        // By calls, and not by transfer from one to the other, which without optimisation leaves its stack
+        // behind each time: calls are as deep as tasks are in tasks.
         struct Final {
             [[nodiscard]] bool await_ready() const noexcept { return false; }
-            std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
-                return ended.promise().continuation;
+            void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+                if (!ended.promise().beginning)
+                    ended.promise().continuation.resume(); // which destroys what has ended
             }
             void await_resume() const noexcept {}
         };
@@ -234,11 +254,14 @@ template <class Value> class [[nodiscard]] Task {
                 handle.destroy();
         }
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        template <class Parent>
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<Parent> parent) noexcept {
-            handle.promise().process = &parent.promise().process_state();
-            handle.promise().continuation = parent;
-            return handle;
+        template <class Parent> bool await_suspend(std::coroutine_handle<Parent> parent) {
+            promise_type &promise = handle.promise();
+            promise.process = &parent.promise().process_state();
+            promise.continuation = parent;
+            promise.beginning = true;
+            handle.resume();
+            promise.beginning = false;
+            return !handle.done();
         }
         Value await_resume() {
             if (handle.promise().failure)

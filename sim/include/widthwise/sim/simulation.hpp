@@ -227,11 +227,13 @@ class Simulation {
     /// Takes a model's own figure into the trace.
     void trace(double value) noexcept { mix(std::bit_cast<std::uint64_t>(value)); }
 
-    /// Lets something move with the clock; null ends it.
+    /// Lets something move with the clock, in place of what did; null ends it.
     void set_motion(Motion *motion) noexcept {
         motion_ = motion;
         attention_ = true;
     }
+    /// Whether something moves with the clock.
+    [[nodiscard]] bool in_motion() const noexcept { return motion_ != nullptr; }
 
     /// Reports of all queues, facilities and stores, in the order of their creation.
     [[nodiscard]] std::string report() const;
@@ -316,7 +318,11 @@ class Simulation {
         conditions_.insert(waiter);
         attention_ = true;
     }
-    void remove_condition(Waiter &waiter) noexcept { conditions_.remove(waiter); }
+    void remove_condition(Waiter &waiter) noexcept {
+        if (&waiter == next_condition_)
+            next_condition_ = waiter.next;
+        conditions_.remove(waiter);
+    }
 
     void add(Resource &resource);
     void remove(Resource &resource) noexcept;
@@ -366,6 +372,7 @@ class Simulation {
     static void run_on_stack(void *argument);
     bool attend();
     void test_conditions();
+    void rethrow_failure();
     void destroy(ProcessState &process) noexcept;
     void bury();
     [[noreturn]] void refuse_time(double time) const;
@@ -393,6 +400,7 @@ class Simulation {
     bool context_ended_ = false;
     std::exception_ptr failure_;
     Line conditions_;
+    Waiter *next_condition_ = nullptr; // to be tested, while they are: a grant may withdraw others
     std::vector<std::pair<ProcessState *, std::uint32_t>> doomed_; // and their serial numbers
     std::vector<Resource *> resources_;
     Random random_;

@@ -18,6 +18,7 @@ class Store : public Resource {
     class Enter : public Awaitable<Enter> {
       public:
         Enter(Store &store, std::uint64_t places) : store_(&store), places_(places) {}
+        ~Enter() { give_back(); }
         bool begin(ProcessState &owner);
         void result() const noexcept {}
         void undo() { store_->leave(places_); }
