@@ -116,6 +116,10 @@ fn library() -> Laboratory {
     for name in ["alone", "without-stacks", "with-stacks", "heaptrack"] {
         lab.script(name, "#!/bin/sh\nexec ./trees 1\n");
     }
+    // The simulation library's model and its peer's, which take half a minute; here it is enough that they run.
+    for name in ["mm1", "mm1-simpy"] {
+        lab.script(name, "#!/bin/sh\nexec ./nothing\n");
+    }
     // As `make bench` builds them for both ABIs.
     let x32 = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
     for (abi, options) in [("x86-64", ""), ("x32", x32)] {

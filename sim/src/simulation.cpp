@@ -4,6 +4,7 @@
 #include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/process.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,17 @@ Simulation::Simulation(const Options &options)
             std::string("this build has no switching by ") + name_of(options.switching), circumstance());
 }
 
+template <class Visit> void Simulation::each_process(Visit visit) {
+    frames_.each([&](void *block) {
+        // What lives has a serial number. The block's other bytes say nothing until then.
+        std::uint32_t serial = 0;
+        std::memcpy(&serial, static_cast<std::byte *>(block) + state_offset + offsetof(Node, serial),
+                    sizeof serial);
+        if (serial != 0)
+            visit(*reinterpret_cast<ProcessState *>(static_cast<std::byte *>(block) + state_offset));
+    });
+}
+
 Simulation::~Simulation() {
     if (running_) {
         std::fputs("widthwise::sim: a simulation was destroyed from within its own run()\n", stderr);
@@ -52,16 +64,7 @@ Simulation::~Simulation() {
         const StackWatch watch(switcher_.get());
         bury();
         ending_ = true;
-        frames_.each([&](void *block) {
-            // What lives has a serial number. The block's other bytes say nothing until then.
-            std::uint32_t serial = 0;
-            std::memcpy(&serial, static_cast<std::byte *>(block) + state_offset + offsetof(Node, serial),
-                        sizeof serial);
-            if (serial == 0)
-                return;
-            auto &process = *reinterpret_cast<ProcessState *>(static_cast<std::byte *>(block) + state_offset);
-            destroy(process);
-        });
+        each_process([&](ProcessState &process) { destroy(process); });
     }
     while (Node *node = agenda_.pop(forever))
         if (node->kind == Kind::Event) {
@@ -80,6 +83,14 @@ std::uint32_t Simulation::next_serial() {
     if (++serial_ == 0)
         serial_ = 1; // 0 means that nothing lives there
     return serial_;
+}
+
+std::vector<ProcessRef> Simulation::processes() {
+    std::vector<ProcessRef> all;
+    each_process([&](ProcessState &process) { all.emplace_back(*this, process); });
+    std::sort(all.begin(), all.end(),
+              [](const ProcessRef &a, const ProcessRef &b) { return a.serial() < b.serial(); });
+    return all;
 }
 
 void Simulation::enlist(ProcessState &process) {

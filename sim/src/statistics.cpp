@@ -107,7 +107,9 @@ std::string TStat::report(const std::string &name, double now) const {
 
 Histogram::Histogram(double low, double width, std::size_t classes)
     : low_(low), width_(width), counts_(classes) {
-    if (!(width > 0.0))
+    if (!(low - low == 0.0))
+        distribution_detail::refuse("Histogram: a finite beginning is needed, not", low);
+    if (!(width > 0.0 && width - width == 0.0))
         distribution_detail::refuse("Histogram: a class width above 0 is needed, not", width);
     if (classes == 0)
         distribution_detail::refuse("Histogram: at least 1 class is needed, not", 0.0);
@@ -221,6 +223,8 @@ double chi_square_probability(double x, double freedom) {
 }
 
 Interval t_interval(const Stat &samples, double confidence) {
+    if (!(confidence > 0.0 && confidence < 1.0))
+        distribution_detail::refuse("t_interval: a confidence in (0, 1) is needed, not", confidence);
     if (samples.count() < 2)
         return {samples.mean(), std::numeric_limits<double>::infinity(), confidence};
     const double n = static_cast<double>(samples.count());

@@ -246,3 +246,27 @@ TEST("a facility cannot be taken from one who waits for something else than time
     CHECK(message<WrongState>(sim).find("waits for something other than time: process \"dawdler\"") !=
           std::string::npos);
 }
+
+TEST("who still waits when nothing is scheduled any more can be asked") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Facility left(sim, "left");
+        Facility right(sim, "right");
+        const auto philosopher = [](Simulation &, Facility &one, Facility &other) -> Process {
+            co_await one.seize();
+            co_await wait(1.0);
+            co_await other.seize();
+            other.release();
+            one.release();
+        };
+        sim.start(philosopher(sim, left, right), "Kant");
+        sim.start(waits(sim, 1.0), "clerk");
+        sim.start(philosopher(sim, right, left), "Hume");
+        sim.run();
+        CHECK_EQUAL(sim.alive(), 2u);
+        std::string who;
+        for (const ProcessRef &one : sim.processes())
+            who += one.name() + (one.place() == Place::Waiting ? " waits; " : " does not; ");
+        CHECK_EQUAL(who, std::string("Kant waits; Hume waits; "));
+    });
+}

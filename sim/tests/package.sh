@@ -12,3 +12,5 @@ trap 'rm -rf "$place"' EXIT
 "$cmake" --build "$place/examples" >> "$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 "$@" "$place/examples/plain_function" | tail -1 | grep -qx ' 7.5  Charles is done'
 "$@" "$place/examples/shop" | grep -q 'Customers who lose patience: .* (95 %, 100 days)'
+# Half of the time, by symmetry: ten degrees outside, thirty with the heater on, and switched about twenty.
+"$@" "$place/examples/workshop" | grep -q 'the heater is on 0\.\(49\|50\)'

@@ -4,6 +4,8 @@
 #include "widthwise/sim/statistics.hpp"
 
 #include <cmath>
+#include <limits>
+#include <string>
 
 using namespace widthwise::sim;
 
@@ -125,4 +127,21 @@ TEST("batch means widen the interval of a correlated series") {
     CHECK(std::fabs(batches.correlation()) < 0.3);
     CHECK(near(short_batches.correlation(), 0.95, 0.02));
     CHECK_THROWS(BatchMeans(0), BadParameter);
+}
+
+TEST("what cannot be asked of statistics is refused by the name of what was asked") {
+    Stat some;
+    some(1.0);
+    some(2.0);
+    try {
+        (void)t_interval(some, 95.0);
+        CHECK(false);
+    } catch (const BadParameter &error) {
+        CHECK(std::string(error.what()).find("t_interval: a confidence in (0, 1) is needed, not 95") !=
+              std::string::npos);
+    }
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double infinity = std::numeric_limits<double>::infinity();
+    CHECK_THROWS(Histogram(nan, 1.0, 3), BadParameter);
+    CHECK_THROWS(Histogram(0.0, infinity, 3), BadParameter);
 }

@@ -25,7 +25,8 @@ namespace widthwise::sim {
 // Awaitables learn whose they are from the awaiting coroutine's handle, so that nothing is kept beside them:
 // gcc gives every temporary of an awaiting expression room of its own in the frame.
 
-/// `co_await wait(dt)`: goes on `delay` later. Negative throws TimeBackwards, NaN or infinity BadTime.
+/// `co_await wait(dt)`: goes on `delay` later. Negative throws TimeBackwards, NaN or infinity BadTime. To be
+/// awaited once, where it is made.
 class [[nodiscard]] Wait {
   public:
     explicit Wait(double delay) noexcept : delay_(delay) {}
@@ -358,8 +359,9 @@ class Join : public Awaitable<Join> {
 };
 [[nodiscard]] inline Join join(ProcessRef target) { return Join(target); }
 
-/// `co_await wait_until(condition)`: tests the condition now and after every event, and goes on once it
-/// holds.
+/// `co_await wait_until(condition)`: tests the condition now and after every event, and goes on once it has
+/// held: at the same time, but after whoever was scheduled before, who may have changed it again. What moves
+/// continuously is looked at when something happens; Continuous::when notices a crossing.
 template <class Predicate> class [[nodiscard]] WaitUntil : public Awaitable<WaitUntil<Predicate>> {
   public:
     explicit WaitUntil(Predicate predicate) : predicate_(std::move(predicate)) {}

@@ -125,7 +125,7 @@ class ProcessRef {
     /// Unique in its simulation, in the order of creation.
     [[nodiscard]] std::uint32_t serial() const noexcept { return serial_; }
     [[nodiscard]] Place place() const;
-    /// What orders it among equals in time, and in queues.
+    /// What orders it among equals in time, and in the lines it joins from now on.
     void set_priority(std::int16_t priority) const;
     /// The simulation's own view; throws UsedAfterEnd.
     [[nodiscard]] ProcessState &state(const char *deed) const;
@@ -219,10 +219,12 @@ class Simulation {
     }
 
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
-    /// Processes that have not ended.
+    /// How many processes have not ended.
     [[nodiscard]] std::size_t alive() const noexcept { return alive_; }
-    /// Of everything that happened so far, in order: equal for one model on every back-end, event list and
-    /// ABI.
+    /// All of them, by serial number: who still waits when run() has come back.
+    [[nodiscard]] std::vector<ProcessRef> processes();
+    /// Of everything that happened so far, in order, if Options::trace is set (else of trace()'s figures
+    /// alone): equal for one model on every back-end, event list and ABI.
     [[nodiscard]] std::uint64_t trace_hash() const noexcept { return hash_; }
     /// Takes a model's own figure into the trace.
     void trace(double value) noexcept { mix(std::bit_cast<std::uint64_t>(value)); }
@@ -377,6 +379,7 @@ class Simulation {
     void bury();
     [[noreturn]] void refuse_time(double time) const;
     [[noreturn]] void raise_interrupt(ProcessState &process);
+    template <class Visit> void each_process(Visit visit);
     bool carry(double limit);
     double move(double to);
 

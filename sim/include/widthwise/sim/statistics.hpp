@@ -109,7 +109,7 @@ class TStat {
 /// Counts of samples in equal classes from `low`, and of those beneath and above.
 class Histogram {
   public:
-    /// Throws BadParameter unless width is above 0 and there is at least one class.
+    /// Throws BadParameter unless both are finite, width is above 0 and there is at least one class.
     Histogram(double low, double width, std::size_t classes);
 
     void operator()(double sample) noexcept;
