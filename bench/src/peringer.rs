@@ -48,6 +48,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let mut alone: Option<Vec<f64>> = None;
     let mut known = 0;
     let mut count = 0;
+    let mut shown = 0;
     for row in &rows {
         let is_memory = row.starts_with("waiting");
         let metric = if is_memory { "peak_resident" } else { "cpu" };
@@ -92,6 +93,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
                 (format!("{:.0} ns", medians[0] / units), ratios)
             }
         };
+        shown += 1;
         count += ratios.len();
         known += ratios.iter().flatten().count();
         put(&mut table, row, each, &ratios);
