@@ -24,8 +24,8 @@ bool turns(double from, double to, Crossing crossing) {
 
 Continuous::Continuous(Simulation &sim, Method method, Derivative derivative, std::vector<double> initial,
                        Control control)
-    : sim_(&sim),
-      integrator_(method, std::move(derivative), std::move(initial), sim.now(), std::move(control)),
+    : sim_(&sim), integrator_(method, std::move(derivative), std::move(initial), sim.now(),
+                              std::move(control), sim.circumstance()),
       between_(integrator_.size()) {
     if (sim.in_motion())
         throw WrongState(

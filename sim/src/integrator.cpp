@@ -74,17 +74,17 @@ std::string_view name_of(Method method) { return methods[static_cast<std::size_t
 int order_of(Method method) { return methods[static_cast<std::size_t>(method)].order; }
 
 Integrator::Integrator(Method method, Derivative derivative, std::vector<double> initial, double start,
-                       Control control)
+                       Control control, const Circumstance &where)
     : Integrator(method, make_scheme(method, initial.size(), control.jacobian), std::move(derivative),
-                 initial, start, control) {}
+                 initial, start, control, where) {}
 
 Integrator::Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative derivative,
-                       std::vector<double> initial, double start, Control control)
+                       std::vector<double> initial, double start, Control control, const Circumstance &where)
     : method_(method), derivative_(std::move(derivative)), control_(std::move(control)),
       scheme_(std::move(scheme)), time_(start), last_time_(start), last_end_(start), size_(initial.size()),
       memory_(8 * size_), state_(memory_.data()), state_rest_(state_ + size_), rate_(state_rest_ + size_),
       last_state_(rate_ + size_), last_state_rest_(last_state_ + size_), last_rate_(last_state_rest_ + size_),
-      increment_(last_rate_ + size_), error_(increment_ + size_) {
+      increment_(last_rate_ + size_), error_(increment_ + size_), where_(where) {
     std::copy(initial.begin(), initial.end(), state_);
     std::copy(initial.begin(), initial.end(), last_state_);
     if (!finite(start))

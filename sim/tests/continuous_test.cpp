@@ -196,3 +196,14 @@ TEST("a simulation has one continuous model at a time") {
     sim.run_until(2.0);
     CHECK(std::fabs(later[0] - math::cos(1.0)) < 1e-5);
 }
+
+TEST("a state that is no number at the beginning names the simulation's seed") {
+    Simulation sim(Options{.seed = 42});
+    try {
+        const Continuous never(sim, Method::rke, turning, {1.0, std::numeric_limits<double>::quiet_NaN()});
+        CHECK(false);
+    } catch (const BadState &error) {
+        CHECK_EQUAL(std::string(error.what()),
+                    std::string("the state is nan in component 1: no process at time 0, seed 42"));
+    }
+}

@@ -681,6 +681,16 @@ Process again_and_again(Simulation &, Story &story, Facility &facility, std::str
     }
 }
 
+Process pushes_in(Simulation &, Story &story, Facility &facility, const ProcessRef &other) {
+    co_await wait(1.0);
+    co_await wait(4.0);
+    co_await facility.preempt(5);
+    story("pushed in");
+    other.interrupt();
+    co_await wait(2.0);
+    facility.release();
+}
+
 Process lunch(Simulation &, Facility &facility) {
     co_await wait(9.5);
     co_await wait(0.5);
@@ -780,6 +790,22 @@ TEST("a facility that breaks down takes back what was granted and not yet taken,
         sim.run();
         CHECK_EQUAL(story.text(), std::string("5:a- 10:b- 10:c! 25:c-"));
         CHECK_EQUAL(till.served(), 3u);
+        CHECK_EQUAL(sim.alive(), 0u);
+    });
+}
+
+TEST("who is pushed aside and interrupted between a grant and its turn has lost the facility, once") {
+    everywhere([](const Options &options) {
+        Simulation sim(options);
+        Story story(sim);
+        Facility till(sim, "till");
+        ProcessRef b;
+        sim.start(use(sim, story, till, "a", 5.0));
+        b = sim.start(again_and_again(sim, story, till, "b"));
+        sim.start(pushes_in(sim, story, till, b));
+        sim.start(use(sim, story, till, "c", 1.0));
+        sim.run();
+        CHECK_EQUAL(story.text(), std::string("0:a+ 5:a- 5:pushed in 5:b! 7:c+ 8:c- 13:b-"));
         CHECK_EQUAL(sim.alive(), 0u);
     });
 }

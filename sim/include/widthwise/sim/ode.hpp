@@ -84,12 +84,13 @@ class Scheme {
 
 class Integrator {
   public:
-    /// Throws BadRequest for a control that allows nothing.
+    /// Throws BadRequest for a control that allows nothing; `where` is what errors are to name.
     Integrator(Method method, Derivative derivative, std::vector<double> initial, double start = 0.0,
-               Control control = {});
+               Control control = {}, const Circumstance &where = {});
     /// With a scheme of one's own; `method` says what it is called and its order.
     Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative derivative,
-               std::vector<double> initial, double start = 0.0, Control control = {});
+               std::vector<double> initial, double start = 0.0, Control control = {},
+               const Circumstance &where = {});
 
     [[nodiscard]] double time() const noexcept { return time_; }
     [[nodiscard]] std::span<const double> state() const noexcept { return {state_, size_}; }
