@@ -21,6 +21,12 @@ void turning(double, std::span<const double> y, std::span<double> rate) {
     rate[1] = y[0];
 }
 
+/// Height and speed.
+void falling(double, std::span<const double> y, std::span<double> rate) {
+    rate[0] = y[1];
+    rate[1] = -9.81;
+}
+
 Process reader(Simulation &sim, Continuous &circle, double every, double &worst) {
     for (;;) {
         co_await wait(every);
@@ -97,12 +103,7 @@ TEST("a guard that touches zero from where it is not watched, or jumps over it, 
 
 TEST("each impact of a bouncing ball is where the closed form has it") {
     Simulation sim;
-    Continuous ball(sim, Method::rke,
-                    [](double, auto y, auto rate) {
-                        rate[0] = y[1];
-                        rate[1] = -9.81;
-                    },
-                    {1.0, 0.0});
+    Continuous ball(sim, Method::rke, falling, {1.0, 0.0});
     std::vector<double> impacts;
     ball.when([](double, auto y) { return y[0]; }, Crossing::down,
               [&](Simulation &s) {
@@ -163,12 +164,7 @@ TEST("after a step the state is known within it") {
 
 TEST("step() is one event, wherever in the motion it comes up") {
     Simulation sim;
-    Continuous ball(sim, Method::rke,
-                    [](double, auto y, auto rate) {
-                        rate[0] = y[1];
-                        rate[1] = -9.81;
-                    },
-                    {1.0, 0.0});
+    Continuous ball(sim, Method::rke, falling, {1.0, 0.0});
     int bounces = 0;
     ball.when([](double, auto y) { return y[0]; }, Crossing::down,
               [&](Simulation &) {

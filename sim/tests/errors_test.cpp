@@ -1,4 +1,5 @@
 #include "check.hpp"
+#include "story.hpp"
 
 #include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/facility.hpp"
@@ -31,10 +32,7 @@ Process waits(Simulation &, double time) {
     co_await wait(time);
 }
 
-template <class Body> void everywhere(Body body) {
-    for (const Switching switching : available_switching())
-        body(Options{.seed = 42, .switching = switching});
-}
+template <class Body> void everywhere(Body body) { story::everywhere(body, {.seed = 42}); }
 
 } // namespace
 
