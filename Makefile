@@ -5,9 +5,11 @@ WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
 SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
+# Which tests were skipped, and why.
+OUTCOMES = target/test-outcomes
 SIM_PRESETS ?= x86-64 x32 i386 sanitize
 
-.PHONY: help build demo test test-sim test-x32 lint bench doc fuzz format clean
+.PHONY: help build demo test test-all test-sim test-x32 lint bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -22,8 +24,13 @@ demo: build ## Measure SQLite in every ABI: table on the terminal, report in HTM
 
 test: ## Every test, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test
-	$(CARGO) test --locked --workspace
+	@mkdir -p target && rm -f $(OUTCOMES)
+	WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" $(CARGO) test --locked --workspace; \
+		status=$$?; sh tests/outcomes.sh $(OUTCOMES); exit $$status
 	@$(MAKE) --no-print-directory test-sim
+
+test-all: ## `make test` and what takes longer, part by part, with a summary (PARTS="lint doc": those alone)
+	@CARGO="$(CARGO)" sh tests/all.sh $(PARTS)
 
 test-sim: ## The simulation library: the same runs in every ABI, and under the sanitizers
 	@sh packaging/install.sh test-sim
@@ -44,7 +51,7 @@ lint: ## Formatting and lints of Rust, C and shell
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
 		tests/x32/children/*.c bench/programs/*.c $(SIM_SOURCES)
-	sh -n packaging/install.sh
+	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
@@ -60,7 +67,7 @@ doc: ## The API documentation
 	$(CARGO) doc --locked --workspace --no-deps
 
 fuzz: ## One minute on each fuzz target (needs a nightly toolchain and cargo-fuzz)
-	@for target in $$(cd fuzz && cargo fuzz list); do cargo fuzz run $$target -- -max_total_time=60 || exit 1; done
+	@for target in $$(cargo fuzz list); do RUSTUP_TOOLCHAIN=nightly cargo fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 clean: ## Removes what was built
 	$(CARGO) clean

@@ -359,7 +359,7 @@ fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
     );
     let report = lab.compare_json(arguments);
     assert_eq!(variant(&report, "unsound")["standing"], "unable");
-    assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "missing");
+    assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "no_data");
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn a_baseline_whose_second_run_fails_says_so_in_both_its_rows() {
         let said = lab.compare(&["--binary", "a=./once.sh", "--run", "sh {binary}", "--seed", seed]);
         assert_eq!(said.status, Some(1), "{said:?}");
         assert_eq!(said.stdout.matches("not measured: it ended with exit status 3").count(), 2, "{said:?}");
-        assert!(!said.stdout.contains("missing"), "{said:?}");
+        assert!(!said.stdout.contains("no data"), "{said:?}");
     }
 }
 

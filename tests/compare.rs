@@ -16,7 +16,7 @@ fn one_file_is_built_and_compared_in_every_abi() {
          printf(\"%ld nodes\\n\", n); return last == nullptr; }\n",
     );
     let report = lab.compare_json("nodes.cpp --rounds 8 -- 1000000");
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], 2);
     // A chunk for a node is 32 bytes in LP64 and 16 in ILP32: 32 MB against 16.
     let memory = verdict(&report, "i386", "peak_resident");
     assert_eq!(memory["verdict"], "lower", "{memory}");
@@ -24,10 +24,10 @@ fn one_file_is_built_and_compared_in_every_abi() {
     assert!((0.48..0.58).contains(&ratio), "{memory}");
     assert!(memory["low"].as_f64().unwrap() <= ratio && ratio <= memory["high"].as_f64().unwrap());
     let twin = verdict(&report, "x86-64 again", "peak_resident");
-    assert_eq!(twin["verdict"], "same", "{twin}");
+    assert_eq!(twin["verdict"], "no_difference", "{twin}");
     // x32 builds here; whether it starts depends on the kernel. Either way it has its row.
     let x32 = verdict(&report, "x32", "peak_resident");
-    if x32["verdict"] == "missing" {
+    if x32["verdict"] == "no_data" {
         assert!(x32["reason"].as_str().unwrap().contains("kernel"), "{x32}");
     } else {
         assert_eq!(x32["verdict"], "lower", "{x32}");

@@ -4,7 +4,9 @@ mod browser;
 mod laboratory;
 
 use browser::Browser;
-use laboratory::{count, open, repository, said, signal, unfolded, until, verdict, Laboratory, Said};
+use laboratory::{
+    calls_none, count, open, repository, said, signal, unfolded, until, verdict, Laboratory, Said,
+};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -204,6 +206,92 @@ fn what_a_child_has_of_its_parent_counts_once() {
     assert!((16 * MIB..20 * MIB).contains(&pss), "{pss}");
 }
 
+/// The bounds of the tree's peak in each run of the series of that program, in the order of time.
+fn peaks(lab: &Laboratory, source: &str, arguments: &str) -> Vec<(f64, f64)> {
+    lab.program(source);
+    let report = lab.compare_json(&format!(
+        "{source} --abi x86-64,i386 --rounds 1 --warmup 0 --metric cpu --memory=2 -- {arguments}"
+    ));
+    let mut runs: Vec<&Value> = report["runs"].as_array().unwrap().iter().collect();
+    runs.retain(|run| !run["sample"]["tree_peak"].is_null());
+    runs.sort_by_key(|run| run["began_ns"].as_u64());
+    assert_eq!(runs.len(), 6, "{report}");
+    runs.iter()
+        .map(|run| {
+            let peak = &run["sample"]["tree_peak"];
+            let low = peak["value"].as_f64().unwrap();
+            assert!(!run["sample"]["tree_charged"].is_null(), "a control group can be made here: {run}");
+            (low, peak.get("upper").map_or(Some(low), Value::as_f64).expect("an upper bound"))
+        })
+        .collect()
+}
+
+/// What the program touches at one moment lies between these `truths`; each of its processes has some more of its own.
+fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64), processes: f64) {
+    let own = (2.0 + 0.3 * processes) * MIB as f64;
+    let told = format!("{arguments}: {low} to {high} of {truths:?}");
+    assert!(low <= truths.1 + own && high >= truths.0, "{told}");
+    assert!(high <= 1.15 * low, "more than 15 % wide: {told}");
+}
+
+#[test]
+fn the_peak_of_children_that_come_and_go_is_bounded_on_both_sides() {
+    let lab = Laboratory::new();
+    for (count, arguments) in [
+        (8.0, "8 64 30 10 {truths} apart"),
+        (8.0, "8 64 30 0 {truths} together"),
+        (200.0, "200 3 30 0 {truths} together"),
+    ] {
+        let truths = lab.path("truths");
+        let _ = std::fs::remove_file(&truths);
+        let arguments = arguments.replace("{truths}", truths.to_str().unwrap());
+        let found = peaks(&lab, "staggered.c", &arguments);
+        let told = lab.read("truths");
+        let parse = |text: &str| text.parse::<f64>().unwrap();
+        let truths: Vec<(f64, f64)> =
+            told.lines().filter_map(|line| line.split_once(' ')).map(|(a, b)| (parse(a), parse(b))).collect();
+        for (bounds, truth) in found.into_iter().zip(&truths[truths.len() - 6..]) {
+            holds_the_truth(&arguments, bounds, *truth, count);
+        }
+    }
+}
+
+#[test]
+fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum_of_them() {
+    let lab = Laboratory::new();
+    for (arguments, mebibytes, processes) in [
+        ("third 300 30", 400.0, 2.0),
+        ("chain 30 100 20 60 1", 100.0, 1.0),
+        ("orphans 6 40 30", 240.0, 8.0),
+        ("turns 100 30", 100.0, 2.0),
+    ] {
+        for bounds in peaks(&lab, "generations.c", arguments) {
+            let truth = mebibytes * MIB as f64;
+            holds_the_truth(arguments, bounds, (truth, truth), processes);
+        }
+    }
+}
+
+#[test]
+fn what_was_not_read_at_the_peak_has_no_verdict_and_the_report_says_so() {
+    let lab = Laboratory::new();
+    lab.program("generations.c");
+    let said = lab.compare(
+        "generations.c --abi x86-64,i386 --rounds 6 --warmup 0 --metric cpu --memory=6 -- orphans 6 40 5",
+    );
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let table = unfolded(&said.stdout);
+    // A run of which nothing was read at all says that instead.
+    let words =
+        ["was larger for a moment than any reading of its memory", "is too short for a memory series"];
+    assert!(words.iter().any(|words| table.contains(words)), "{table}");
+    assert!(!table.contains(" at the peak x86-64 "), "{table}");
+    let report = lab.widthwise("report --json").json();
+    let found = verdict(&report, "i386", "tree_mmapped");
+    assert!(matches!(found["verdict"].as_str(), Some("withheld" | "no_data")), "{found}");
+    assert!(found["ratio"].is_null(), "{found}");
+}
+
 #[test]
 fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
     let lab = Laboratory::new();
@@ -226,10 +314,10 @@ fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
     let ratio = found["ratio"].as_f64().unwrap();
     assert!((0.65..0.69).contains(&ratio), "{found}");
     assert!(found["floor"].as_f64().unwrap() < 0.05, "{found}");
-    assert_eq!(verdict(&report, "x86-64 again", "tree_allocated")["verdict"], "same");
+    assert_eq!(verdict(&report, "x86-64 again", "tree_allocated")["verdict"], "no_difference");
     assert_eq!(verdict(&report, "i386", "cpu")["verdict"], "withheld", "one round is too few");
     let archive = lab.archive();
-    let mixed = "SELECT count(*) FROM samples WHERE (kind = 'memory') <> (source = 'smaps')";
+    let mixed = "SELECT count(*) FROM samples WHERE (kind = 'memory') <> (metric LIKE 'tree%')";
     assert_eq!(count(&archive, mixed), 0);
     assert_eq!(count(&archive, "SELECT count(*) FROM series"), 18);
     // It is not done again.
@@ -245,9 +333,9 @@ fn a_program_that_ends_at_once_says_that_it_is_too_short() {
     assert!(unfolded(&said.stdout).contains("too short for a memory series"), "{said:?}");
     let report = lab.widthwise("report --json").json();
     let found = verdict(&report, "a again", "tree_heap");
-    assert_eq!(found["verdict"], "missing");
+    assert_eq!(found["verdict"], "no_data");
     assert!(found["reason"].as_str().unwrap().contains("too short"), "{found}");
-    assert_eq!(verdict(&report, "a again", "cpu")["verdict"], "same");
+    assert!(calls_none(verdict(&report, "a again", "cpu")));
 }
 
 #[test]
@@ -263,9 +351,9 @@ fn a_program_that_never_ends_there_is_killed_and_the_rest_is_reported() {
     assert_eq!(said.status, Some(0), "{said:?}");
     let report = lab.widthwise("report --json").json();
     let found = verdict(&report, "i386", "tree_peak");
-    assert_eq!(found["verdict"], "missing");
+    assert_eq!(found["verdict"], "no_data");
     assert!(found["reason"].as_str().unwrap().contains("still running after 1 s"), "{found}");
-    assert_ne!(verdict(&report, "i386", "cpu")["verdict"], "missing");
+    assert_ne!(verdict(&report, "i386", "cpu")["verdict"], "no_data");
     // Once is enough; and what was seen until then is kept.
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'timeout'"), 3);
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 3);

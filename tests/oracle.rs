@@ -10,6 +10,8 @@
 //! Where the runtime cannot be as the kernel, tests/x32/exceptions holds what it says instead, and why: nothing else
 //! may be said. `WIDTHWISE_X32_RECORD=exceptions` writes that down.
 
+#[path = "x32/cost.rs"]
+mod cost;
 #[path = "x32/hostile.rs"]
 mod hostile;
 #[path = "x32/kernel.rs"]
@@ -96,6 +98,32 @@ fn the_runtime_says_what_a_kernel_with_x32_says() {
     compare("the runtime", &programs, &said, |program| {
         std::fs::read_to_string(exception_at(&program.name)).unwrap_or_else(|_| recorded(program))
     });
+}
+
+/// The kernel adds up the pages of each thread when that has touched 64 more (kernel 6.1, `TASK_RSS_EVENTS_THRESH`).
+const THREADS_LAG: f64 = 64.0 * 4096.0;
+
+#[test]
+fn without_the_runtimes_own_memory_and_instructions_are_those_of_a_kernel_with_x32() {
+    let found = cost::measure(&runtime());
+    let mut wrong = Vec::new();
+    for (name, [native, under]) in &found {
+        eprintln!("{name}: native {native:?}, under the runtime {under:?}");
+        // Where libraries lie is random, and how many of their pages come with each that is touched: a mean of 60 runs.
+        let bound = if name.contains("dynamic") { 0.02 } else { 0.01 };
+        let mut hold = |what: &str, own: f64, native: f64, unit: f64| {
+            if (own - native).abs() > (native * bound).max(unit) {
+                wrong.push(format!("{name}: {what} {own}, natively {native}"));
+            }
+        };
+        let lag = if name.contains("threads") { THREADS_LAG } else { 4096.0 };
+        hold("max RSS", under.resident.0 - under.resident.1, native.resident.0, lag);
+        hold("instructions", under.instructions.0, native.instructions.0, 0.0);
+        // Every copy of a process meets pages of the runtime's again, and every thread those of its own.
+        let faults = if name.contains("forks") || name.contains("threads") { 40.0 } else { 20.0 };
+        hold("page faults", under.faults.0 - under.faults.1, native.faults.0, faults);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

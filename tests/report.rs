@@ -31,7 +31,7 @@ fn all_formats_are_made_at_once_again_from_the_archive() {
     let said =
         lab.widthwise("report .widthwise/latest --html out.html --csv out.csv --markdown out.md --json -");
     assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    assert_eq!(said.json()["schema"], 1);
+    assert_eq!(said.json()["schema"], 2);
     for name in ["out.html", "out.csv", "out.md"] {
         assert!(!lab.read(name).is_empty(), "{name}");
         assert!(!lab.path(&format!("{name}.partial")).exists());
@@ -58,7 +58,7 @@ fn a_report_does_not_touch_the_archive() {
 #[test]
 fn the_json_is_what_its_schema_says_and_holds_every_sample() {
     let lab = measured();
-    let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/report-1.json")).unwrap();
+    let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/report-2.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let report = json(&lab);
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -71,8 +71,11 @@ fn the_json_is_what_its_schema_says_and_holds_every_sample() {
     assert_eq!(samples as i64, count(&lab.archive(), "SELECT count(*) FROM reading"));
     for verdict in report["verdicts"].as_array().unwrap() {
         let word = verdict["verdict"].as_str().unwrap();
-        assert!(["lower", "higher", "same", "withheld", "missing"].contains(&word), "{verdict}");
-        let needs_reason = ["withheld", "missing"].contains(&word);
+        assert!(
+            ["lower", "higher", "no_difference", "inconclusive", "withheld", "no_data"].contains(&word),
+            "{verdict}"
+        );
+        let needs_reason = ["withheld", "no_data"].contains(&word);
         assert!(!needs_reason || verdict["reason"].is_string(), "{verdict}");
     }
 }

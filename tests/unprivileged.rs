@@ -36,7 +36,7 @@ fn times_and_peak_memory_need_no_rights_and_what_does_says_so() {
     let source = &report["runs"][0]["sample"]["peak_resident"]["source"];
     assert_eq!(source, "rusage");
     let missing = verdict(&report, "i386", "peak_virtual");
-    assert_eq!(missing["verdict"], "missing", "{missing}");
+    assert_eq!(missing["verdict"], "no_data", "{missing}");
     assert!(missing["reason"].is_string(), "{missing}");
     let warnings = report["warnings"].to_string();
     assert!(warnings.contains("CAP_NET_ADMIN") && warnings.contains("--exit-stop"), "{warnings}");
@@ -59,7 +59,7 @@ fn stopping_each_process_at_its_exit_gives_peak_address_space_without_rights() {
     let report = as_nobody(&lab, &["--exit-stop", "reserve.c", "--", "512"]);
     let mebibytes = typical(&report, "x86-64", "peak_virtual") / f64::from(1 << 20);
     assert!((512.0..530.0).contains(&mebibytes), "512 MiB measured as {mebibytes}");
-    assert_eq!(verdict(&report, "x86-64 again", "peak_virtual")["verdict"], "same");
+    assert_eq!(verdict(&report, "x86-64 again", "peak_virtual")["verdict"], "no_difference");
     assert_eq!(report["runs"][0]["sample"]["peak_virtual"]["source"], "exit-stop");
     assert!(report["warnings"].to_string().contains("times are not those of a free run"));
 }
@@ -74,4 +74,23 @@ fn a_campaign_of_nobodys_belongs_to_nobody_and_can_be_gone_on_with() {
     assert_ne!(owner, 0);
     let said = said(&mut lab.without_rights("compare --resume .widthwise/latest --rounds 8"));
     assert_eq!(said.status, Some(0), "{said:?}");
+}
+
+#[test]
+fn without_rights_the_peak_of_one_process_is_known_and_that_of_a_tree_only_from_below() {
+    let lab = Laboratory::new();
+    lab.program("generations.c");
+    let peak = |arguments: &[&str]| {
+        let report =
+            as_nobody(&lab, &[&["--metric", "cpu", "--memory=1", "generations.c", "--"], arguments].concat());
+        let runs = report["runs"].as_array().unwrap().clone();
+        let run = runs.into_iter().find(|run| !run["sample"]["tree_peak"].is_null()).unwrap();
+        run["sample"]["tree_peak"].clone()
+    };
+    let mebibytes = |peak: &Value| peak["value"].as_f64().unwrap() / f64::from(1 << 20);
+    let alone = peak(&["chain", "30", "40", "1"]);
+    assert!((40.0..45.0).contains(&mebibytes(&alone)) && alone.get("upper").is_none(), "{alone}");
+    let tree = peak(&["third", "30", "5"]);
+    assert!((30.0..46.0).contains(&mebibytes(&tree)) && tree["upper"].is_null(), "{tree}");
+    assert!(tree.get("upper").is_some(), "nothing says how high it was: {tree}");
 }

@@ -15,11 +15,11 @@ pub struct Campaign(Value);
 pub struct Verdict<'a> {
     /// The metric's name.
     pub metric: &'a str,
-    /// `lower`, `higher`, `same`, `withheld` or `missing`.
+    /// `lower`, `higher`, `no_difference`, `inconclusive`, `withheld` or `no_data`.
     pub word: &'a str,
     /// How many times the baseline's, where that is known.
     pub ratio: Option<f64>,
-    /// Its interval, where there is one.
+    /// The interval around the ratio, where there is one.
     pub interval: Option<Ratio>,
 }
 
@@ -90,6 +90,25 @@ impl Campaign {
         .with_context(|| format!("there is no median of {variant} in {metric}"))
     }
 
+    /// What every timed round read of these variants in that metric. A round in which one of them failed is left out.
+    pub fn rounds<const N: usize>(&self, variants: [&str; N], metric: &str) -> anyhow::Result<Vec<[f64; N]>> {
+        let runs = self.list("runs")?;
+        let reading = |round: &Value, variant: &str| {
+            let is_it = |run: &&Value| {
+                run["round"] == round["number"]
+                    && run["variant"] == variant
+                    && run["ending"]["ended"] == "done"
+            };
+            runs.iter().find(is_it)?["sample"][metric]["value"].as_f64()
+        };
+        let timed = self.list("rounds")?.iter().filter(|round| round["kind"] == "timed");
+        let whole = timed.filter_map(|round| {
+            let values: Option<Vec<f64>> = variants.iter().map(|variant| reading(round, variant)).collect();
+            values?.try_into().ok()
+        });
+        Ok(whole.collect())
+    }
+
     fn list(&self, name: &str) -> anyhow::Result<&Vec<Value>> {
         match self.0[name].as_array() {
             Some(list) if !list.is_empty() => Ok(list),
@@ -100,6 +119,9 @@ impl Campaign {
 
 fn verdict(value: &Value) -> anyhow::Result<Verdict<'_>> {
     let text = |field| value[field].as_str().with_context(|| format!("a verdict has no {field}"));
-    let interval = value["low"].as_f64().zip(value["high"].as_f64()).map(|(low, high)| Ratio { low, high });
-    Ok(Verdict { metric: text("metric")?, word: text("verdict")?, ratio: value["ratio"].as_f64(), interval })
+    let ratio = value["ratio"].as_f64();
+    // Where a run counted 0 there is no ratio, and these are the ends of a difference.
+    let ends = ratio.and(value["low"].as_f64().zip(value["high"].as_f64()));
+    let interval = ends.map(|(low, high)| Ratio { low, high });
+    Ok(Verdict { metric: text("metric")?, word: text("verdict")?, ratio, interval })
 }

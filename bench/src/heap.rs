@@ -1,152 +1,186 @@
 //! The heap recorder beside heaptrack: what it costs the program, how large its log is, how fast it is read.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+mod ratio;
+mod recorded;
+mod source;
 
-use anyhow::{bail, Context};
+use std::process::Command;
 
-use crate::campaign::{self, Campaign};
+use recorded::{Costs, Logs, Program, Recorders};
+
 use crate::section::{Section, Table};
-use crate::welch::Ratio;
-use crate::workshop::{words, Workshop};
+use crate::workshop::Workshop;
 
-/// Where Debian's package puts what it preloads.
-const HEAPTRACK: &str = "/usr/lib/heaptrack/libheaptrack_preload.so";
-const INTERPRET: &str = "/usr/lib/heaptrack/libexec/heaptrack_interpret";
-/// Trees; some 154 000 blocks each.
-const TREES: u32 = 10;
-/// Of heaptrack's cost per block, with stacks.
+/// Ten trees; some 154 000 blocks each.
+const TREES: &str = "./trees 10";
+/// Of heaptrack's added time, on the trees with stacks.
 const WITH_STACKS: f64 = 0.5;
-/// Of the program's own time, without stacks.
+/// Of the trees' own time, without stacks.
 const WITHOUT_STACKS: f64 = 1.15;
+
+/// gcc's own compiler of C++, and a file that is preprocessed already, so that nothing else is started.
+const COMPILER: &str = "./cc1plus -quiet -O1 -fpreprocessed unit.ii -o /dev/null";
+/// Lines that the compiler reads.
+const LINES: usize = 60_000;
+const QUICK_LINES: usize = 2000;
+/// Of heaptrack's added time (with stacks, as always), on the compiler: with stacks, without, and the share of the
+/// blocks whose stack is complete.
+const COMPILER_WITH_STACKS: f64 = 0.4;
+const COMPILER_WITHOUT_STACKS: f64 = 0.15;
+const COMPILER_COMPLETE: f64 = 0.999;
+
+/// A program, and what came out.
+struct Measured<'a> {
+    program: Program<'a>,
+    logs: Logs,
+    costs: Costs,
+}
+
+impl<'a> Measured<'a> {
+    /// The recorded runs come first: they bring the program and its input from the disk.
+    fn measure(workshop: &Workshop, recorders: &Recorders, program: Program<'a>) -> anyhow::Result<Self> {
+        let logs = recorders.record(workshop, &program)?;
+        let costs = program.measure(workshop)?;
+        Ok(Measured { program, logs, costs })
+    }
+
+    /// Nanoseconds of the program alone for each block.
+    fn alone(&self) -> f64 {
+        self.costs.alone / self.logs.blocks
+    }
+
+    fn rows(&self, table: &mut Table, reading: Option<[f64; 2]>) -> anyhow::Result<()> {
+        let [ours, theirs] = self.logs.sizes()?.map(|size| format!("{size:.1}"));
+        let complete =
+            self.logs.complete.map_or("not known".into(), |share| format!("{:.2} %", share * 100.0));
+        let read = reading.map_or(String::new(), |[ours, theirs]| format!("{:.2}", ours / theirs));
+        let (times, costs) = (&self.costs.times, &self.costs);
+        let mut row = |name: &str, times: ratio::Estimate, added: String, log: [String; 3]| {
+            let block = format!("{:.0}", (times.ratio - 1.0) * self.alone());
+            let [log, complete, read] = log;
+            let name = format!("{}, {name}", self.program.name);
+            table.row([name, times.text(2), added, block, log, complete, read]);
+        };
+        row("without stacks", times.without, costs.without_added.text(2), [(); 3].map(|()| String::new()));
+        row("with stacks", times.with, costs.with_added.text(2), [ours, complete, read]);
+        let read = reading.map_or(String::new(), |_| "1".into());
+        row("heaptrack", times.heaptrack, "1".into(), [theirs, String::new(), read]);
+        Ok(())
+    }
+}
 
 /// Measures cost, size and reading.
 pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    if !Path::new(HEAPTRACK).exists() {
-        bail!("heaptrack is not installed: apt-get install heaptrack");
-    }
-    workshop.build("bench/programs/trees.cc", "trees", &["-g", "-lstdc++"])?;
-    let preload = workshop.output(&mut workshop.widthwise(&words(["explain", "--preload"])))?;
-    let ours = |stacks: u32| {
-        format!("WIDTHWISE_HEAP_LOG=$PWD/ours WIDTHWISE_HEAP_STACKS={stacks} LD_PRELOAD='{}'", preload.trim())
-    };
-    let theirs = format!("DUMP_HEAPTRACK_OUTPUT=$PWD/theirs LD_PRELOAD={HEAPTRACK}");
-    let variables = [
-        ("alone", String::new()),
-        ("without-stacks", ours(0)),
-        ("with-stacks", ours(1)),
-        ("heaptrack", theirs),
-    ];
-    for (name, variables) in &variables {
-        let script = format!("#!/bin/sh\n{variables} exec ./trees \"$@\"\n");
-        workshop.script(name, &script)?;
-    }
-    let binaries: Vec<String> = variables.iter().map(|(name, _)| format!("{name}=./{name}")).collect();
-    let binaries: Vec<&str> = binaries.iter().map(String::as_str).collect();
-    let arguments = campaign::arguments(
-        &binaries,
-        workshop.count(20, 6),
-        &["--metric", "cpu", "--setup", "rm -f ours.* theirs"],
-        &format!("{{binary}} {TREES}"),
-    );
-    let campaign = Campaign::run(workshop, &arguments)?;
-    let alone = campaign.median("alone", "cpu")?;
-    let times = |name: &str| -> anyhow::Result<(f64, Ratio)> {
-        let verdict = campaign.verdict(name, "cpu")?;
-        verdict.ratio.zip(verdict.interval).with_context(|| format!("of {name} no ratio is known"))
-    };
-    let (without, with, heaptrack) = (times("without-stacks")?, times("with-stacks")?, times("heaptrack")?);
-    let log = read(workshop, &variables[2].1, &format!("./trees {TREES}"), "ours.")?;
-    let raw = read(workshop, &variables[3].1, &format!("./trees {TREES}"), "theirs")?;
-    let explained = words(["explain", "--json", &log.display().to_string()]);
-    let told: serde_json::Value =
-        serde_json::from_str(&workshop.output(&mut workshop.widthwise(&explained))?).context("explain")?;
-    let blocks = told["a"]["blocks"].as_u64().context("explain tells no blocks")? as f64;
-    let mut read_ours = Vec::new();
-    let mut read_theirs = Vec::new();
-    for _ in 0..workshop.count(9, 3) {
-        read_ours.push(timed(|| workshop.output(&mut workshop.widthwise(&explained)).map(drop))?);
-        let mut interpret = std::process::Command::new("sh");
-        interpret.args(["-c", &format!("{INTERPRET} < {} > interpreted", raw.display())]);
-        read_theirs.push(timed(|| workshop.output(&mut interpret).map(drop))?);
-    }
-    let (read_ours, read_theirs) = (median(read_ours), median(read_theirs));
-    let size = |path: &Path| std::fs::metadata(path).map(|data| data.len() as f64 / 1e6);
-    let (log_size, raw_size) = (size(&log)?, size(&raw)?);
-    let a_block = |times: f64| (times - 1.0) * alone / blocks;
+    let recorders = Recorders::prepare(workshop)?;
+    let trees = trees(workshop, &recorders)?;
+    let compiler = compiler(workshop, &recorders)?;
+    let [log, raw] = trees.logs.sizes()?;
+    let reading @ [read, read_raw] = trees.logs.reading(workshop, workshop.count(9, 3))?;
     let mut table = Table::new([
         "",
         "times the program's own time",
+        "of heaptrack's added time",
         "a block, ns",
         "log, MB",
+        "complete stacks",
         "read in, ratio to heaptrack's",
     ]);
-    let row = |name: &str, (times, Ratio { low, high }): (f64, Ratio), log: String, read: String| {
-        let ratio = format!("{times:.2} ({low:.2} … {high:.2})");
-        [name.to_owned(), ratio, format!("{:.0}", a_block(times)), log, read]
-    };
-    table.row(row("without stacks", without, String::new(), String::new()));
-    table.row(row("with stacks", with, format!("{log_size:.1}"), format!("{:.2}", read_ours / read_theirs)));
-    table.row(row("heaptrack", heaptrack, format!("{raw_size:.1}"), "1".into()));
-    let share = a_block(with.0) / a_block(heaptrack.0);
-    let reached = share <= WITH_STACKS
-        && without.0 <= WITHOUT_STACKS
-        && log_size <= raw_size
-        && read_ours <= read_theirs;
+    trees.rows(&mut table, Some(reading))?;
+    compiler.rows(&mut table, None)?;
+    let trees_reached = trees.costs.with_added.ratio <= WITH_STACKS
+        && trees.costs.times.without.ratio <= WITHOUT_STACKS
+        && log <= raw
+        && read <= read_raw;
+    let (verdict, compiler_reached) = judged(&compiler);
+    let mut commands = Vec::new();
+    for one in [&trees, &compiler] {
+        commands.push(one.costs.command.clone());
+        commands.extend(one.program.commands());
+    }
     Ok(Section {
         bar: format!(
-            "with stacks a block costs at most half of what it costs under heaptrack; without stacks the program takes at most \
-             {WITHOUT_STACKS} times its own time; the log is at most as large as heaptrack's before it is compressed, and it is \
-             read at least as fast."
+            "on a small program with many blocks, a block with stacks costs at most half of what it costs under heaptrack; without \
+             stacks the program takes at most {WITHOUT_STACKS} times its own time; the log is at most as large as heaptrack's before \
+             it is compressed, and it is read at least as fast. On a program with much text, a compiler, the time added is at most \
+             {COMPILER_WITH_STACKS} of the time that heaptrack adds, without stacks at most {COMPILER_WITHOUT_STACKS} of it; \
+             at least {} % of the stacks are complete.",
+            COMPILER_COMPLETE * 100.0
         ),
-        method: format!(
-            "A program of some 1.5 million blocks, by calls up to twenty deep, that does some 0.2 µs of work of its own for each. \
-             CPU time, by a campaign whose variants are the program alone and under each recorder; heaptrack's is preloaded and \
-             writes to a file, so that its compressor and interpreter are not counted. Reading is `explain` with names, lines \
-             and sites against `heaptrack_interpret < theirs > interpreted`, of the same run. The program alone takes {:.0} ns for each block.",
-            alone / blocks
-        ),
-        commands: vec![
-            campaign::command(&arguments),
-            format!("LD_PRELOAD=$(widthwise explain --preload) WIDTHWISE_HEAP_LOG=$PWD/ours ./trees {TREES}"),
-            "widthwise explain --json ours.*".to_owned(),
-        ],
+        method: method(&trees, &compiler, lines(workshop)),
+        commands,
         table,
-        reached,
+        reached: trees_reached && compiler_reached,
         sentence: format!(
-            "a block costs {share:.2} times what it costs under heaptrack, without stacks the program takes {:.2} times its own \
-             time; the log has {:.2} times the size of heaptrack's, and is read in {:.2} times the time.",
-            without.0,
-            log_size / raw_size,
-            read_ours / read_theirs
+            "a block costs {:.2} times what it costs under heaptrack, without stacks the program takes {:.2} times its own \
+             time; the log has {:.2} times the size of heaptrack's, and is read in {:.2} times the time. {verdict}",
+            trees.costs.with_added.ratio,
+            trees.costs.times.without.ratio,
+            log / raw,
+            read / read_raw
         ),
     })
 }
 
-/// Runs the program once more, and finds the file that the recorder left.
-fn read(
-    workshop: &Workshop,
-    variables: &str,
-    program: &str,
-    name: &str,
-) -> anyhow::Result<std::path::PathBuf> {
-    let mut command = std::process::Command::new("sh");
-    command.args(["-c", &format!("rm -f {name}*; {variables} {program}")]);
-    workshop.output(&mut command)?;
-    std::fs::read_dir(workshop.folder())?
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name)))
-        .with_context(|| format!("no {name} was left"))
+fn trees(workshop: &Workshop, recorders: &Recorders) -> anyhow::Result<Measured<'static>> {
+    workshop.build("bench/programs/trees.cc", "trees", &["-g", "-lstdc++"])?;
+    let program = Program { name: "trees", command: TREES, rounds: workshop.count(20, 6), warmup: 1 };
+    Measured::measure(workshop, recorders, program)
 }
 
-fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
-    let began = Instant::now();
-    work()?;
-    Ok(began.elapsed())
+fn lines(workshop: &Workshop) -> usize {
+    if workshop.quick {
+        QUICK_LINES
+    } else {
+        LINES
+    }
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times.get(times.len() / 2).map_or(0.0, Duration::as_secs_f64)
+fn compiler(workshop: &Workshop, recorders: &Recorders) -> anyhow::Result<Measured<'static>> {
+    std::fs::write(workshop.folder().join("unit.cc"), source::text(lines(workshop)))?;
+    workshop.output(Command::new("g++").args(["-E", "unit.cc", "-o", "unit.ii"]))?;
+    let found = workshop.output(Command::new("g++").arg("-print-prog-name=cc1plus"))?;
+    std::os::unix::fs::symlink(found.trim(), workshop.folder().join("cc1plus"))?;
+    let program = Program { name: "cc1plus", command: COMPILER, rounds: workshop.count(6, 2), warmup: 0 };
+    Measured::measure(workshop, recorders, program)
+}
+
+/// What came out on the compiler, and whether it is what must be reached.
+fn judged(compiler: &Measured) -> (String, bool) {
+    let Costs { with_added: with, without_added: without, .. } = compiler.costs;
+    let mut text = format!(
+        "On the compiler the added time is {:.2} of heaptrack's, without stacks {:.2}",
+        with.ratio, without.ratio
+    );
+    for (what, estimate, threshold) in
+        [("with", with, COMPILER_WITH_STACKS), ("without", without, COMPILER_WITHOUT_STACKS)]
+    {
+        if estimate.straddles(threshold) {
+            text +=
+                &format!("; the interval {what} stacks does not say on which side of {threshold} it lies");
+        }
+    }
+    text += &match compiler.logs.complete {
+        Some(share) => format!("; {:.2} % of the stacks are complete.", share * 100.0),
+        None => "; how many stacks are complete is not known.".to_owned(),
+    };
+    let reached = with.ratio <= COMPILER_WITH_STACKS
+        && without.ratio <= COMPILER_WITHOUT_STACKS
+        && compiler.logs.complete.is_some_and(|share| share >= COMPILER_COMPLETE);
+    (text, reached)
+}
+
+fn method(trees: &Measured, compiler: &Measured, lines: usize) -> String {
+    format!(
+        "*trees*: a program of some 1.5 million blocks, by calls up to twenty deep, that does some 0.2 µs of work of its own for each. \
+         *cc1plus*: gcc's compiler of C++ with a preprocessed file, {lines} lines beside those of the standard headers, of classes, \
+         templates, containers and random statements; it asks for {:.1} million blocks. \
+         CPU time, by a campaign for each program, whose variants are the program alone and under each recorder; heaptrack's is preloaded and \
+         writes to a file, so that its compressor and interpreter are not counted. Ratios are of means over the rounds; their 95 % intervals \
+         are Fieller's, of values paired by round. Reading is `explain` with names, lines \
+         and sites against `heaptrack_interpret < theirs > interpreted`, of the same run. Logs are as large as the disk blocks that they \
+         take. Alone, trees takes {:.0} ns for each block, cc1plus {:.0} ns.",
+        compiler.logs.blocks / 1e6,
+        trees.alone(),
+        compiler.alone()
+    )
 }

@@ -112,6 +112,14 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
             commands.push(told(&asked));
         }
         let figure = at(&study["tables"][0], known.path);
+        if figure["verdict"] == "withheld" {
+            // Somebody else had the CPUs: nothing was shown, and the row says so.
+            reached = false;
+            let reason = figure["reason"].as_str().unwrap_or_default().to_owned();
+            let truth = known.truth.map_or(String::new(), |truth| format!("{truth}"));
+            table.row([known.what.to_owned(), truth, "withheld".into(), reason, String::new()]);
+            continue;
+        }
         let number = |key: &str| figure[key].as_f64().map(|value| value / known.unit);
         let estimate = number("estimate").with_context(|| format!("{}: {figure}", known.what))?;
         let (low, high) = (number("low").unwrap_or(estimate), number("high").unwrap_or(estimate));

@@ -50,7 +50,7 @@ fn mean_and_squared_error(values: &[f64]) -> (f64, f64) {
 
 /// The 97.5 % quantile of Student's t. With t = √ν·tan θ its density is proportional to cos^(ν−1) θ, so that no gamma
 /// function is needed: the quantile is where 95 % of the integral from 0 to π/2 is reached.
-fn student(freedom: f64) -> f64 {
+pub fn student(freedom: f64) -> f64 {
     const STEPS: usize = 2000;
     let density = |angle: f64| angle.cos().max(0.0).powf(freedom - 1.0);
     let integral = |to: f64| {

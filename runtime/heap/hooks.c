@@ -1,31 +1,38 @@
 /* In front of malloc and its kin, and of the program's own mmap. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "modules.h"
 #include "real.h"
 #include "recorder.h"
 
+/* An allocator may allocate to answer how large a block is: before the record begins. */
 #define RECORD(block, size, attributes)                                                                      \
     do {                                                                                                     \
         if (LIKELY((block) != NULL && !is_allocators(CALLER_PLACE))) {                                       \
-            struct stream *stream = recorder_enter();                                                        \
+            uint64_t spare = spare_of((block), (size));                                                      \
+            struct stream *stream = recorder_enter(ENTERED);                                                 \
             if (LIKELY(stream != NULL)) {                                                                    \
-                recorder_allocated(stream, (block), (size), spare_of((block), (size)), (attributes),         \
-                                   CALLER);                                                                  \
-                recorder_leave();                                                                            \
+                recorder_allocated(stream, (block), (size), spare, (attributes), CALLER);                    \
+                recorder_leave(stream);                                                                      \
             }                                                                                                \
         }                                                                                                    \
     } while (0)
 
-static inline void release(void *block, uintptr_t place) {
-    struct stream *stream = is_allocators(place) ? NULL : recorder_enter();
+/* Before a block goes. One with a mapping of its own takes memory along that a stack may have been in. */
+static inline void release(void *block, uintptr_t place, uintptr_t entered) {
+    struct stream *stream = is_allocators(place) ? NULL : recorder_enter(entered);
+    if (UNLIKELY(real_is_glibc && ((const size_t *)block)[-1] & CHUNK_MAPPED)) {
+        recorder_unmaps();
+    }
     if (LIKELY(stream != NULL)) {
         recorder_released(stream, block);
-        recorder_leave();
+        recorder_leave(stream);
     }
 }
 
@@ -47,7 +54,7 @@ void HOOK(free)(void *block) {
     if (UNLIKELY(!real_ready())) {
         return;
     }
-    release(block, CALLER_PLACE);
+    release(block, CALLER_PLACE, ENTERED);
     REAL(free)(block);
 }
 
@@ -70,15 +77,15 @@ void *HOOK(realloc)(void *old, size_t size) {
         return block;
     }
     if (old != NULL) {
-        release(old, CALLER_PLACE);
+        release(old, CALLER_PLACE, ENTERED);
     }
     void *block = REAL(realloc)(old, size);
     RECORD(block, size, LOG_REALLOC);
     if (UNLIKELY(block == NULL && old != NULL && size != 0)) {
-        struct stream *stream = recorder_enter();
+        struct stream *stream = recorder_enter(ENTERED);
         if (stream != NULL) {
-            recorder_tell(stream, LOG_KEPT, 0, NULL);
-            recorder_leave();
+            recorder_write(stream, LOG_KEPT, 0, NULL);
+            recorder_leave(stream);
         }
     }
     return block;
@@ -136,23 +143,24 @@ void *HOOK(pvalloc)(size_t size) {
     return block;
 }
 
-static void mapped(void *address, size_t size, int protection, int flags, uintptr_t place, uintptr_t stack,
-                   uintptr_t frame) {
-    struct stream *stream = address != MAP_FAILED ? recorder_enter() : NULL;
+static inline void mapped(void *address, size_t size, int protection, int flags, uintptr_t place,
+                          uintptr_t stack, uintptr_t frame, uintptr_t entered) {
+    struct stream *stream = address != MAP_FAILED ? recorder_enter(entered) : NULL;
     if (stream != NULL) {
         uint32_t node = recorder.stacks ? recorder_stack(stream, place, stack, frame) : 0;
         uint64_t numbers[5] = {(uintptr_t)address, size, node, (uint32_t)protection, (uint32_t)flags};
-        recorder_tell_event(stream, LOG_MAP, 5, numbers);
-        recorder_leave();
+        recorder_write_event(stream, LOG_MAP, 5, numbers);
+        recorder_leave(stream);
     }
 }
 
-static void unmapped(void *address, size_t size) {
-    struct stream *stream = recorder_enter();
+static inline void unmapped(void *address, size_t size, uintptr_t entered) {
+    struct stream *stream = recorder_enter(entered);
+    recorder_unmaps();
     if (stream != NULL) {
         uint64_t numbers[2] = {(uintptr_t)address, size};
-        recorder_tell_event(stream, LOG_UNMAP, 2, numbers);
-        recorder_leave();
+        recorder_write_event(stream, LOG_UNMAP, 2, numbers);
+        recorder_leave(stream);
     }
 }
 
@@ -163,7 +171,7 @@ void *HOOK(mmap)(void *address, size_t size, int protection, int flags, int fd, 
     }
     void *found = REAL(mmap)(address, size, protection, flags, fd, offset);
     if (!is_allocators(CALLER_PLACE)) {
-        mapped(found, size, protection, flags, CALLER);
+        mapped(found, size, protection, flags, CALLER, ENTERED);
     }
     return found;
 }
@@ -175,7 +183,7 @@ void *HOOK(mmap64)(void *address, size_t size, int protection, int flags, int fd
     }
     void *found = REAL(mmap64)(address, size, protection, flags, fd, offset);
     if (!is_allocators(CALLER_PLACE)) {
-        mapped(found, size, protection, flags, CALLER);
+        mapped(found, size, protection, flags, CALLER, ENTERED);
     }
     return found;
 }
@@ -186,7 +194,7 @@ int HOOK(munmap)(void *address, size_t size) {
         return -1;
     }
     if (!is_allocators(CALLER_PLACE)) {
-        unmapped(address, size);
+        unmapped(address, size, ENTERED);
     }
     return REAL(munmap)(address, size);
 }
@@ -206,19 +214,23 @@ void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {
     void *found = REAL(mremap)(old, old_size, size, flags, wanted);
     if (found != MAP_FAILED && !is_allocators(CALLER_PLACE)) {
         /* After the call: it may have failed, and then all is as it was. */
-        unmapped(old, old_size);
-        mapped(found, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, CALLER);
+        unmapped(old, old_size, ENTERED);
+        mapped(found, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, CALLER, ENTERED);
     }
     return found;
 }
 
 #ifndef WIDTHWISE_HEAP_LINKED
+/* What is known of code addresses is true still where the module stays, since others have opened it too. */
 int HOOK(dlclose)(void *module) {
     if (UNLIKELY(!real_ready() || REAL(dlclose) == NULL)) {
         return -1;
     }
+    uintptr_t within = (uintptr_t)((const struct link_map *)module)->l_ld;
     int result = REAL(dlclose)(module);
-    recorder_closed();
+    if (!modules_is_loaded(within)) {
+        recorder_closed();
+    }
     return result;
 }
 #endif

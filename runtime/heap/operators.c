@@ -10,6 +10,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 
 #include "real.h"
@@ -27,35 +28,94 @@
 struct found {
     void *function;
     int is_allocators, is_plain;
+    int is_everyones; /* it stays as long as the process */
+    uint32_t epoch;   /* in which it was found */
 };
 
-static void find(struct found *found, const char *name) {
+struct search {
+    struct found *found;
+    const char *name;
+    uintptr_t caller;
+};
+
+static void classify(struct found *found) {
     Dl_info operator, allocator;
-    /* The linker looks for functions of C, and asks for memory as C does: never from here. */
-    found->function = real_ready() ? dlsym(RTLD_NEXT, name) : NULL;
-    if (found->function == NULL || !dladdr(found->function, &operator) ||
-        !dladdr((void *)real.malloc, &allocator)) {
-        static const char text[] =
-            "widthwise heap recorder: the program uses an operator that no library has\n";
-        recorder_say(text, sizeof text - 1);
-        abort();
+    if (dladdr(found->function, &operator) && dladdr((void *)real.malloc, &allocator)) {
+        found->is_allocators = operator.dli_fbase == allocator.dli_fbase;
+        found->is_plain = !found->is_allocators && strstr(operator.dli_fname, "/libstdc++.so") != NULL;
     }
-    found->is_allocators = operator.dli_fbase == allocator.dli_fbase;
-    found->is_plain = !found->is_allocators && strstr(operator.dli_fname, "/libstdc++.so") != NULL;
+}
+
+/* A library that was opened for itself (RTLD_LOCAL) has its operators where nobody else looks: itself, or the
+ * libraries that it needs. */
+static void look(void *argument) {
+    struct search *search = argument;
+    struct thread *thread = &recorder_thread;
+    uint32_t before = thread->inside;
+    thread->inside = SILENT; /* what the search allocates is the recorder's */
+    struct found found = {.is_everyones = 1};
+    found.function = dlsym(RTLD_NEXT, search->name);
+    if (found.function == NULL) {
+        Dl_info info;
+        void *module = NULL;
+        found.is_everyones = 0;
+        if (dladdr1((void *)search->caller, &info, &module, RTLD_DL_LINKMAP)) {
+            found.function = dlsym(module, search->name);
+        }
+    }
+    if (found.function != NULL) {
+        classify(&found);
+    }
+    found.epoch = recorder.epoch != NULL ? recorder.epoch->number : 0;
+    /* Another thread sees all of it or nothing. */
+    search->found->is_allocators = found.is_allocators;
+    search->found->is_plain = found.is_plain || found.function == NULL;
+    search->found->is_everyones = found.is_everyones;
+    search->found->epoch = found.epoch;
+    __atomic_store_n(&search->found->function, found.function, __ATOMIC_RELEASE);
+    thread->inside = before;
+}
+
+static int is_known(const struct found *found) {
+    return found->function != NULL &&
+           (found->is_everyones || (recorder.epoch != NULL && found->epoch == recorder.epoch->number));
+}
+
+/* Where there is none the operator is malloc, or free: nothing else can be behind a call that came here. */
+static void find(struct found *found, const char *name, uintptr_t caller) {
+    if (!real_ready()) {
+        return; /* the linker looks for functions of C, and asks for memory as C does: never from here */
+    }
+    struct search search = {found, name, caller};
+    struct stream *stream = recorder_enter(ENTERED);
+    if (stream != NULL) {
+        recorder_aside(look, &search);
+        recorder_leave(stream);
+    } else {
+        look(&search);
+    }
 }
 
 #define FIND(symbol)                                                                                         \
     static struct found found;                                                                               \
-    if (UNLIKELY(found.function == NULL)) {                                                                  \
-        find(&found, #symbol);                                                                               \
+    if (UNLIKELY(!is_known(&found))) {                                                                       \
+        find(&found, #symbol, CALLER_PLACE);                                                                 \
     }
+
+/* There is nobody to throw. */
+static void recorder_no_memory(void) {
+    static const char text[] = "widthwise heap recorder: operator new: no memory, and no library to throw\n";
+    recorder_say(text, sizeof text - 1);
+    abort();
+}
 
 #define RECORD(block, size, spare, attributes)                                                               \
     do {                                                                                                     \
-        struct stream *stream = (block) != NULL ? recorder_enter() : NULL;                                   \
+        uint64_t more = (block) != NULL ? (spare) : 0;                                                       \
+        struct stream *stream = (block) != NULL ? recorder_enter(ENTERED) : NULL;                            \
         if (LIKELY(stream != NULL)) {                                                                        \
-            recorder_allocated(stream, (block), (size), (spare), (attributes), CALLER);                      \
-            recorder_leave();                                                                                \
+            recorder_allocated(stream, (block), (size), more, (attributes), CALLER);                         \
+            recorder_leave(stream);                                                                          \
         }                                                                                                    \
     } while (0)
 
@@ -71,6 +131,10 @@ static void find(struct found *found, const char *name) {
                 RECORD(block, size, spare_of(block, size), attributes);                                      \
                 return block;                                                                                \
             }                                                                                                \
+        }                                                                                                    \
+        if (UNLIKELY(next == NULL)) {                                                                        \
+            recorder_no_memory();                                                                            \
+            return NULL;                                                                                     \
         }                                                                                                    \
         if (!found.is_allocators || is_allocators(CALLER_PLACE)) {                                           \
             return next arguments;                                                                           \
@@ -91,10 +155,10 @@ static void find(struct found *found, const char *name) {
         if (UNLIKELY(is_early(block))) {                                                                     \
             return;                                                                                          \
         }                                                                                                    \
-        struct stream *stream = block != NULL ? recorder_enter() : NULL;                                     \
+        struct stream *stream = block != NULL ? recorder_enter(ENTERED) : NULL;                              \
         if (LIKELY(stream != NULL)) {                                                                        \
             recorder_released(stream, block);                                                                \
-            recorder_leave();                                                                                \
+            recorder_leave(stream);                                                                          \
         }                                                                                                    \
         if (LIKELY(found.is_plain)) {                                                                        \
             real.free(block);                                                                                \

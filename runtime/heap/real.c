@@ -3,6 +3,7 @@
 #include "recorder.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 
 int real_is_glibc;
@@ -60,6 +61,38 @@ static int measure(struct dl_phdr_info *info, size_t size, void *argument) {
     return 1;
 }
 
+/* Whether a module defines a function of its own of that name. */
+static int defines(void *module, const struct link_map *map, const char *name) {
+    Dl_info info;
+    void *function = dlsym(module, name);
+    return function != NULL && dladdr(function, &info) && (uintptr_t)info.dli_fbase == (uintptr_t)map->l_addr;
+}
+
+/* Whether the program's calls of malloc reach another one than the recorder's. The symbol alone does not say
+ * so: a program at fixed addresses that takes malloc's address has an entry of its procedure linkage table
+ * for it, an undefined symbol with a value, through which calls reach the first definition behind the program
+ * (System V ABI, "Function Addresses"). */
+static int is_replaced(void) {
+    Dl_info first = {0}, own = {0};
+    const ElfW(Sym) *symbol = NULL;
+    void *malloc_of_all = dlsym(RTLD_DEFAULT, "malloc");
+    if (!dladdr1(malloc_of_all, &first, (void **)&symbol, RTLD_DL_SYMENT) || !dladdr(early, &own) ||
+        first.dli_fbase == own.dli_fbase) {
+        return 0;
+    }
+    if (symbol == NULL || symbol->st_shndx != SHN_UNDEF) {
+        return 1;
+    }
+    const struct link_map *map = _r_debug.r_map != NULL ? _r_debug.r_map->l_next : NULL;
+    while (map != NULL && (uintptr_t)map->l_addr != (uintptr_t)own.dli_fbase) {
+        if (defines((void *)map, map, "malloc")) {
+            return 1;
+        }
+        map = map->l_next;
+    }
+    return 0;
+}
+
 int real_find(void) {
     static int looking;
     if (looking) {
@@ -73,10 +106,7 @@ int real_find(void) {
 #undef FIND
     Dl_info allocator = {0};
     dladdr((void *)found.malloc, &allocator);
-    /* Another malloc in front of the recorder's is the program's own. */
-    Dl_info first = {0}, own = {0};
-    void *malloc_of_all = dlsym(RTLD_DEFAULT, "malloc");
-    int replaced = dladdr(malloc_of_all, &first) && dladdr(early, &own) && first.dli_fbase != own.dli_fbase;
+    int replaced = is_replaced();
     real_is_glibc = is_glibc((void *)found.malloc);
     if (!real_is_glibc) {
         struct measured allocators = {(uintptr_t)found.malloc, &real_allocator};

@@ -8,9 +8,13 @@
 
 #include "module.h"
 
+#include <setjmp.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
+#include <ucontext.h>
 
 /* Name, result, parameters. */
 #define REAL_FUNCTIONS(FUNCTION)                                                                             \
@@ -27,10 +31,34 @@
     FUNCTION(mmap, void *, (void *, size_t, int, int, int, off_t))                                           \
     FUNCTION(mmap64, void *, (void *, size_t, int, int, int, off64_t))                                       \
     FUNCTION(munmap, int, (void *, size_t))                                                                  \
-    FUNCTION(mremap, void *, (void *, size_t, size_t, int, ...))
+    FUNCTION(mremap, void *, (void *, size_t, size_t, int, ...))                                             \
+    FUNCTION(close, int, (int))                                                                              \
+    FUNCTION(dup2, int, (int, int))                                                                          \
+    FUNCTION(dup3, int, (int, int, int))                                                                     \
+    FUNCTION(execve, int, (const char *, char *const *, char *const *))                                      \
+    FUNCTION(execvpe, int, (const char *, char *const *, char *const *))                                     \
+    FUNCTION(fexecve, int, (int, char *const *, char *const *))                                              \
+    FUNCTION(posix_spawn, int,                                                                               \
+             (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,          \
+              char *const *, char *const *))                                                                 \
+    FUNCTION(posix_spawnp, int,                                                                              \
+             (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,          \
+              char *const *, char *const *))                                                                 \
+    FUNCTION(system, int, (const char *))                                                                    \
+    FUNCTION(popen, FILE *, (const char *, const char *))                                                    \
+    FUNCTION(longjmp, void, (struct __jmp_buf_tag *, int))                                                   \
+    FUNCTION(_longjmp, void, (struct __jmp_buf_tag *, int))                                                  \
+    FUNCTION(siglongjmp, void, (struct __jmp_buf_tag *, int))                                                \
+    FUNCTION(setcontext, int, (const ucontext_t *))
 
-/* A static program closes no module. */
-#define REAL_MODULES(FUNCTION) FUNCTION(dlclose, int, (void *))
+/* A static program closes no module; the others are not in every glibc. */
+#define REAL_MODULES(FUNCTION)                                                                               \
+    FUNCTION(dlclose, int, (void *))                                                                         \
+    FUNCTION(close_range, int, (unsigned, unsigned, int))                                                    \
+    FUNCTION(closefrom, void, (int))                                                                         \
+    FUNCTION(execveat, int, (int, const char *, char *const *, char *const *, int))                          \
+    FUNCTION(__longjmp_chk, void, (struct __jmp_buf_tag *, int))                                             \
+    FUNCTION(_Fork, pid_t, (void))
 
 #ifdef WIDTHWISE_HEAP_LINKED
 
@@ -40,6 +68,7 @@
 REAL_FUNCTIONS(DECLARE)
 #undef DECLARE
 static inline int real_ready(void) { return 1; }
+static inline int has_usable_size(void) { return 1; }
 
 #else
 
@@ -55,6 +84,7 @@ extern struct real real;
 /* Finds them. 0 while they are being looked for: what is asked for then comes out of `early_memory`. */
 int real_find(void);
 static inline int real_ready(void) { return __builtin_expect(real.malloc != NULL, 1) || real_find(); }
+static inline int has_usable_size(void) { return real.malloc_usable_size != NULL; }
 
 #endif
 
@@ -83,9 +113,6 @@ size_t early_size(const void *address);
 #define CHUNK_MAPPED 2
 #define CHUNK_OTHER_ARENA 4
 
-/* What happens meanwhile is nobody's doing that the recorder, which is at work, should tell of. */
-void recorder_silence(int silent);
-
 /* The bytes beyond the requested ones, and where glibc has the block: `spare` of a record. */
 static inline uint64_t spare_of(void *block, size_t requested) {
     size_t usable, place = 0;
@@ -94,10 +121,7 @@ static inline uint64_t spare_of(void *block, size_t requested) {
         place = chunk & CHUNK_MAPPED ? 1 : chunk & CHUNK_OTHER_ARENA ? 2 : 0;
         usable = (chunk & ~(size_t)7) - (chunk & CHUNK_MAPPED ? 2 : 1) * sizeof(size_t);
     } else {
-        /* An allocator may allocate to answer. */
-        recorder_silence(1);
-        usable = REAL(malloc_usable_size) != NULL ? REAL(malloc_usable_size)(block) : requested;
-        recorder_silence(0);
+        usable = has_usable_size() ? REAL(malloc_usable_size)(block) : requested;
     }
     return (uint64_t)(usable - requested) << 2 | place;
 }

@@ -1,10 +1,11 @@
 /*
- * Writes the log. What is called at every allocation is here, to be inlined into the functions that stand in
- * front of malloc and its kin (hooks.c, operators.c); what happens rarely is in recorder.c.
+ * Writes records. What is called at every allocation is here, to be inlined into the functions that stand in
+ * front of malloc and its kin (hooks.c, operators.c); what happens rarely is in recorder.c (records and
+ * chunks), lifecycle.c (the process, its threads and forks), stack.c (walks), modules.c and log_file.c.
  *
- * The rules of this code: it runs inside malloc, in signal handlers, in children of fork, before and after
- * main. It never allocates, takes no lock that another thread could hold across a fork, and gives errno back
- * as it found it.
+ * The rules of this code: it runs inside malloc, in signal handlers, on stacks of a few kilobytes, in
+ * children of fork, before and after main. It never allocates, takes no lock that another thread could hold
+ * across a fork, needs less than 2 KiB of the caller's stack, and gives errno back as it found it.
  */
 #ifndef WIDTHWISE_HEAP_RECORDER_H
 #define WIDTHWISE_HEAP_RECORDER_H
@@ -20,13 +21,15 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 #define SLOTS 256
-#define RULES 4096
 #define DEEPEST 2048
+#define READABLE_PAGES 64
+#define NEAR_RULES 512
+#define OWN_STACK 32768
 /* A reading of the clock costs as much as a small allocation: where these follow each other closely, it is
  * read at every so many events, and where they do not, at each. */
 #define MOST_EVENTS_PER_READING 256
 #define CLOSELY 1000U /* ns from one to the next */
-/* No record but MODULE is longer. */
+/* No record but MODULE and EXEC is longer. */
 #define LONGEST_RECORD 64
 
 struct block {
@@ -43,29 +46,60 @@ struct frame {
     uint32_t node;
 };
 
+/* A stack: nodes lie in memory by their numbers, so that those of one stack, which were made one after the
+ * other, lie side by side. */
+struct node {
+    uintptr_t place;
+    uint32_t parent;   /* its number */
+    uint32_t sibling;  /* the next child of its parent */
+    uint32_t child;    /* the first of its own */
+    uint32_t children; /* how many it has */
+};
+
 /* What one thread writes to at a time. */
 struct stream {
     uint8_t *at;
     uint8_t *end; /* of what may be written before another chunk is needed */
-    struct log_chunk *desk;
-    uint64_t number; /* of its last event */
+    struct log_chunk *buffer;
+    uintptr_t entered; /* about where the stack was when the last event began */
+    uint64_t number;   /* of its last event */
     uint64_t address;
-    uint64_t told; /* ns: the last TIME */
+    uint64_t time; /* ns: the last TIME */
     uint32_t until_reading, events_per_reading;
+    uint32_t epoch;   /* in which its stacks, slots and modules were written; 0: they have to be forgotten */
+    uint32_t process; /* the chunk of the process that it belongs to */
     uint32_t index, name;
+    uint32_t has_failed; /* 1: no chunk is to be had; `loss` says why */
+    enum log_loss loss;
     struct block slots[SLOTS];
+
+    /* A signal's handler that interrupts a record writes to another stream. */
+    struct stream *outer; /* the one whose record was interrupted */
+    struct stream *inner; /* the one for the next interruption */
 
     /* The stack that was walked last, the outermost call first. */
     uint32_t depth;
+    uint32_t unmappings; /* as of that walk: memory that was unmapped since cannot be read any more */
     struct frame frames[DEEPEST];
-    uintptr_t readable_low, readable_high; /* stack that was looked at */
-    struct rule rules[RULES];
+    struct frame walked[DEEPEST]; /* of the walk that is going on, the innermost call first */
+    uintptr_t readable[READABLE_PAGES];
+    struct rule near_rules[NEAR_RULES]; /* those used last, which stay in the processor's nearest cache */
+    uint32_t rule_count, rule_room;
+    struct rule
+        *rules; /* a table by code address; the first addresses of modules that were written are in it, too */
+    struct unwind_scratch scratch;
     uintptr_t node_place;
-    uint32_t node_count, node_room;
+    uint32_t node_count, node_room; /* number 0 is the empty stack */
     struct node *nodes;
-    uint32_t generation;
+    struct node broken;   /* what could not be followed further */
+    uint32_t *node_index; /* the children of those that have many, by a hash; twice as many as there is room
+                             for nodes */
+
+    uint32_t environment_room;
+    char **environment; /* of a program that is executed */
 
     struct stream *next; /* of those that no thread has */
+    uint8_t own_stack[OWN_STACK] __attribute__((aligned(16)));
 };
 
 /* In a page that the kernel clears in a child of fork: where it is 0, this is a process without a log of its
@@ -76,67 +110,97 @@ struct epoch {
 
 enum inside {
     OUTSIDE,
-    RECORDING, /* a signal's handler that allocates meanwhile is not recorded, and that is told */
-    SILENT     /* what is allocated now is the recorder's own, or an allocator's for itself */
+    RECORDING, /* a signal's handler that allocates meanwhile writes to another stream */
+    SILENT     /* what is allocated now is the recorder's own; signals are held */
 };
 
 struct thread {
     struct stream *stream;
-    uint32_t epoch;
     uint32_t inside;
 };
 
 struct recorder {
     struct epoch *epoch;
     uint64_t number; /* of the next event */
-    struct log_header *header;
+    struct log_process *process;
     const char *single_threaded; /* __libc_single_threaded */
     int stacks;
+    uint32_t process_chunk;
+    uint32_t unmappings; /* it counts them, so that nobody reads what was unmapped */
 };
 
 extern struct recorder recorder;
 extern __thread struct thread recorder_thread __attribute__((tls_model("initial-exec")));
 
 /* Makes the thread able to record. NULL: nothing is to be recorded. */
-struct stream *recorder_prepare(struct thread *thread);
-/* Goes on in another chunk. 0: there is no room on the disk. */
-int recorder_turn(struct stream *stream);
-void recorder_tell_time(struct stream *stream);
+struct stream *recorder_prepare(void);
+/* The thread goes on with the record that it was interrupted in. */
+void recorder_resume(struct stream *stream);
+/* Goes on in another chunk. 0: there is none. */
+int recorder_rotate(struct stream *stream);
+/* An event cannot be recorded. */
+void recorder_lose(struct stream *stream);
+void recorder_write_time(struct stream *stream);
 /* The number of the stack of a call that returns to `place` with these registers. */
 uint32_t recorder_stack(struct stream *stream, uintptr_t place, uintptr_t stack, uintptr_t frame);
-/* One of the records named by their second byte, made of numbers. */
-void recorder_tell(struct stream *stream, enum log_other kind, unsigned count, const uint64_t *numbers);
+/* One of the records named by their second byte, made of numbers. 0: there is no room. */
+int recorder_write(struct stream *stream, enum log_other kind, unsigned count, const uint64_t *numbers);
 /* The same for a record that is an event. */
-void recorder_tell_event(struct stream *stream, enum log_other kind, unsigned count, const uint64_t *numbers);
+void recorder_write_event(struct stream *stream, enum log_other kind, unsigned count,
+                          const uint64_t *numbers);
+/* The same for a record that ends in a text. */
+int recorder_write_text(struct stream *stream, enum log_other kind, unsigned count, const uint64_t *numbers,
+                        const char *text);
 /* On standard error. */
 void recorder_say(const char *text, size_t size);
 /* The file that a function of the allocator is in has been found. */
 void recorder_allocator(const char *path, int glibc, int replaced);
-/* A module was closed: what is known of places may not be true any more. */
+/* A module was closed: what is known of code addresses may not be true any more. */
 void recorder_closed(void);
+/* The thread leaves all frames below that stack pointer. */
+void recorder_jumps(uintptr_t target);
+/* In the child of a fork, before it does anything else. */
+void recorder_forked(void);
+/* Calls a function with signals held, on the recorder's own stack if there is one. */
+void recorder_aside(void (*function)(void *), void *argument);
 
 /* The state of the caller of the function that this is used in; it has to keep a frame pointer. */
 #define CALLER_PLACE ((uintptr_t)__builtin_return_address(0))
 #define CALLER_STACK ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(stack_word))
 #define CALLER_FRAME ((uintptr_t) * (stack_word *)__builtin_frame_address(0))
 #define CALLER CALLER_PLACE, CALLER_STACK, CALLER_FRAME
+/* A handler's frames lie below this on the stack that it interrupts: the kernel's signal frame alone is
+ * larger than the distance. A jump to above it leaves the function that this is used in. */
+#define ENTERED (CALLER_STACK - 256)
 
 /* Begins an event. NULL: nothing is to be recorded. */
-static inline struct stream *recorder_enter(void) {
+static inline struct stream *recorder_enter(uintptr_t entered) {
     struct thread *thread = &recorder_thread;
     struct stream *stream = thread->stream;
-    if (UNLIKELY(thread->inside || recorder.epoch == NULL || thread->epoch != recorder.epoch->number)) {
-        return recorder_prepare(thread);
+    if (UNLIKELY(thread->inside || stream == NULL || stream->epoch != recorder.epoch->number)) {
+        stream = recorder_prepare();
+        if (stream == NULL) {
+            return NULL;
+        }
     }
     thread->inside = RECORDING;
     __asm__ volatile("" ::: "memory"); /* a signal's handler sees it */
+    stream->entered = entered;
     return stream;
 }
 
-static inline void recorder_leave(void) {
+static inline void recorder_leave(struct stream *stream) {
     __asm__ volatile("" ::: "memory");
-    recorder_thread.inside = OUTSIDE;
+    struct thread *thread = &recorder_thread;
+    if (UNLIKELY(stream->outer != NULL || thread->stream != stream)) {
+        recorder_resume(stream);
+        return;
+    }
+    thread->inside = OUTSIDE;
 }
+
+/* What was readable may not be any more: a coroutine's stack, perhaps. */
+static inline void recorder_unmaps(void) { __atomic_fetch_add(&recorder.unmappings, 1, __ATOMIC_RELAXED); }
 
 static inline uint64_t recorder_number(void) {
     if (LIKELY(*recorder.single_threaded)) {
@@ -179,11 +243,12 @@ static inline uint8_t *put_event(struct stream *stream, uint8_t *at, uint64_t nu
 }
 
 static inline int recorder_room(struct stream *stream) {
-    if (UNLIKELY(stream->at >= stream->end) && !recorder_turn(stream)) {
+    if (UNLIKELY(stream->at >= stream->end) && !recorder_rotate(stream)) {
+        recorder_lose(stream);
         return 0;
     }
     if (UNLIKELY(--stream->until_reading == 0)) {
-        recorder_tell_time(stream);
+        recorder_write_time(stream);
     }
     return 1;
 }
@@ -219,7 +284,8 @@ __attribute__((always_inline)) static inline void recorder_allocated(struct stre
     uint32_t node = 0;
     if (recorder.stacks) {
         node = recorder_stack(stream, place, stack, frame);
-        if (UNLIKELY(stream->at >= stream->end) && !recorder_turn(stream)) {
+        if (UNLIKELY(stream->at >= stream->end) && !recorder_rotate(stream)) {
+            recorder_lose(stream);
             return;
         }
     }

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "unwind.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 /* Numbers of the registers in unwind tables: System V ABI, AMD64 supplement, figure 3.36; Intel386
@@ -214,22 +212,6 @@ static const uint8_t *entry_of(const uint8_t *header, uintptr_t place) {
     return header + row.entry;
 }
 
-enum where { KEPT, AT_CFA, AT_REGISTER, LOST };
-
-struct saved {
-    enum where where;
-    uint64_t base; /* of AT_REGISTER */
-    int64_t offset;
-};
-
-struct state {
-    uint64_t base;
-    int64_t offset;
-    int stored; /* the CFA is what is stored there */
-    int known;
-    struct saved frame, address, other;
-};
-
 /* A register plus a number, and what is stored there: no compiler writes other expressions for what is read
  * here. */
 static int sum(struct bytes *bytes, uint64_t *base, int64_t *offset, int *stored) {
@@ -253,19 +235,17 @@ static int sum(struct bytes *bytes, uint64_t *base, int64_t *offset, int *stored
     return !inner.ended;
 }
 
-static struct saved *saved_of(struct state *state, uint64_t number) {
+static struct saved *saved_of(struct unwind_state *state, uint64_t number) {
     return number == FRAME_POINTER    ? &state->frame
            : number == RETURN_ADDRESS ? &state->address
                                       : &state->other;
 }
 
-#define REMEMBERED 8
-
 /* Follows the instructions up to a place. `initial`: what the common part has set, to which entries may
  * return. */
-static int follow(const struct description *description, struct bytes bytes, struct state *state,
-                  const struct state *initial, uintptr_t place) {
-    struct state remembered[REMEMBERED];
+static int follow(const struct description *description, struct bytes bytes, struct unwind_scratch *scratch,
+                  const struct unwind_state *initial, uintptr_t place) {
+    struct unwind_state *state = &scratch->state, *remembered = scratch->remembered;
     unsigned depth = 0;
     uintptr_t here = description->begins;
     while (bytes.at < bytes.end && !bytes.ended) {
@@ -283,7 +263,7 @@ static int follow(const struct description *description, struct bytes bytes, str
                 (struct saved){AT_CFA, 0, (int64_t)unsigned_number(&bytes) * description->data_unit};
             continue;
         case 0xc0:
-            *saved_of(state, low) = *saved_of((struct state *)initial, low);
+            *saved_of(state, low) = *saved_of((struct unwind_state *)initial, low);
             continue;
         default:
             switch (low) {
@@ -312,7 +292,7 @@ static int follow(const struct description *description, struct bytes bytes, str
                 continue;
             case 0x06: /* restore_extended */
                 number = unsigned_number(&bytes);
-                *saved_of(state, number) = *saved_of((struct state *)initial, number);
+                *saved_of(state, number) = *saved_of((struct unwind_state *)initial, number);
                 continue;
             case 0x07: /* undefined */
                 *saved_of(state, unsigned_number(&bytes)) = (struct saved){LOST, 0, 0};
@@ -406,7 +386,7 @@ static int fits(int64_t value, int bits) {
     return value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1);
 }
 
-static struct rule packed(const struct state *state, int is_signal) {
+static struct rule packed(const struct unwind_state *state, int is_signal) {
     struct rule rule = {.kind = RULE_NONE, .frame = SAME_FRAME};
     if (state->address.where == LOST) {
         rule.kind = RULE_END;
@@ -449,45 +429,16 @@ static struct rule packed(const struct state *state, int is_signal) {
     return rule;
 }
 
-struct search {
-    uintptr_t place;
-    const uint8_t *header;
-};
-
-static int look_in_object(struct dl_phdr_info *info, size_t size, void *argument) {
-    struct search *search = argument;
-    const uint8_t *header = NULL;
-    int holds = 0;
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t begins = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
-        if (segment->p_type == PT_LOAD && search->place >= begins &&
-            search->place - begins < segment->p_memsz) {
-            holds = 1;
-        } else if (segment->p_type == PT_GNU_EH_FRAME) {
-            header = (const uint8_t *)begins;
-        }
-    }
-    if (holds) {
-        search->header = header;
-    }
-    return holds;
-}
-
-struct rule unwind_rule(uintptr_t place) {
-    struct search search = {place, NULL};
+struct rule unwind_rule(const uint8_t *header, uintptr_t place, struct unwind_scratch *scratch) {
     struct description description;
-    struct state state, initial;
     struct rule rule = {.kind = RULE_NONE};
-    memset(&state, 0, sizeof state);
-    dl_iterate_phdr(look_in_object, &search);
-    const uint8_t *entry = search.header != NULL ? entry_of(search.header, place) : NULL;
+    memset(&scratch->state, 0, sizeof scratch->state);
+    const uint8_t *entry = entry_of(header, place);
     if (entry != NULL && read_own(&description, entry) && place - description.begins < description.size &&
-        follow(&description, description.common, &state, &state, UINTPTR_MAX)) {
-        initial = state;
-        if (follow(&description, description.own, &state, &initial, place)) {
-            rule = packed(&state, description.is_signal);
+        follow(&description, description.common, scratch, &scratch->state, UINTPTR_MAX)) {
+        scratch->initial = scratch->state;
+        if (follow(&description, description.own, scratch, &scratch->initial, place)) {
+            rule = packed(&scratch->state, description.is_signal);
         }
     }
     rule.place = place;

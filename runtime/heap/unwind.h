@@ -28,7 +28,8 @@ enum rule_kind {
     RULE_STACK,  /* the canonical frame address (CFA) is at an offset from the stack pointer */
     RULE_FRAME,  /* ... from the frame pointer */
     RULE_STORED, /* ... is stored at an offset from the frame pointer: a function that aligns its stack */
-    RULE_SIGNAL  /* the kernel's frame: all is stored at offsets from the stack pointer */
+    RULE_SIGNAL, /* the kernel's frame: all is stored at offsets from the stack pointer */
+    RULE_MODULE  /* no code address: the first byte of a module that was written */
 };
 
 #define SAME_FRAME INT16_MIN      /* the frame pointer is the caller's still */
@@ -44,7 +45,30 @@ struct rule {
     int16_t address; /* of RULE_SIGNAL: from the stack pointer to the interrupted place */
 };
 
-/* Decodes the rule of the instruction at `place`. */
-struct rule unwind_rule(uintptr_t place);
+enum where { KEPT, AT_CFA, AT_REGISTER, LOST };
+
+struct saved {
+    enum where where;
+    uint64_t base; /* of AT_REGISTER */
+    int64_t offset;
+};
+
+struct unwind_state {
+    uint64_t base;
+    int64_t offset;
+    int stored; /* the CFA is what is stored there */
+    int known;
+    struct saved frame, address, other;
+};
+
+#define REMEMBERED 8
+
+/* What decoding needs to remember, kept off the program's stack. */
+struct unwind_scratch {
+    struct unwind_state state, initial, remembered[REMEMBERED];
+};
+
+/* Decodes the rule of the instruction at `place`, which is in the module with that .eh_frame_hdr. */
+struct rule unwind_rule(const uint8_t *header, uintptr_t place, struct unwind_scratch *scratch);
 
 #endif

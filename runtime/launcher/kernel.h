@@ -22,6 +22,9 @@
 #define SIGTTOU 22
 #define WNOHANG 1
 #define WALL 0x40000000
+#define P_ALL 0
+#define WEXITED 4
+#define WNOWAIT 0x01000000
 #define CLONE_VM 0x100
 #define CLONE_VFORK 0x4000
 #define CLONE_INTO_CGROUP 0x200000000ULL
@@ -108,6 +111,15 @@ static inline long sys_execve(const char *file, char **argv, char **envp) {
 }
 static inline long sys_wait4(long pid, int *status, int options, struct rusage *usage) {
     return SYSCALL(__NR_wait4, pid, status, options, usage);
+}
+/* siginfo_t of waitid(2): its first fields (include/uapi/asm-generic/siginfo.h). */
+struct ended {
+    int signal, error, code, padding, pid;
+    int rest[27];
+};
+/* Who has ended, if anybody has; left to be reaped. */
+static inline long sys_wait_without_reaping(struct ended *ended) {
+    return syscall6(__NR_waitid, P_ALL, 0, (long)ended, WEXITED | WNOWAIT | WNOHANG | WALL, 0, 0);
 }
 static inline long sys_sched_setaffinity(long pid, uint64_t size, const uint64_t *mask) {
     return SYSCALL(__NR_sched_setaffinity, pid, size, mask, 0);

@@ -25,7 +25,7 @@
 enum { SOCKET = 3, ORDERS = 4 };
 
 /* Bits of request.flags. */
-enum { FIXED_ADDRESSES = 1, THP_NEVER = 2, EXIT_STOP = 4 };
+enum { FIXED_ADDRESSES = 1, THP_NEVER = 2, EXIT_STOP = 4, FIND_PARENTS = 8 };
 
 /* What could not be done: reply.failed_step. Numbers are shared with launcher.rs. */
 enum step {
@@ -76,6 +76,7 @@ struct reply {
     uint64_t left_over;         /* of these: still running when the program had ended, and killed */
     uint64_t cut_off;           /* the run was ended early, by an order */
     uint64_t escaped;           /* processes that could not be killed in five seconds */
+    uint64_t parents; /* FIND_PARENTS: of those reaped, the ones that had waited for children of theirs */
     uint64_t exit_peak_resident_kib, exit_peak_virtual_kib; /* EXIT_STOP: of the largest process */
     uint64_t exit_peak_resident_sum_kib, exit_processes;
     /* Of the campaign's group since it was made, where there is one: CPU time, and forks refused. */
@@ -283,6 +284,26 @@ static uint64_t field(const char *text, const char *key) {
     return 0;
 }
 
+/* Whether a process that has ended had waited for a child: every child has page faults (cminflt in
+ * /proc/PID/stat, which stays until the process is reaped; its command name may hold anything). */
+static int is_parent(long pid) {
+    static char path[64], text[1024];
+    char *at = append_number(append(path, "/proc/"), (uint64_t)pid);
+    append(at, "/stat");
+    long fd = sys_open(path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? 0 : sys_read((int)fd, text, sizeof text - 1);
+    if (fd >= 0)
+        sys_close((int)fd);
+    long end = n;
+    while (end > 0 && text[end - 1] != ')')
+        end--;
+    int fields = 0;
+    for (; end < n; end++)
+        if (text[end] == ' ' && ++fields == 9)
+            return end + 1 < n && text[end + 1] != '0';
+    return 1; /* nothing is known */
+}
+
 /* A traced process stands at its exit with its memory still mapped: /proc/PID/status gives VmHWM and VmPeak
  * exactly, where the accounting at exit reads per-CPU counters that lag by up to 31 pages each. */
 static void read_peaks(struct reply *reply, long pid) {
@@ -367,7 +388,7 @@ static void kill_all(long root) {
 }
 
 /* Waits until the program has ended and nothing it started is left. */
-static void watch(struct reply *reply, uint64_t number, long root, int traced) {
+static void watch(struct reply *reply, uint64_t number, long root, int traced, int find_parents) {
     enum { GRACE_MS = 100, PATIENCE_MS = 5000 };
     int root_ended = 0, killing = 0, orphaned = 0;
     uint64_t deadline = 0;
@@ -377,7 +398,16 @@ static void watch(struct reply *reply, uint64_t number, long root, int traced) {
         for (;;) {
             int status;
             struct rusage usage;
-            long pid = sys_wait4(-1, &status, WNOHANG | WALL, &usage);
+            long next = -1;
+            if (find_parents) {
+                struct ended ended;
+                clear(&ended, sizeof ended);
+                if (sys_wait_without_reaping(&ended) == 0 && ended.pid > 0) {
+                    next = ended.pid;
+                    reply->parents += (uint64_t)is_parent(next);
+                }
+            }
+            long pid = sys_wait4(next, &status, WNOHANG | WALL, &usage);
             if (pid == -EINTR)
                 continue;
             if (pid == -ECHILD) {
@@ -581,7 +611,7 @@ static void run(const struct request *request) {
             }
             child.released = 1;
         }
-        watch(&reply, request->number, pid, traced);
+        watch(&reply, request->number, pid, traced, (request->flags & FIND_PARENTS) != 0);
         reply.pid = (uint64_t)pid;
         reply.failed_step = child.step;
         reply.error = child.error;

@@ -3,11 +3,15 @@
 #ifndef X32_CALLS_H
 #define X32_CALLS_H
 
+#include "account.h"
 #include "thread.h"
 
 /* The call as the program made it, with another number. */
 long forward(struct frame *frame, u64 number);
-long x32_gate(long number, const u64 arguments[6]);
+long x32_gate_now(long number, const u64 arguments[6]);
+static inline long x32_gate(long number, const u64 arguments[6]) {
+    return FOR_PROGRAM(x32_gate_now(number, arguments));
+}
 /* The i386 entry of the kernel: -ENOSYS where there is none, and under valgrind, which knows no such
  * instruction. */
 long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);

@@ -14,7 +14,14 @@ long forward(struct frame *frame, u64 number) {
 long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
 
 long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
-    return settings.valgrind ? -ENOSYS : x32_door(number, a, b, c, d, e);
+    if (settings.valgrind) {
+        return -ENOSYS;
+    }
+    long result = FOR_PROGRAM(x32_door(number, a, b, c, d, e));
+    if (this_thread()->counts != NULL) {
+        account_door(this_thread()->counts);
+    }
+    return result;
 }
 
 /* A number without bit 30 is a 64-bit call, which an x32 program may make: with 64-bit structures, as it is.
@@ -49,8 +56,7 @@ static long answer(struct frame *frame, u64 number) {
     return row->call != NULL ? row->call(frame) : forward(frame, table_native(number));
 }
 
-/* From entry.S, for every call that is not made by a stub. */
-void x32_dispatch(struct frame *frame) {
+static void dispatch(struct frame *frame) {
     u64 number = (u32)frame->rax;
     if (this_thread()->dies_of_next_call) {
         thread_die(this_thread());
@@ -78,5 +84,15 @@ void x32_dispatch(struct frame *frame) {
          * thread's. */
         u64 covered = sites_after_covered(frame->rip);
         frame->rip = covered != 0 ? covered : frame->rip;
+    }
+}
+
+/* From entry.S, for every call that is not made by a stub. */
+void x32_dispatch(struct frame *frame) {
+    struct counts *counts = this_thread()->counts;
+    if (__builtin_expect(counts != NULL, 0)) {
+        account_dispatch(frame, counts, dispatch);
+    } else {
+        dispatch(frame);
     }
 }

@@ -88,12 +88,12 @@ x32_leave:
     .globl x32_leave_end
 x32_leave_end:
 
-/* long x32_gate(long number, const u64 arguments[6]): the call that a signal may interrupt. If one was put off before
+/* long x32_gate_now(long number, const u64 arguments[6]): the call that a signal may interrupt. If one was put off before
  * the kernel was entered, or the kernel would restart, the answer is -ERESTART, nothing was done, and the whole call is
  * made again after the handler. */
-    .globl x32_gate
-    .type x32_gate, @function
-x32_gate:
+    .globl x32_gate_now
+    .type x32_gate_now, @function
+x32_gate_now:
     mov %rdi, %rax
     mov %rsi, %rcx
     mov 0(%rcx), %rdi

@@ -12,7 +12,7 @@
 #define AT_EXECVE_CHECK 0x10000
 
 /* Words that x32run puts before the program's own: --argv0 NAME --fd N, what is inherited, and -- PATH. */
-#define WORDS_BEFORE 12
+#define WORDS_BEFORE 14
 
 struct vector_count {
     u64 arguments, variables;
@@ -111,6 +111,10 @@ static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, st
             words[total++] = (u64)options[i].word;
         }
     }
+    if (settings.account != NULL) {
+        words[total++] = (u64) "--account";
+        words[total++] = (u64)settings.account;
+    }
     words[total++] = (u64) "--";
     words[total++] = (u64)next->path;
     /* The program's own first word is given by --argv0; the others follow the path. */
@@ -163,7 +167,9 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
     if (settings.statistics) {
         trace_statistics();
     }
+    account_before_exec(next->x32);
     result = x32_gate(system_call, call);
+    account_after_failed_exec(next->x32);
     signals_after_failed_exec();
     thread->scratch = 0;
 out:

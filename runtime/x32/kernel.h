@@ -88,6 +88,7 @@ struct rlimit {
 #define CLONE_VM 0x100
 #define CLONE_SIGHAND 0x800
 #define CLONE_VFORK 0x4000
+#define CLONE_CHILD_SETTID 0x01000000
 
 #define SIGILL 4
 #define SIGTRAP 5

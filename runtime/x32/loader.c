@@ -1,4 +1,5 @@
 #include "loader.h"
+#include "account.h"
 #include "memory.h"
 #include "settings.h"
 #include "sites.h"
@@ -55,9 +56,13 @@ __attribute__((noreturn)) static void cannot_map(const char *path, const struct 
 static void clear_tail(const char *path, const struct segment *segment, u64 from) {
     static const u8 zeros[PAGE];
     u64 size = ROUND_UP(from, PAGE) - from;
-    if ((segment->protection & PROT_WRITE) && size > 0 && write_user(from, zeros, size) < 0) {
+    if (!(segment->protection & PROT_WRITE) || size == 0) {
+        return;
+    }
+    if (write_user(from, zeros, size) < 0) {
         give_up(126, "%s: its segment at %x cannot be read from the file: it is truncated", path, from);
     }
+    account_programs_fault();
 }
 
 static void map_segment(const char *path, long fd, const struct segment *segment, u32 bias) {

@@ -4,7 +4,9 @@
  * The process stays a 64-bit one. The program lies below 4 GiB, as it would on a kernel with x32; everything
  * of the runtime lies above. See docs/x32.md.
  */
+#include "account.h"
 #include "calls.h"
+#include "costs.h"
 #include "interception.h"
 #include "loader.h"
 #include "memory.h"
@@ -42,6 +44,8 @@ static const char usage[] =
     "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
     "  --no-rewrite  let every system call trap\n"
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
+    "  --account F   count the runtime's own pages, faults, calls and time in this file (account.h)\n"
+    "  --costs       say what each way of a call costs here, in ticks of the time-stamp counter\n"
     "  --version     say which version this is\n"
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
@@ -95,6 +99,10 @@ static struct request read_words(const char **word) {
             settings.keep_sites = 1;
         } else if (same_text(*word, "--seccomp")) {
             settings.seccomp = 1;
+        } else if (same_text(*word, "--account")) {
+            settings.account = value_of(&word);
+        } else if (same_text(*word, "--costs")) {
+            settings.costs = 1;
         } else if (same_text(*word, "--argv0")) {
             request.first_word = value_of(&word);
         } else if (same_text(*word, "--fd")) {
@@ -112,6 +120,9 @@ static struct request read_words(const char **word) {
         } else {
             give_up(126, "%s: there is no such option; x32run --help lists them", *word);
         }
+    }
+    if (*word == NULL && settings.costs != 0) {
+        return request;
     }
     if (*word == NULL) {
         print(2, usage);
@@ -273,8 +284,10 @@ static u64 count_words(const char *const *words) {
 extern u8 __executable_start[];
 
 __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynamic) {
-    relocate((u64)__executable_start, dynamic);
     const char **words = (const char **)(cells + 1);
+    /* In whatever order the words come: after an execve other options stand first. */
+    u64 first_faults = account_first_faults();
+    relocate((u64)__executable_start, dynamic);
     const char **environment = words + cells[0] + 1;
     u64 environment_count = count_words(environment);
     const u64 *vector = (const u64 *)(environment + environment_count + 1);
@@ -294,9 +307,21 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
         request = read_words(words + (cells[0] > 0));
     }
     settings.valgrind = (u8)under_valgrind();
+    u64 kernel_vdso = vector_value(vector, AT_SYSINFO_EHDR);
+    if (settings.costs != 0) {
+        settings.account = "";
+    }
+    if (settings.account != NULL && !settings.valgrind) {
+        const char *last = (const char *)vector_value(vector, AT_EXECFN);
+        account_begin(settings.account, (u64)cells, (u64)last + length_of(last), kernel_vdso, first_faults);
+    }
     settings.ahead |= settings.valgrind;
     sites_begin(settings.trace, !settings.keep_sites);
     signals_begin();
+    if (settings.costs != 0) {
+        lay_out_space(0, 0);
+        costs_measure();
+    }
 
     long fd = open_program(&request);
     const char *script_words[SCRIPT_WORDS + 1];
@@ -338,7 +363,7 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
         .interpreter_base =
             program.has_interpreter ? program.interpreter.image.low + program.interpreter.bias : 0,
         .entry = image->entry + program.main.bias,
-        .vdso = vdso_map(settings.valgrind ? 0 : vector_value(vector, AT_SYSINFO_EHDR)),
+        .vdso = vdso_map(settings.valgrind ? 0 : kernel_vdso),
         .random = (const u8 *)&random[3],
         .executable = image->executable_stack,
     };
@@ -355,5 +380,6 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
 
     interception_begin(settings.valgrind, settings.seccomp);
     thread_arm(this_thread());
+    account_loaded();
     x32_start(stack.sp, program.start);
 }

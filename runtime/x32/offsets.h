@@ -8,6 +8,8 @@
 #define THREAD_PENDING 24
 #define THREAD_HELD_MASK 32
 #define THREAD_RESUME_RIP 40
+#define THREAD_COUNTS 48
+#define COUNTS_PLAIN 8
 
 #define FRAME_R15 0
 #define FRAME_R14 8

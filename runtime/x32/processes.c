@@ -1,4 +1,5 @@
 #include "calls.h"
+#include "costs.h"
 #include "interception.h"
 #include "memory.h"
 #include "settings.h"
@@ -19,9 +20,15 @@ extern int x32_several_threads;
  * unfinished for ever. */
 static long fork_with(long number, const u64 arguments[6], u64 stack) {
     struct thread *thread = this_thread();
+    u64 flags = number == __NR_clone3 ? *(const u64 *)arguments[0] : arguments[0];
+    account_before_fork();
     sites_hold();
+    u64 faults = account_faults();
     long result = x32_gate(number, arguments);
     sites_let_go();
+    if (result > 0) {
+        account_own_faults(faults);
+    }
     if (result == 0) {
         x32_several_threads = 0;
         thread->area = 0;
@@ -31,6 +38,7 @@ static long fork_with(long number, const u64 arguments[6], u64 stack) {
             thread->program_rsp = stack;
         }
         thread_arm(thread);
+        account_forked((flags & CLONE_CHILD_SETTID) != 0);
     }
     return result;
 }
@@ -59,6 +67,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         child->alternate = thread->alternate;
     }
     *frame_of(child) = *frame;
+    account_thread(child);
     /* The kernel starts the child on the runtime's stack, at the frame. */
     if (registers[0] == __NR_clone) {
         registers[2] = (u64)frame_of(child);
@@ -67,14 +76,16 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         wanted->stack = child->area;
         wanted->stack_size = (u64)frame_of(child) - child->area;
     }
-    long result = x32_spawn(registers, child);
+    long result = FOR_PROGRAM(x32_spawn(registers, child));
     if (failed(result)) {
+        account_thread_ends(child);
         thread_unmake(child);
     } else if (flags & CLONE_VFORK) {
         /* It has ended, or is another program. */
         if (child->scratch != 0) {
             KERNEL_2(__NR_munmap, child->scratch, child->scratch_size);
         }
+        account_thread_ends(child);
         thread_unmake(child);
     }
     return result;
@@ -137,11 +148,20 @@ long call_vfork(struct frame *frame) {
     return spawn(frame, registers, flags, 0);
 }
 
+/* A vfork child's memory is its parent's, and goes on. */
+static void end_account(const struct thread *thread) {
+    if (!thread->is_vfork_child) {
+        account_process_ends();
+    }
+}
+
 long call_exit(struct frame *frame) {
     struct thread *thread = this_thread();
     if (thread->area == 0 || thread->is_vfork_child) {
+        end_account(thread);
         return forward(frame, __NR_exit);
     }
+    account_thread_ends(thread);
     u64 all = ~0UL;
     KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
     x32_end_thread(thread->area, thread->area_size, frame->rdi);
@@ -151,6 +171,10 @@ long call_exit_group(struct frame *frame) {
     if (settings.statistics) {
         trace_statistics();
     }
+    if (settings.costs != 0) {
+        costs_print();
+    }
+    end_account(this_thread());
     return forward(frame, __NR_exit_group);
 }
 
@@ -184,6 +208,9 @@ long call_get_robust_list(struct frame *frame) {
 long call_arch_prctl(struct frame *frame) {
     if ((i32)frame->rdi == ARCH_SET_GS) {
         return -EPERM;
+    }
+    if (settings.costs != 0 && costs_note(frame)) {
+        return 0;
     }
     if ((i32)frame->rdi == ARCH_GET_GS) {
         u64 none = 0;

@@ -1,4 +1,5 @@
 #include "signals.h"
+#include "account.h"
 #include "calls.h"
 #include "extended.h"
 #include "interception.h"
@@ -196,6 +197,7 @@ __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
 }
 
 static void die_of(i32 signal, struct ucontext64 *context) {
+    account_process_ends();
     struct kernel_sigaction plain = {.handler = SIG_DFL};
     KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
     context->mask &= ~SIGNAL_BIT(signal);
@@ -350,7 +352,7 @@ static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *
     KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
 
-static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
     if (signal == SIGSYS && info->code == SYS_USER_DISPATCH && thread->dies_of_next_call) {
@@ -396,6 +398,19 @@ static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 
         registers->rip = there != 0 ? there : registers->rip;
     }
     deliver(signal, info, context, context->mask);
+}
+
+static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+    struct counts *counts = this_thread()->counts;
+    if (counts == NULL || signal == SIGSYS) {
+        on_signal(signal, info, context);
+        return;
+    }
+    u64 began = account_ticks();
+    on_signal(signal, info, context);
+    counts->signals++;
+    u64 ticks = account_ticks() - began;
+    counts->signal_ticks += ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST;
 }
 
 #define VECTOR_ROOM 4096U

@@ -1,4 +1,5 @@
 #include "sites.h"
+#include "account.h"
 #include "lock.h"
 #include "memory.h"
 #include "offsets.h"
@@ -69,6 +70,10 @@ void sites_begin(int every_call_enters, int rewrite) {
     change_text((u64)stubs, (const u8 *)plain_calls, sizeof plain_calls, 0);
     slots_used = (u32)ROUND_UP(sizeof plain_calls, STUB_SIZE) / STUB_SIZE;
 }
+
+u64 sites_stubs(void) { return (u64)stubs; }
+u64 sites_stubs_size(void) { return STUBS_SIZE; }
+u64 sites_pools(void) { return pool_count; }
 
 struct site_count sites_count(void) {
     return (struct site_count){site_total, refused};
@@ -263,7 +268,10 @@ static u8 *stub_of(const struct site *site) { return stubs + site->slot * STUB_S
 static struct site *make(struct site *wanted, u16 *bucket) {
     u8 code[LARGEST_STUB], jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 0, 0, 0, 0};
     u8 *stub = stubs + slots_used * STUB_SIZE;
-    u32 size = stub_write(code, (u64)stub, wanted, !everything_enters, (u64)x32_enter, (const u64 *)stubs);
+    enum direct direct = everything_enters               ? DIRECT_NEVER
+                         : this_thread()->counts != NULL ? DIRECT_COUNTED
+                                                         : DIRECT;
+    u32 size = stub_write(code, (u64)stub, wanted, direct, (u64)x32_enter, (const u64 *)stubs);
     u32 slots = (u32)ROUND_UP(size, STUB_SIZE) / STUB_SIZE;
     if (slots_used + slots > STUB_COUNT) {
         return NULL;
@@ -338,11 +346,13 @@ void sites_rewrite(u64 call, u64 number) {
     if (!rewriting || is_new((u32)call)) {
         return;
     }
+    struct account_stretch before = account_rewriting();
     lock_take(&lock);
     if (!rewrite_locked(call, number)) {
         refused++;
     }
     lock_release(&lock);
+    account_rewritten(before);
 }
 
 /* `mov $imm64` holds eight bytes: whoever makes code at run time has move and call, seven, in a constant. */

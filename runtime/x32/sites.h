@@ -38,6 +38,10 @@ u64 sites_after_covered(u64 rip);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 struct site_count sites_count(void);
+/* Where stubs lie, and how many pages of trampolines there are. */
+u64 sites_stubs(void);
+u64 sites_stubs_size(void);
+u64 sites_pools(void);
 /* Around a fork: nothing is half rewritten in the child. */
 void sites_hold(void);
 void sites_let_go(void);

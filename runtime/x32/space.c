@@ -1,4 +1,5 @@
 #include "space.h"
+#include "account.h"
 #include "memory.h"
 
 #define PAGES (1UL << 20)
@@ -203,13 +204,14 @@ static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64
         if (failed(result)) {
             return result;
         }
-        result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED, fd, offset);
+        result = FOR_PROGRAM(KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED, fd, offset));
         if (failed(result)) {
             space_unmap(address, size);
         }
         return result;
     }
-    result = KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
+    result =
+        FOR_PROGRAM(KERNEL_6(__NR_mmap, address, size, protection, flags | MAP_FIXED_NOREPLACE, fd, offset));
     if (failed(result)) {
         return result;
     }
@@ -272,7 +274,7 @@ long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 off
         if (address > TASK_SIZE - rounded) {
             return -ENOMEM;
         }
-        long result = KERNEL_6(__NR_mmap, address, size, protection, flags, fd, offset);
+        long result = FOR_PROGRAM(KERNEL_6(__NR_mmap, address, size, protection, flags, fd, offset));
         if (!failed(result)) {
             space_take((u64)result, rounded);
         }
@@ -339,7 +341,7 @@ long space_unmap(u64 address, u64 size) {
     if (address > TASK_SIZE || size > TASK_SIZE - address) {
         return -EINVAL;
     }
-    long result = KERNEL_2(__NR_munmap, address, size);
+    long result = FOR_PROGRAM(KERNEL_2(__NR_munmap, address, size));
     if (!failed(result)) {
         space_free(address, size);
     }
@@ -365,8 +367,8 @@ static long move(u64 old, u64 old_size, u64 new_size, u64 flags) {
         if (failed(reserved)) {
             return reserved;
         }
-        long result =
-            KERNEL_5(__NR_mremap, old, old_size, new_size, flags | MREMAP_MAYMOVE | MREMAP_FIXED, found);
+        long result = FOR_PROGRAM(
+            KERNEL_5(__NR_mremap, old, old_size, new_size, flags | MREMAP_MAYMOVE | MREMAP_FIXED, found));
         if (failed(result)) {
             KERNEL_2(__NR_munmap, found, new_size);
             space_free(found, new_size);
@@ -387,7 +389,7 @@ long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address
         if (new_address > TASK_SIZE || new_size > TASK_SIZE - new_address) {
             return -EINVAL;
         }
-        long result = KERNEL_5(__NR_mremap, old, old_size, new_size, flags, new_address);
+        long result = FOR_PROGRAM(KERNEL_5(__NR_mremap, old, old_size, new_size, flags, new_address));
         if (!failed(result)) {
             if (!(flags & MREMAP_DONTUNMAP)) {
                 space_free(old, ROUND_UP(old_size, PAGE));
@@ -397,7 +399,8 @@ long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address
         return result;
     }
     if (!(flags & MREMAP_DONTUNMAP) && old_size != 0 && new_size <= TASK_SIZE - old) {
-        long result = KERNEL_5(__NR_mremap, old, old_size, new_size, flags & ~(u64)MREMAP_MAYMOVE, 0);
+        long result =
+            FOR_PROGRAM(KERNEL_5(__NR_mremap, old, old_size, new_size, flags & ~(u64)MREMAP_MAYMOVE, 0));
         if (!failed(result)) {
             if (size < ROUND_UP(old_size, PAGE)) {
                 space_free(old + size, ROUND_UP(old_size, PAGE) - size);
@@ -444,7 +447,7 @@ long space_attach(u64 id, u64 address, u64 flags) {
             space_read_again();
             continue;
         }
-        long there = KERNEL_3(__NR_shmat, id, found, flags);
+        long there = FOR_PROGRAM(KERNEL_3(__NR_shmat, id, found, flags));
         if (!failed(there)) {
             space_take(found, size);
             return there;
@@ -470,7 +473,7 @@ void space_begin_heap(u64 start) {
 
 long space_break(u64 wanted) {
     if (heap_is_kernels) {
-        long result = KERNEL_1(__NR_brk, wanted < TASK_SIZE ? wanted : 0);
+        long result = FOR_PROGRAM(KERNEL_1(__NR_brk, wanted < TASK_SIZE ? wanted : 0));
         if ((u64)result > heap_end) {
             space_take(heap_end, (u64)result - heap_end);
         } else {

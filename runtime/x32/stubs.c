@@ -1,4 +1,5 @@
 #include "stubs.h"
+#include "offsets.h"
 #include "table.h"
 #include "x32.h"
 
@@ -268,7 +269,21 @@ static void put_number(struct writer *writer, u32 number) {
     put_value(writer, number);
 }
 
-static void put_call(struct writer *writer, struct site *site) {
+/* A system call changes rcx and r11 anyway, and no flag is changed here. */
+static void put_count(struct writer *writer) {
+    put(writer, "\x65\x48\x8b\x0c\x25", 5); /* mov %gs:THREAD_COUNTS,%rcx */
+    put_value(writer, THREAD_COUNTS);
+    put(writer, "\x4c\x8b\x59", 3); /* mov COUNTS_PLAIN(%rcx),%r11 */
+    put(writer, (const char[]){COUNTS_PLAIN}, 1);
+    put(writer, "\x4d\x8d\x5b\x01", 4); /* lea 1(%r11),%r11 */
+    put(writer, "\x4c\x89\x59", 3);     /* mov %r11,COUNTS_PLAIN(%rcx) */
+    put(writer, (const char[]){COUNTS_PLAIN}, 1);
+}
+
+static void put_call(struct writer *writer, struct site *site, enum direct direct) {
+    if (direct == DIRECT_COUNTED) {
+        put_count(writer);
+    }
     site->made = (u8)writer->size;
     put(writer, "\x0f\x05", CALL_SIZE);
 }
@@ -307,11 +322,11 @@ static void copy_between(struct writer *writer, struct site *site) {
     }
 }
 
-static void write_move(struct writer *writer, struct site *site, int direct, u64 enter) {
+static void write_move(struct writer *writer, struct site *site, enum direct direct, u64 enter) {
     copy_between(writer, site);
     if (direct && table_is_plain(site->number)) {
         put_number(writer, site->number & ~X32_BIT);
-        put_call(writer, site);
+        put_call(writer, site, direct);
         put_jump(writer, site->back);
     } else {
         put_number(writer, site->number);
@@ -321,7 +336,8 @@ static void write_move(struct writer *writer, struct site *site, int direct, u64
 
 /* Makes the call that rax names if that is a plain one; else goes on behind what is written here, with rax as
  * it was. What the flags were, nobody needs. */
-static void put_any_call(struct writer *writer, struct site *site, const u64 *plain_calls, u32 ways_on[3]) {
+static void put_any_call(struct writer *writer, struct site *site, enum direct direct, const u64 *plain_calls,
+                         u32 ways_on[3]) {
     put(writer, "\x0f\xba\xf0\x1e", 4); /* btr $30,%eax */
     ways_on[0] = put_short_jump(writer, "\x73");
     put(writer, "\x3d", 1); /* cmp $TABLE_SIZE,%eax */
@@ -330,7 +346,7 @@ static void put_any_call(struct writer *writer, struct site *site, const u64 *pl
     put(writer, "\x0f\xa3\x05", 3); /* bt %eax,plain_calls(%rip) */
     put_distance(writer, (u64)plain_calls);
     ways_on[2] = put_short_jump(writer, "\x73");
-    put_call(writer, site);
+    put_call(writer, site, direct);
 }
 
 static void land_on(struct writer *writer, const u32 ways_on[3]) {
@@ -340,12 +356,12 @@ static void land_on(struct writer *writer, const u32 ways_on[3]) {
     land(writer, ways_on[0]);
 }
 
-static void write_compare(struct writer *writer, struct site *site, int direct, u64 enter,
+static void write_compare(struct writer *writer, struct site *site, enum direct direct, u64 enter,
                           const u64 *plain_calls) {
     const char *compare = (const char *)(u64)(site->call + CALL_SIZE);
     u32 ways_on[3], over = 0;
     if (direct) {
-        put_any_call(writer, site, plain_calls, ways_on);
+        put_any_call(writer, site, direct, plain_calls, ways_on);
     } else {
         over = put_short_jump(writer, "\xeb");
     }
@@ -362,12 +378,12 @@ static void write_compare(struct writer *writer, struct site *site, int direct, 
     put_jump(writer, enter);
 }
 
-static void write_cancel(struct writer *writer, struct site *site, int direct, u64 enter,
+static void write_cancel(struct writer *writer, struct site *site, enum direct direct, u64 enter,
                          const u64 *plain_calls) {
     put(writer, "\x4c\x89\x5c\x24\x08", 5);
     if (direct) {
         u32 ways_on[3];
-        put_any_call(writer, site, plain_calls, ways_on);
+        put_any_call(writer, site, direct, plain_calls, ways_on);
         put_jump(writer, site->back);
         site->rest = (u8)writer->size;
         land_on(writer, ways_on);
@@ -375,7 +391,7 @@ static void write_cancel(struct writer *writer, struct site *site, int direct, u
     put_enter(writer, site->back, enter);
 }
 
-u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, int direct, u64 enter,
+u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct direct, u64 enter,
                const u64 *plain_calls) {
     struct writer writer = {code, at, 0};
     switch (site->pattern) {

@@ -42,7 +42,7 @@ struct site {
 /* Bytes that have to be known before and after a `syscall`. */
 #define SITE_BEFORE 32
 #define SITE_AFTER 8
-#define LARGEST_STUB 96
+#define LARGEST_STUB 128
 
 /* Recognises the site whose `syscall` is at `call`; `bytes` begin SITE_BEFORE before it. `number`: what was
  * in rax, or 0 where that is not known. */
@@ -51,7 +51,12 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
 
 /* Writes a stub's code that will lie at `at`; its size. `direct`: calls that need no translation are made
  * there. */
-u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, int direct, u64 enter,
+enum direct {
+    DIRECT_NEVER,
+    DIRECT,
+    DIRECT_COUNTED, /* and counted where the thread's GS block says */
+};
+u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct direct, u64 enter,
                const u64 *plain_calls);
 
 u32 get32(const u8 *at);

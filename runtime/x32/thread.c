@@ -1,4 +1,5 @@
 #include "thread.h"
+#include "account.h"
 #include "interception.h"
 #include "offsets.h"
 #include "signals.h"
@@ -9,6 +10,8 @@ _Static_assert(offsetof(struct thread, stack_top) == THREAD_STACK_TOP, "entry.S"
 _Static_assert(offsetof(struct thread, pending) == THREAD_PENDING, "entry.S");
 _Static_assert(offsetof(struct thread, held_mask) == THREAD_HELD_MASK, "entry.S");
 _Static_assert(offsetof(struct thread, resume_rip) == THREAD_RESUME_RIP, "entry.S");
+_Static_assert(offsetof(struct thread, counts) == THREAD_COUNTS, "stubs.c");
+_Static_assert(offsetof(struct counts, plain) == COUNTS_PLAIN, "stubs.c");
 _Static_assert(offsetof(struct sigcontext, fpstate) == 184, "entry.S");
 _Static_assert(offsetof(struct frame, r15) == FRAME_R15, "entry.S");
 _Static_assert(offsetof(struct frame, rbx) == FRAME_RBX, "entry.S");

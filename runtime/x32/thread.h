@@ -23,6 +23,8 @@ struct stack32 {
     u32 size;
 };
 
+struct counts;
+
 struct held_signal {
     struct siginfo64 info;
     i32 signal;
@@ -40,6 +42,10 @@ struct thread {
     u32 held_count;
     u64 held_mask;
     u64 resume_rip;
+    struct counts *counts; /* null where nothing is counted (account.h) */
+    u32 turn;              /* which calls are timed */
+    u32 timed;             /* the call that is being made is */
+    u64 kernel_ticks;      /* of the call that is timed: not the runtime's */
     struct held_signal held[HELD_SIGNALS];
 
     struct stack32 alternate; /* the program's own; the kernel is told of the runtime's */

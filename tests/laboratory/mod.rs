@@ -3,6 +3,9 @@
 // Every file of tests is a program of its own, and none uses all of this.
 #![allow(dead_code)]
 
+pub mod outcomes;
+pub mod recording;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -295,6 +298,11 @@ pub fn verdict<'a>(report: &'a Value, variant: &str, metric: &str) -> &'a Value 
         .iter()
         .find(|verdict| verdict["variant"] == variant && verdict["metric"] == metric)
         .unwrap_or_else(|| panic!("no verdict on {variant} {metric}: {}", report["verdicts"]))
+}
+
+/// Whether a verdict with figures calls no difference: what the A/A control's always does.
+pub fn calls_none(verdict: &Value) -> bool {
+    ["no_difference", "inconclusive"].contains(&verdict["verdict"].as_str().unwrap())
 }
 
 /// The entry of that variant.

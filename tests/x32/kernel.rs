@@ -12,7 +12,7 @@ use crate::programs::{built, transcripts, Program};
 const MEND: &str = "run `sh packaging/install.sh test`";
 
 /// The shared objects that dynamic programs load, with their loader.
-const LIBRARIES: [&str; 5] = [
+pub const LIBRARIES: [&str; 5] = [
     "/libx32/ld-linux-x32.so.2",
     "/libx32/libc.so.6",
     "/libx32/libm.so.6",
@@ -29,13 +29,20 @@ const SHELL: [(&str, &str); 3] = [
 
 /// Runs the programs on the kernel that has x32, all in one boot: file name to transcript.
 pub fn run(programs: &[&Program]) -> BTreeMap<String, String> {
+    let limit: u64 = 180 + programs.iter().map(|program| u64::from(program.seconds)).sum::<u64>();
+    transcripts(&boot(&file_system(programs), &["-smp", "2"], limit))
+}
+
+/// Boots it with an archive and more options for the machine: what its process 1 wrote to the second serial line.
+pub fn boot(file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("archive");
-    std::fs::write(&archive, file_system(programs)).unwrap();
+    std::fs::write(&archive, file_system).unwrap();
     let reports = folder.path().join("reports");
     let console = folder.path().join("console");
     let mut machine = Command::new("qemu-system-x86_64")
-        .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults"])
+        .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1024", "-nodefaults"])
+        .args(options)
         .args(["-display", "none", "-no-reboot", "-net", "none", "-kernel"])
         .arg(kernel())
         .arg("-initrd")
@@ -48,7 +55,6 @@ pub fn run(programs: &[&Program]) -> BTreeMap<String, String> {
         .stdin(Stdio::null())
         .spawn()
         .unwrap_or_else(|error| panic!("qemu-system-x86_64: {error}; {MEND}"));
-    let limit: u64 = 180 + programs.iter().map(|program| u64::from(program.seconds)).sum::<u64>();
     let end = Instant::now() + Duration::from_secs(limit);
     while machine.try_wait().unwrap().is_none() {
         if Instant::now() > end {
@@ -63,11 +69,13 @@ pub fn run(programs: &[&Program]) -> BTreeMap<String, String> {
     if std::env::var_os("WIDTHWISE_X32_CONSOLE").is_some() {
         eprintln!("{console}");
     }
+    // The serial line is a terminal, which ends lines with two characters.
+    let reports: Vec<u8> = reports.into_iter().filter(|&byte| byte != b'\r').collect();
     assert!(
         reports.ends_with(b"@@@\n"),
         "the kernel with x32 did not get to the end; its console:\n{console}"
     );
-    transcripts(&reports[..reports.len() - 4])
+    reports[..reports.len() - 4].to_vec()
 }
 
 /// The kernel that packaging/install.sh unpacks, never installs.
@@ -118,34 +126,34 @@ fn file_system(programs: &[&Program]) -> Vec<u8> {
     archive.end()
 }
 
-fn library_path(name: &str) -> PathBuf {
+pub fn library_path(name: &str) -> PathBuf {
     let said = Command::new("gcc").arg("-mx32").arg(format!("-print-file-name={name}")).output();
     let said = said.unwrap_or_else(|error| panic!("gcc: {error}; {MEND}"));
     PathBuf::from(String::from_utf8_lossy(&said.stdout).trim())
 }
 
-fn read(path: &Path) -> Vec<u8> {
+pub fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}; {MEND}", path.display()))
 }
 
 /// A `newc` archive, which the kernel unpacks into its first file system (Documentation/driver-api/early-userspace,
 /// "initramfs buffer format").
 #[derive(Default)]
-struct Archive {
+pub struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
 impl Archive {
-    fn folder(&mut self, name: &str) {
+    pub fn folder(&mut self, name: &str) {
         self.entry(name, 0o040_755, &[]);
     }
 
-    fn file(&mut self, name: &str, content: &[u8]) {
+    pub fn file(&mut self, name: &str, content: &[u8]) {
         self.entry(name, 0o100_755, content);
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub fn end(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
     }

@@ -137,7 +137,7 @@ const ON_PURPOSE: [&str; 8] = [
 ];
 
 /// Compiles one file, unless it has been since it was changed.
-fn compile(options: &[&str], source: &Path, program: &Path) {
+pub fn compile(options: &[&str], source: &Path, program: &Path) {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
     let newest: Option<SystemTime> = changed(source).max(changed(&sources().join("transcript.h")));
     if changed(program) > newest {

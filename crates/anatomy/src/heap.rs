@@ -2,6 +2,7 @@
 
 pub mod decoder;
 pub mod discrepancy;
+pub mod executed;
 pub mod folded;
 pub mod headers;
 pub mod heaptrack;
@@ -11,16 +12,17 @@ pub mod log;
 pub mod massif;
 pub mod naming;
 pub mod peer;
-pub mod places;
 pub mod pprof;
 pub mod profile;
 pub mod site;
+pub mod stacks;
 pub mod symbols;
 
+pub use decoder::{Exec, ExecState};
 pub use history::{Blocks, History, Moment};
 pub use lives::Lives;
-pub use log::{Header, Log, LogError};
+pub use log::{Header, LogError, LogFile, Loss, Process};
 pub use peer::{Peer, Point};
-pub use places::{Module, Place, Places, StackId};
 pub use profile::{Column, Frame, Gathering, Profile, Sample, Values};
-pub use symbols::Symbols;
+pub use stacks::{CodeAddress, ModuleId, StackId, Stacks};
+pub use symbols::{StackValues, Symbols};

@@ -94,6 +94,7 @@ pub(crate) fn for_writing(folder: &Path, file: &Path) -> Result<Connection, Arch
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
         guard(&connection)?;
+        schema::add_bounds(&connection)?;
         // See the crate's documentation for what these two promise.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;

@@ -8,6 +8,7 @@ use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 
 use crate::campaign::{Archive, Writer};
 use crate::error::ArchiveError;
+use crate::schema::WITH_OTHERS;
 use crate::series;
 
 /// How one variant was built.
@@ -141,6 +142,13 @@ impl Archive {
                     run.answer
                 ])?;
             let id = transaction.last_insert_rowid();
+            let mut bound = None;
+            if run.sample.values().any(|reading| reading.upper.is_some()) {
+                bound = Some(
+                    transaction
+                        .prepare_cached("INSERT INTO bound (run, metric, upper) VALUES (?1, ?2, ?3)")?,
+                );
+            }
             let mut add = transaction.prepare_cached(
                 "INSERT INTO reading (run, metric, value, source, coverage) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?;
@@ -156,6 +164,9 @@ impl Archive {
                 }
                 let metric = writer.metrics.get(*name);
                 add.execute(params![id, metric, reading.value, reading.source.name(), reading.coverage])?;
+                if let (Some(bound), Some(upper)) = (&mut bound, reading.upper) {
+                    bound.execute(params![id, metric, Some(upper).filter(|upper| upper.is_finite())])?;
+                }
             }
             let mut add = transaction.prepare_cached(
                 "INSERT INTO process (run, comm, count, peak_resident_bytes, cpu_ns, source)
@@ -203,6 +214,12 @@ impl Archive {
                     bounded(round.noise.throttled),
                     kind_name(round.kind)
                 ])?;
+            let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            if version >= WITH_OTHERS {
+                transaction
+                    .prepare_cached("UPDATE round SET others_ns = ?2 WHERE number = ?1")?
+                    .execute(params![round.number, round.noise.others_ns])?;
+            }
             match writer.since {
                 Some(since) => set_elapsed(transaction, writer.session, since.elapsed()),
                 None => Ok(()),
@@ -296,7 +313,7 @@ impl Archive {
     }
 
     /// Does this in one transaction, or not at all.
-    fn write(
+    pub(crate) fn write(
         &mut self,
         work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<()>,
     ) -> Result<(), ArchiveError> {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension};
 
 /// The archive version this build writes, in `PRAGMA user_version`. It reads this one and all before it.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// `WDTH`: tells an archive from any other SQLite file (`PRAGMA application_id`; `file(1)` shows it too).
 pub(crate) const APPLICATION: i64 = 0x5744_5448;
@@ -11,11 +11,33 @@ pub(crate) const APPLICATION: i64 = 0x5744_5448;
 /// The first version that has memory series.
 pub(crate) const WITH_SERIES: i64 = 2;
 
+/// The first version that keeps for how long other tasks had the measured CPUs.
+pub(crate) const WITH_OTHERS: i64 = 3;
+
 /// The statements that make an empty archive.
 pub(crate) const SQL: &str = include_str!("schema.sql");
 
 /// Those that made an archive of an earlier version, from 1 on: they never change.
-const EARLIER: [&str; VERSION as usize - 1] = [include_str!("schema_1.sql")];
+const EARLIER: [&str; VERSION as usize - 1] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+
+/// Gives an archive of version 2 the table of bounds, before anything is added to it; it stays an archive of version 2. One of
+/// version 1 has no memory series, and only figures of these have bounds.
+pub(crate) fn add_bounds(connection: &Connection) -> rusqlite::Result<()> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version != 2 || has_bounds(connection)? {
+        return Ok(());
+    }
+    let table = SQL.split("\n\n").filter(|paragraph| paragraph.starts_with("CREATE TABLE bound "));
+    let triggers = SQL.lines().filter(|line| line.starts_with("CREATE TRIGGER bound_"));
+    let statements: Vec<&str> = table.chain(triggers).collect();
+    connection.execute_batch(&format!("BEGIN; {} COMMIT", statements.join("\n")))
+}
+
+/// Whether readings of this archive may have bounds.
+pub(crate) fn has_bounds(connection: &Connection) -> rusqlite::Result<bool> {
+    let found = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'bound'";
+    connection.query_row(found, [], |row| Ok(row.get::<_, i64>(0)? > 0))
+}
 
 /// What is wrong with the tables of a file of that version, if anything is.
 ///

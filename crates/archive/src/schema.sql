@@ -1,4 +1,4 @@
--- The tables of a campaign, archive version 2. docs/archive.md explains them; the comments travel in the file.
+-- The tables of a campaign, archive version 3. docs/archive.md explains them; the comments travel in the file.
 
 CREATE TABLE campaign (  -- one row: what the campaign is
   id              INTEGER PRIMARY KEY CHECK (id = 1),
@@ -48,6 +48,7 @@ CREATE TABLE round (
   steal     REAL,  -- shares of the round's time, 0 to 1
   pressure  REAL,  -- NULL: no PSI here
   others    REAL,
+  others_ns INTEGER,  -- CPU time of other tasks since the round before, as far as ticks tell: only its sum means something
   throttled INTEGER CHECK (throttled >= 0)
 ) STRICT;
 
@@ -70,6 +71,13 @@ CREATE TABLE reading (
   value    REAL NOT NULL,  -- in the metric's unit
   source   TEXT NOT NULL,
   coverage REAL NOT NULL,  -- 1 unless the kernel multiplexed the counter
+  PRIMARY KEY (run, metric)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE bound (  -- a reading that is only known to be reached: the true amount lies between its value and this
+  run    INTEGER NOT NULL,
+  metric INTEGER NOT NULL,
+  upper  REAL,  -- in the metric's unit; NULL: nothing bounds it
   PRIMARY KEY (run, metric)
 ) STRICT, WITHOUT ROWID;
 
@@ -181,6 +189,8 @@ CREATE TRIGGER run_is_kept BEFORE DELETE ON run BEGIN SELECT raise(ABORT, 'runs 
 CREATE TRIGGER run_is_final BEFORE UPDATE ON run BEGIN SELECT raise(ABORT, 'runs are only ever added'); END;
 CREATE TRIGGER reading_is_kept BEFORE DELETE ON reading BEGIN SELECT raise(ABORT, 'readings are only ever added'); END;
 CREATE TRIGGER reading_is_final BEFORE UPDATE ON reading BEGIN SELECT raise(ABORT, 'readings are only ever added'); END;
+CREATE TRIGGER bound_is_kept BEFORE DELETE ON bound BEGIN SELECT raise(ABORT, 'readings are only ever added'); END;
+CREATE TRIGGER bound_is_final BEFORE UPDATE ON bound BEGIN SELECT raise(ABORT, 'readings are only ever added'); END;
 CREATE TRIGGER process_is_kept BEFORE DELETE ON process BEGIN SELECT raise(ABORT, 'processes are only ever added'); END;
 CREATE TRIGGER process_is_final BEFORE UPDATE ON process BEGIN SELECT raise(ABORT, 'processes are only ever added'); END;
 
@@ -200,17 +210,19 @@ CREATE TRIGGER series_mark_is_final BEFORE UPDATE ON series_mark BEGIN SELECT ra
 -- For people: rounds with the kind that counts, and every reading with its names.
 CREATE VIEW rounds AS
   SELECT number AS round, CASE finished WHEN 1 THEN kind ELSE 'interrupted' END AS kind,
-         planned, cpu, steal, pressure, others, throttled
+         planned, cpu, steal, pressure, others, others_ns, throttled
     FROM round;
 
 CREATE VIEW samples AS
   SELECT run.round, rounds.kind, variant.name AS variant, run.position, run.ended,
-         metric.name AS metric, reading.value, metric.unit, reading.source, reading.coverage
+         metric.name AS metric, reading.value, metric.unit, reading.source, reading.coverage,
+         bound.run IS NOT NULL AS bounded, bound.upper
     FROM run
     JOIN rounds  ON rounds.round = run.round
     JOIN variant ON variant.id = run.variant
     JOIN reading ON reading.run = run.id
-    JOIN metric  ON metric.id = reading.metric;
+    JOIN metric  ON metric.id = reading.metric
+    LEFT JOIN bound ON bound.run = reading.run AND bound.metric = reading.metric;
 
 CREATE VIEW memory AS
   SELECT run.round, variant.name AS variant, series_part.at_ns, series_part.class, series_part.name,

@@ -14,7 +14,8 @@ use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Ru
 use crate::campaign::Archive;
 use crate::error::ArchiveError;
 use crate::recording::{BuildNote, ProcessNote};
-use crate::schema::WITH_SERIES;
+use crate::runtime::RuntimeCalls;
+use crate::schema::{has_bounds, WITH_OTHERS, WITH_SERIES};
 use crate::series;
 
 /// Everything a campaign has yielded so far.
@@ -34,6 +35,8 @@ pub struct Stored {
     /// The processes of each variant by command name, over its completed runs of timed rounds: how many there were per
     /// run (the mean, rounded, at least 1), the highest peak, the mean CPU time per run.
     pub processes: Vec<ProcessNote>,
+    /// What the x32 runtime translated of each variant's calls, the most frequent first.
+    pub runtime_calls: Vec<RuntimeCalls>,
     /// How answers differ from the baseline's, by variant.
     pub differences: BTreeMap<String, String>,
     /// Warnings, the oldest first.
@@ -75,6 +78,7 @@ fn read(connection: &Connection) -> Result<Stored, Fault> {
         standings: standings(&snapshot, &names)?,
         builds: builds(&snapshot, &names)?,
         processes: processes(&snapshot, &names)?,
+        runtime_calls: crate::runtime::read(&snapshot)?,
         differences: differences(&snapshot, &names)?,
         warnings: warnings(&snapshot)?,
         stopped: stopped(&snapshot)?,
@@ -127,9 +131,11 @@ fn variant(names: &Names, id: i64) -> Result<String, Fault> {
 }
 
 fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
-    let mut statement = connection.prepare(
-        "SELECT number, finished, kind, cpu, steal, pressure, others, throttled FROM round ORDER BY number",
-    )?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let others_ns = if version < WITH_OTHERS { "NULL" } else { "others_ns" };
+    let mut statement = connection.prepare(&format!(
+        "SELECT number, finished, kind, cpu, steal, pressure, others, throttled, {others_ns} FROM round ORDER BY number",
+    ))?;
     let mut rows = statement.query([])?;
     let mut rounds = Vec::new();
     while let Some(row) = rows.next()? {
@@ -148,6 +154,7 @@ fn rounds(connection: &Connection) -> Result<Vec<Round>, Fault> {
             steal: row.get::<_, Option<f64>>(4)?.unwrap_or_default(),
             pressure: row.get(5)?,
             others: row.get::<_, Option<f64>>(6)?.unwrap_or_default(),
+            others_ns: row.get(8)?,
             throttled: row.get::<_, Option<u64>>(7)?.unwrap_or_default(),
         };
         rounds.push(Round { number: row.get(0)?, kind, cpu: row.get(3)?, noise });
@@ -200,6 +207,7 @@ fn add_readings(
     places: &HashMap<i64, usize>,
 ) -> Result<BTreeSet<String>, Fault> {
     let metrics = known_metrics(connection)?;
+    let bounds = bounds(connection)?;
     let mut left_out = BTreeSet::new();
     let mut statement = connection
         .prepare("SELECT run, metric, value, source, coverage FROM reading ORDER BY run, metric")?;
@@ -229,7 +237,8 @@ fn add_readings(
             ));
             continue;
         };
-        let reading = Reading { value: row.get(2)?, source, coverage: row.get(4)? };
+        let upper = bounds.get(&(row.get(0)?, row.get(1)?)).copied();
+        let reading = Reading { value: row.get(2)?, source, coverage: row.get(4)?, upper };
         if !(reading.value.is_finite() && reading.coverage.is_finite()) {
             return Err(Fault::Content(format!(
                 "{}, round {}: {metric} is not a number",
@@ -239,6 +248,21 @@ fn add_readings(
         run.sample.insert(metric.name, reading);
     }
     Ok(left_out)
+}
+
+/// How high the true amounts of readings may be that are only known to be reached, by run and metric.
+fn bounds(connection: &Connection) -> Result<HashMap<(i64, i64), f64>, Fault> {
+    let mut bounds = HashMap::new();
+    if !has_bounds(connection)? {
+        return Ok(bounds);
+    }
+    let mut statement = connection.prepare("SELECT run, metric, upper FROM bound")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let upper = row.get::<_, Option<f64>>(2)?.unwrap_or(f64::INFINITY);
+        bounds.insert((row.get(0)?, row.get(1)?), upper);
+    }
+    Ok(bounds)
 }
 
 /// The metrics of the file by id: ours, or the name of one that is not.

@@ -37,7 +37,10 @@ fn the_queries_of_the_chapter_answer_what_it_says() {
     let rounds = [
         (RoundKind::Warmup, Noise::default()),
         (RoundKind::Timed, Noise::default()),
-        (RoundKind::Timed, Noise { steal: 0.025, pressure: None, others: 0.5, throttled: 2 }),
+        (
+            RoundKind::Timed,
+            Noise { steal: 0.025, pressure: None, others: 0.5, others_ns: Some(40_000_000), throttled: 2 },
+        ),
     ];
     for (number, (kind, noise)) in (0..).zip(rounds) {
         archive.begin_round(number, kind, 2, Some(1)).unwrap();

@@ -55,11 +55,11 @@ fn by_hand(folder: &Path, statements: &str) {
 #[test]
 fn a_newer_archive_is_left_to_a_newer_widthwise() {
     let (_parent, folder) = campaign();
-    by_hand(&folder, "PRAGMA user_version = 3; DROP VIEW samples; DROP TABLE difference;");
+    by_hand(&folder, "PRAGMA user_version = 4; DROP VIEW samples; DROP TABLE difference;");
     let error = refused(&folder);
     assert!(
         error.to_string().ends_with(
-            "was written by a newer widthwise (archive version 3, this one reads up to 2); upgrade widthwise"
+            "was written by a newer widthwise (archive version 4, this one reads up to 3); upgrade widthwise"
         ),
         "{error}"
     );

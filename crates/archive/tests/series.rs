@@ -168,31 +168,36 @@ fn a_class_that_a_later_widthwise_has_added_is_something_else() {
     assert_eq!(found.of_class(&found.readings[0], Class::Other).resident, 5);
 }
 
-#[test]
-fn an_archive_of_the_first_version_is_read_and_gone_on_with() {
-    let (_parent, folder) = campaign();
-    // What it has of a campaign's tables, in the words of its time.
+/// Puts what an archive of an earlier version can have of this one's timed round into the tables of its time.
+fn as_of_version(folder: &std::path::Path, version: u32, schema: &str) {
     let file = folder.join("campaign.sqlite");
     std::fs::rename(&file, folder.join("new.sqlite")).unwrap();
-    by_hand(&folder, include_str!("../src/schema_1.sql"));
+    by_hand(folder, schema);
     by_hand(
-        &folder,
+        folder,
         &format!(
             "ATTACH '{}' AS new;
              INSERT INTO campaign SELECT * FROM new.campaign; INSERT INTO identity SELECT * FROM new.identity;
              INSERT INTO variant SELECT * FROM new.variant; INSERT INTO session SELECT * FROM new.session;
              INSERT INTO metric SELECT * FROM new.metric WHERE name NOT LIKE 'tree%';
-             INSERT INTO round SELECT * FROM new.round WHERE kind <> 'memory';
+             INSERT INTO round SELECT number, session, kind, planned, finished, cpu, steal, pressure, others, throttled
+               FROM new.round WHERE kind <> 'memory';
              INSERT INTO run SELECT * FROM new.run WHERE round = 0;
              INSERT INTO reading SELECT reading.* FROM new.reading JOIN run ON run.id = run;
-             DETACH new; PRAGMA application_id = 0x57445448; PRAGMA user_version = 1;",
+             DETACH new; PRAGMA application_id = 0x57445448; PRAGMA user_version = {version};",
             folder.join("new.sqlite").display()
         ),
     );
     std::fs::remove_file(folder.join("new.sqlite")).unwrap();
+}
 
+#[test]
+fn an_archive_of_the_first_version_is_read_and_gone_on_with() {
+    let (_parent, folder) = campaign();
+    as_of_version(&folder, 1, include_str!("../src/schema_1.sql"));
     let stored = Archive::read(&folder).unwrap().load().unwrap();
     assert_eq!((stored.rounds.len(), stored.runs.len(), stored.series.len()), (1, 3, 0));
+    assert_eq!(stored.rounds[0].noise.others_ns, None, "it did not keep that");
     let mut archive = Archive::resume(&folder).unwrap();
     archive.begin_round(1, RoundKind::Timed, 3, None).unwrap();
     for (position, variant) in (0..).zip(sample::VARIANTS) {
@@ -204,4 +209,47 @@ fn an_archive_of_the_first_version_is_read_and_gone_on_with() {
     // A table of the second version is none of its own, and what is missing of the first is noticed.
     by_hand(&folder, "DROP VIEW samples; DROP TABLE warning");
     assert!(matches!(Archive::read(&folder).unwrap_err(), ArchiveError::Damaged { .. }));
+}
+
+/// A run with a reading of which only a bound is known, and one of which nothing is.
+fn bounded_run(round: u32, position: u32) -> widthwise_experiment::outcome::Run {
+    let mut run = sample::run(round, position, sample::VARIANTS[0]);
+    for (name, upper) in [("cpu", 2.5e9), ("wall", f64::INFINITY)] {
+        if let Some(reading) = run.sample.get_mut(name) {
+            reading.upper = Some(upper);
+        }
+    }
+    run
+}
+
+#[test]
+fn the_bounds_of_readings_are_kept() {
+    let (_parent, folder) = campaign();
+    let mut archive = Archive::resume(&folder).unwrap();
+    archive.begin_round(2, RoundKind::Memory, 3, None).unwrap();
+    archive.add_run(&bounded_run(2, 0), &[]).unwrap();
+    let stored = archive.load().unwrap();
+    assert_eq!(stored.runs.last().unwrap().sample, bounded_run(2, 0).sample);
+    drop(archive);
+    let connection = Connection::open(folder.join("campaign.sqlite")).unwrap();
+    let bounds: i64 =
+        connection.query_row("SELECT count(*) FROM samples WHERE bounded", [], |row| row.get(0)).unwrap();
+    assert_eq!(bounds, 2);
+    for statement in ["DELETE FROM bound", "UPDATE bound SET upper = 0"] {
+        let error = connection.execute(statement, []).unwrap_err();
+        assert!(error.to_string().contains("only ever added"), "{statement}: {error}");
+    }
+}
+
+#[test]
+fn an_archive_of_the_second_version_is_gone_on_with_and_keeps_bounds() {
+    let (_parent, folder) = campaign();
+    as_of_version(&folder, 2, include_str!("../src/schema_2.sql"));
+    assert_eq!(Archive::read(&folder).unwrap().load().unwrap().runs.len(), 3);
+    let mut archive = Archive::resume(&folder).unwrap();
+    archive.begin_round(1, RoundKind::Memory, 3, None).unwrap();
+    archive.add_run(&bounded_run(1, 0), &[]).unwrap();
+    drop(archive);
+    let stored = Archive::read(&folder).unwrap().load().unwrap();
+    assert_eq!(stored.runs.last().unwrap().sample, bounded_run(1, 0).sample);
 }

@@ -10,6 +10,8 @@ use crate::outcome::{Reading as Figure, Source};
 
 /// What was seen of memory stands for a program if it is at least so much of its peak.
 pub const NEAR_PEAK: f64 = 0.8;
+/// A reading that saw at least so much of the peak is said to be of the peak.
+pub const AT_PEAK: f64 = 0.95;
 
 /// What a mapping is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -308,24 +310,64 @@ impl Series {
         Some(if end > first { area / (end - first) as f64 } else { values.last()?.1 as f64 })
     }
 
-    fn most_in_full(&self, of: fn(&Reading) -> u64) -> Option<f64> {
+    /// The levels without what is the x32 runtime's own, which is no memory of the program's. A glance does not tell it
+    /// apart: then it is what the reading before, or else the first one, says.
+    fn programs_levels(&self) -> Vec<Level> {
+        let own: Vec<(u64, Amounts)> = self
+            .readings
+            .iter()
+            .map(|reading| (reading.at_ns, self.of_class(reading, Class::Runtime)))
+            .collect();
+        let mut levels = self.levels();
+        for level in &mut levels {
+            let before = own.iter().rev().find(|(at_ns, _)| *at_ns <= level.at_ns);
+            if let Some((_, own)) = before.or(own.first()) {
+                level.resident = level.resident.saturating_sub(own.resident);
+                level.anonymous = level.anonymous.saturating_sub(own.anonymous);
+            }
+        }
+        levels
+    }
+
+    fn most_in_full(&self, of: impl Fn(&Reading) -> u64) -> Option<f64> {
         let full = self.readings.iter().filter(|reading| reading.full);
         full.map(of).max().map(|most| most as f64)
     }
 
-    /// The figure of a metric of [`Family::Series`](metric::Family::Series), if enough was read for it.
+    /// The largest size of the tree at which the figure of that metric could be read.
+    pub fn seen(&self, metric: Metric) -> u64 {
+        let read = |full: bool| {
+            let own = self.readings.iter().filter(move |reading| reading.full || !full);
+            own.map(|reading| reading.tree.amounts.resident).max().unwrap_or(0)
+        };
+        match metric.name {
+            "tree_pss" | "tree_page_tables" => read(true),
+            "tree_mean" | "tree_anonymous" | "tree_peak" => {
+                self.levels().iter().map(|level| level.resident).max().unwrap_or(0)
+            }
+            _ => read(false),
+        }
+    }
+
+    /// The figure of a metric of [`Family::Series`](metric::Family::Series), if enough was read for it: what was read, and
+    /// nothing of what was missed.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         let most = |of: &dyn Fn(&Reading) -> u64| self.readings.iter().map(of).max().map(|most| most as f64);
         let class = |class| most(&|reading| self.of_class(reading, class).resident);
         match metric.name {
-            "tree_peak" => self.levels().iter().map(|level| level.resident).max().map(|most| most as f64),
+            "tree_peak" => {
+                self.programs_levels().iter().map(|level| level.resident).max().map(|most| most as f64)
+            }
             "tree_mean" => {
-                let levels: Vec<(u64, u64)> = self.levels().iter().map(|l| (l.at_ns, l.resident)).collect();
+                let levels: Vec<(u64, u64)> =
+                    self.programs_levels().iter().map(|l| (l.at_ns, l.resident)).collect();
                 self.mean(&levels)
             }
-            "tree_pss" => self.most_in_full(|reading| reading.tree.amounts.pss),
+            "tree_pss" => self.most_in_full(|reading| {
+                reading.tree.amounts.pss.saturating_sub(self.of_class(reading, Class::Runtime).pss)
+            }),
             "tree_anonymous" => {
-                self.levels().iter().map(|level| level.anonymous).max().map(|most| most as f64)
+                self.programs_levels().iter().map(|level| level.anonymous).max().map(|most| most as f64)
             }
             "tree_heap" => class(Class::Heap),
             "tree_mmapped" => class(Class::Mmapped),
@@ -408,9 +450,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_the_x32_runtimes_own_is_in_no_figure() {
+        let mut series = series();
+        let whole = |series: &Series, name: &str| series.figure(metric::find(name).unwrap());
+        let names = ["tree_peak", "tree_mean", "tree_pss"];
+        let before = names.map(|name| whole(&series, name).unwrap());
+        let runtime = Amounts { resident: 12, pss: 10, ..Amounts::default() };
+        series.parts.push(Part { class: Class::Runtime, ..series.parts[0].clone() });
+        let place = series.parts.len() - 1;
+        for reading in &mut series.readings {
+            reading.tree.amounts = reading.tree.amounts.plus(runtime);
+            reading.parts.push((place, runtime));
+        }
+        for glance in &mut series.glances {
+            glance.resident += runtime.resident;
+        }
+        assert_eq!(names.map(|name| whole(&series, name).unwrap()), before);
+    }
+
+    #[test]
     fn every_metric_of_the_family_has_a_figure() {
         let own = metric::METRICS.iter().filter(|metric| metric.family == metric::Family::Series);
-        for metric in own {
+        // That one is the control group's.
+        for metric in own.filter(|metric| metric.name != "tree_charged") {
             assert!(series().figure(metric).is_some(), "{metric}");
         }
     }

@@ -22,6 +22,8 @@ pub enum Family {
     Counter,
     /// The memory of the process tree, read while the program runs: in runs of their own, since that perturbs.
     Series,
+    /// What the x32 runtime says of itself, where it stands in for the kernel.
+    Runtime,
 }
 
 /// One row of [`METRICS`].
@@ -49,7 +51,7 @@ pub struct MetricRow {
 pub type Metric = &'static MetricRow;
 
 use Direction::{LowerIsBetter, Neutral};
-use Family::{Accounting, Counter, Series};
+use Family::{Accounting, Counter, Runtime, Series};
 use Unit::{Bytes, Count, Nanoseconds};
 
 macro_rules! metrics {
@@ -75,6 +77,10 @@ pub static METRICS: &[MetricRow] = metrics![
     "voluntary_switches"   "voluntary switches"   "voluntary switches"   Count       LowerIsBetter Accounting true  "context switches because the program waited, whole process tree";
     "involuntary_switches" "involuntary switches" "involuntary switches" Count       LowerIsBetter Accounting true  "context switches because another task took the core, whole process tree";
     "processes"            "processes"            "processes"            Count       Neutral       Accounting false "processes of the tree, the program itself among them";
+    "runtime_cpu"          "x32run CPU time"      "CPU time of x32run itself" Nanoseconds LowerIsBetter Runtime false "the x32 runtime's own CPU time, where it stands in for the kernel: within the CPU time and the wall time";
+    "runtime_calls"        "x32run calls"         "calls that x32run translated" Count LowerIsBetter Runtime false "system calls that trapped or that the x32 runtime had to translate, whole process tree";
+    "runtime_resident"     "x32run memory"        "memory of x32run itself" Bytes LowerIsBetter Runtime false "the x32 runtime's own resident memory in the process of the peak: left out of the peak";
+    "runtime_faults"       "x32run page faults"   "page faults of x32run itself" Count LowerIsBetter Runtime false "the x32 runtime's own page faults, whole process tree: left out of the page faults";
     "cycles"               "cycles"               "cycles"               Count       LowerIsBetter Counter    false "core cycles in user mode";
     "instructions"         "instructions"         "instructions"         Count       LowerIsBetter Counter    false "instructions retired in user mode";
     "stalled_cycles"       "stalled cycles"       "stalled cycles"       Count       LowerIsBetter Counter    false "core cycles in user mode in which the front end issued nothing";
@@ -85,7 +91,8 @@ pub static METRICS: &[MetricRow] = metrics![
     "dtlb_misses"          "dTLB misses"          "data-TLB misses"      Count       LowerIsBetter Counter    false "data-TLB read misses in user mode";
     "task_clock"           "task clock"           "task clock"           Nanoseconds LowerIsBetter Counter    false "the kernel's software clock of the tasks: time on a core";
     "cpu_migrations"       "migrations"           "migrations"           Count       LowerIsBetter Counter    false "moves from one CPU to another";
-    "tree_peak"            "tree peak"            "memory at its peak"   Bytes       LowerIsBetter Series     false "the highest resident memory of the whole process tree that was read; pages that its processes share count once";
+    "tree_peak"            "tree peak"            "memory at its peak"   Bytes       LowerIsBetter Series     false "the highest resident memory of the whole process tree; pages that its processes share count once; between two amounts where the kernel's accounts do not say more";
+    "tree_charged"         "tree charged"         "charged memory"       Bytes       LowerIsBetter Series     false "the peak of a control group around the tree, where one can be made: page cache and the kernel's own memory for the tree are in it, pages of files that were cached before are not";
     "tree_mean"            "tree mean"            "memory over time"     Bytes       LowerIsBetter Series     false "the mean over time of the whole tree's resident memory; pages that its processes share count once";
     "tree_pss"             "tree PSS"             "proportional memory"  Bytes       LowerIsBetter Series     false "the highest sum of PSS over the tree: each page divided by the number of all its users, those outside the tree too";
     "tree_anonymous"       "tree anonymous"       "anonymous memory"     Bytes       LowerIsBetter Series     false "the highest resident memory of the tree that no file stands behind";
@@ -116,6 +123,11 @@ pub fn find(name: &str) -> Option<Metric> {
 /// What the memory series yields.
 pub fn series() -> Vec<Metric> {
     METRICS.iter().filter(|metric| metric.family == Family::Series).collect()
+}
+
+/// What the x32 runtime says of itself.
+pub fn runtime() -> impl Iterator<Item = Metric> {
+    METRICS.iter().filter(|metric| metric.family == Family::Runtime)
 }
 
 /// What is measured when the user names no metric.

@@ -178,6 +178,9 @@ pub struct Stopping {
 pub struct Judging {
     /// Confidence of the intervals and of the family of verdicts, 0.95 by default.
     pub confidence: f64,
+    /// Two variants are equivalent where the whole interval lies inside this margin, a fraction (0.01 for ±1 %, the
+    /// default): between 1 / (1 + margin) and 1 + margin times the baseline's figure.
+    pub equal_within: f64,
     /// What is averaged.
     pub estimator: Estimator,
 }
@@ -218,10 +221,15 @@ pub struct Experiment {
     pub seed: u64,
 }
 
+/// The name under which a baseline of that name takes part a second time.
+pub fn twin_of(baseline: &str) -> String {
+    format!("{baseline} again")
+}
+
 impl Experiment {
     /// The name under which the baseline takes part a second time: the A/A pair that sets the detection floor.
     pub fn twin(&self) -> String {
-        format!("{} again", self.baseline)
+        twin_of(&self.baseline)
     }
 
     /// The metrics whose intervals decide when `--until` is reached: CPU time and peak memory where they are

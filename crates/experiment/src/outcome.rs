@@ -26,6 +26,8 @@ pub enum Source {
     Simulated,
     /// `/proc/PID/smaps` and its like, read while the program ran.
     Smaps,
+    /// The x32 runtime's account of itself.
+    Runtime,
 }
 
 impl Source {
@@ -41,13 +43,14 @@ impl Source {
             Source::Software => "software",
             Source::Simulated => "simulated",
             Source::Smaps => "smaps",
+            Source::Runtime => "x32run",
         }
     }
 
     /// The source of that name, if there is one.
     pub fn find(name: &str) -> Option<Source> {
         use Source::*;
-        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Simulated, Smaps]
+        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Simulated, Smaps, Runtime]
             .into_iter()
             .find(|source| source.name() == name)
     }
@@ -63,12 +66,25 @@ pub struct Reading {
     /// The share of the run during which it was counted: 1 unless the kernel multiplexed the counter
     /// (`time_running / time_enabled`), in which case `value` is already scaled up.
     pub coverage: f64,
+    /// Where `value` is only known to be reached: the true amount is not above this. Infinite where nothing bounds it;
+    /// absent where `value` is the amount.
+    pub upper: Option<f64>,
 }
 
 impl Reading {
     /// A reading that covers the whole run.
     pub fn whole(value: f64, source: Source) -> Reading {
-        Reading { value, source, coverage: 1.0 }
+        Reading { value, source, coverage: 1.0, upper: None }
+    }
+
+    /// An amount that lies between these two.
+    pub fn between(low: f64, high: f64, source: Source) -> Reading {
+        Reading { upper: (high > low).then_some(high), ..Reading::whole(low, source) }
+    }
+
+    /// The highest that the true amount may be.
+    pub fn highest(&self) -> f64 {
+        self.upper.unwrap_or(self.value)
     }
 }
 
@@ -161,6 +177,10 @@ pub struct Noise {
     pub pressure: Option<f64>,
     /// Share of the round's time for which tasks other than ours ran on the measured core, 0 to 1.
     pub others: f64,
+    /// For how long they did, in nanoseconds, since the round before; a round that is too short to be looked at leaves it to
+    /// a later one. Where the kernel counts in ticks it may be below 0: only the sum over rounds means something. Absent in
+    /// campaigns that did not keep it.
+    pub others_ns: Option<i64>,
     /// Thermal throttling events on the measured core during the round.
     pub throttled: u64,
 }

@@ -144,6 +144,8 @@ pub struct MeasureRequest {
     pub memory: Option<Stated<u32>>,
     /// Confidence, a fraction.
     pub confidence: Option<Stated<f64>>,
+    /// The margin within which two variants are equivalent, a fraction.
+    pub equal_within: Option<Stated<f64>>,
     /// What is averaged.
     pub estimator: Option<Stated<Estimator>>,
     /// Seed of everything random.
@@ -327,6 +329,7 @@ impl Request {
         replace(&mut self.measure.warmup, measure.warmup);
         replace(&mut self.measure.memory, measure.memory);
         replace(&mut self.measure.confidence, measure.confidence);
+        replace(&mut self.measure.equal_within, measure.equal_within);
         replace(&mut self.measure.estimator, measure.estimator);
         replace(&mut self.measure.seed, measure.seed);
         replace(&mut self.measure.baseline, measure.baseline);

@@ -37,6 +37,8 @@ const WARMUP: u32 = 1;
 pub const MEMORY_ROUNDS: u32 = 6;
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const CONFIDENCE: f64 = 0.95;
+/// The margin of equivalence.
+const EQUAL_WITHIN: f64 = 0.01;
 
 impl Request {
     /// The experiment that this request asks for.
@@ -62,7 +64,11 @@ impl Request {
             stopping: self.stopping(estimator)?,
             warmup: value(&self.measure.warmup).unwrap_or(WARMUP),
             memory: self.memory(),
-            judging: Judging { confidence: self.confidence()?, estimator },
+            judging: Judging {
+                confidence: self.confidence()?,
+                equal_within: self.equal_within()?,
+                estimator,
+            },
             seed: value(&self.measure.seed).unwrap_or(facts.default_seed),
             variants,
         };
@@ -261,7 +267,8 @@ impl Request {
         let words = if words.is_empty() { vec![MetricWord::Default] } else { words };
         let wanted = |metric: &Metric| {
             words.iter().any(|word| match word {
-                MetricWord::All => true,
+                // What the x32 runtime says of itself is told anyway, and has nothing to be compared with.
+                MetricWord::All => metric.family != metric::Family::Runtime,
                 MetricWord::Default => metric.default,
                 MetricWord::One(one) => one.name == metric.name,
             })
@@ -367,6 +374,19 @@ impl Request {
             Some(said) if !(0.5..1.0).contains(&said.value) => {
                 let value = format!("{} %", said.value * 100.0);
                 Err(out_of_range(&said.said, "confidence", "at least 50 % and less than 100 %", &value))
+            }
+            Some(said) => Ok(said.value),
+        }
+    }
+
+    /// The margin of equivalence. Without one (0 %) no interval that has a width lies inside it, and one of 100 % or more
+    /// calls the double equal.
+    pub fn equal_within(&self) -> Result<f64, RequestError> {
+        match &self.measure.equal_within {
+            None => Ok(EQUAL_WITHIN),
+            Some(said) if !(said.value > 0.0 && said.value < 1.0) => {
+                let value = format!("{} %", said.value * 100.0);
+                Err(out_of_range(&said.said, "equal_within", "more than 0 % and less than 100 %", &value))
             }
             Some(said) => Ok(said.value),
         }

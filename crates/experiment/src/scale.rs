@@ -238,8 +238,14 @@ pub struct Attempt {
     pub elapsed_ns: u64,
     /// From the start of the first to that of the last.
     pub spread_ns: u64,
-    /// CPU time of everything that was started.
+    /// CPU time of everything that was started: every process and thread, those that had ended too.
     pub cpu_ns: u64,
+    /// Of it: that of the process that forked the members, by itself. Absent where it is not known, or there is none.
+    #[serde(default)]
+    pub parent_cpu_ns: Option<u64>,
+    /// How its tasks came by their CPUs; absent in studies of before this was recorded.
+    #[serde(default)]
+    pub cpu_wait: Option<CpuWait>,
     /// What the parent had used and what time had passed when its first child or thread was there.
     pub before_fork: Option<BeforeFork>,
     /// The children, jobs or threads, in the order of their CPUs.
@@ -270,11 +276,40 @@ pub struct BeforeFork {
     pub elapsed_ns: u64,
 }
 
-/// One child, job or thread.
+/// How the tasks of an attempt came by their CPUs; nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuWait {
+    /// For how long tasks could have run and had no CPU, over all of them: the kernel's run-queue wait. Whoever had the CPU
+    /// meanwhile, one of their own too.
+    pub waited_ns: Option<u64>,
+    /// Of the member that waited longest.
+    pub longest_ns: Option<u64>,
+    /// Why the two are not known.
+    pub unknown: Option<String>,
+    /// CPU time of all other programs on the CPUs of the cell.
+    pub others_ns: u64,
+    /// Time for which the cgroup's CPU quota was used up, over all CPUs.
+    pub throttled_ns: u64,
+    /// What the hypervisor took: of the CPU from which it took most.
+    pub stolen_ns: u64,
+    /// How far `others_ns` and `stolen_ns` may be off, since the kernel counts them in ticks.
+    pub uncertain_ns: u64,
+    /// CPUs of the cell.
+    pub cpus: usize,
+    /// Tasks that wanted a CPU for more than a twentieth of the time: if these are more than the CPUs, they waited for each
+    /// other.
+    pub wanting: usize,
+}
+
+/// One child, job or thread. Where several followed each other in its place, as the threads of one pool follow those of
+/// another, they are one member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its number.
+    /// Its number; of several: of the one that used most CPU time.
     pub pid: u32,
+    /// The numbers of the others in its place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<u32>,
     /// The CPU it was put on; none if it was left alone.
     pub cpu: Option<u32>,
     /// The CPUs that it chose by itself, where it did.

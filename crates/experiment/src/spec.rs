@@ -54,6 +54,7 @@ const SECTIONS: [(&str, &[&str]); 6] = [
             "warmup",
             "memory",
             "confidence",
+            "equal_within",
             "estimator",
             "seed",
             "baseline",
@@ -278,6 +279,7 @@ fn measure(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "warmup" => measure.warmup = Some(entry.whole(0, u32::MAX)?),
             "memory" => measure.memory = Some(entry.whole(0, u32::MAX)?),
             "confidence" => measure.confidence = Some(entry.fraction()?),
+            "equal_within" => measure.equal_within = Some(entry.fraction()?),
             "estimator" => {
                 measure.estimator = Some(entry.one_of("estimator", &Estimator::ALL, Estimator::name)?)
             }

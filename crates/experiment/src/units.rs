@@ -25,6 +25,19 @@ impl Unit {
             Unit::Count => "count",
         }
     }
+
+    /// In what such an amount reads best: the size of the step, and its name with the space before it.
+    pub fn step(self, amount: f64) -> (f64, &'static str) {
+        let steps: &[(f64, f64, &str)] = match self {
+            // Times from 0.1 s on read best in seconds.
+            Unit::Nanoseconds => &[(1e8, 1e9, " s"), (1e6, 1e6, " ms"), (1e3, 1e3, " µs"), (0.0, 1.0, " ns")],
+            Unit::Bytes => &[(1e9, 1e9, " GB"), (1e6, 1e6, " MB"), (1e3, 1e3, " kB"), (0.0, 1.0, " B")],
+            Unit::Count if amount.fract() == 0.0 && amount.abs() < 1e7 => &[],
+            Unit::Count => &[(1e9, 1e9, " G"), (1e6, 1e6, " M")],
+        };
+        let step = steps.iter().find(|(from, ..)| amount.abs() >= *from);
+        step.map_or((1.0, ""), |(_, size, name)| (*size, name))
+    }
 }
 
 /// An amount with its unit; shown the way a person would write it (`13.9 MB`, `0.284 s`, `3 214`).
@@ -38,33 +51,14 @@ pub struct Quantity {
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.unit {
-            Unit::Nanoseconds => {
-                const STEPS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
-                // Times from 0.1 s on read best in seconds.
-                let step = STEPS
-                    .iter()
-                    .find(|(size, name)| self.value.abs() >= if *name == "s" { 0.1 * size } else { *size })
-                    .copied()
-                    .unwrap_or((1.0, "ns"));
-                write!(f, "{} {}", significant(self.value / step.0), step.1)
-            }
-            Unit::Bytes => {
-                const STEPS: [(f64, &str); 3] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-                let step =
-                    STEPS.iter().find(|(size, _)| self.value.abs() >= *size).copied().unwrap_or((1.0, "B"));
-                write!(f, "{} {}", significant(self.value / step.0), step.1)
-            }
-            Unit::Count if self.value.fract() == 0.0 && self.value.abs() < 1e7 => {
-                f.write_str(&thousands(self.value as i64))
-            }
-            Unit::Count => {
-                const STEPS: [(f64, &str); 2] = [(1e9, " G"), (1e6, " M")];
-                let step =
-                    STEPS.iter().find(|(size, _)| self.value.abs() >= *size).copied().unwrap_or((1.0, ""));
-                write!(f, "{}{}", significant(self.value / step.0), step.1)
-            }
+        let (size, name) = self.unit.step(self.value);
+        if self.value == 0.0 {
+            return write!(f, "0{name}");
         }
+        if self.unit == Unit::Count && size == 1.0 && self.value.fract() == 0.0 {
+            return f.write_str(&thousands(self.value as i64));
+        }
+        write!(f, "{}{name}", significant(self.value / size))
     }
 }
 
@@ -116,5 +110,7 @@ mod tests {
         assert_eq!(shown(3214.0, Unit::Count), "3\u{202f}214");
         assert_eq!(shown(2.345e9, Unit::Count), "2.35 G");
         assert_eq!(shown(0.0, Unit::Count), "0");
+        assert_eq!(shown(0.0, Unit::Bytes), "0 B");
+        assert_eq!(shown(0.0, Unit::Nanoseconds), "0 ns");
     }
 }

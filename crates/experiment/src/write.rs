@@ -112,6 +112,7 @@ fn measure(page: &mut Page, request: &Request) {
     page.optional("warmup", &measure.warmup, u32::to_string);
     page.optional("memory", &measure.memory, u32::to_string);
     page.optional("confidence", &measure.confidence, fraction);
+    page.optional("equal_within", &measure.equal_within, fraction);
     page.optional("estimator", &measure.estimator, |estimator: &Estimator| quoted(estimator.name()));
     page.optional("seed", &measure.seed, u64::to_string);
     page.optional("baseline", &measure.baseline, |name| quoted(name));

@@ -46,6 +46,7 @@ until = "1%"
 budget = "5m"
 warmup = 2
 confidence = "99%"
+equal_within = "2%"
 estimator = "paired"
 seed = 5
 baseline = "x32"

@@ -290,6 +290,18 @@ fn a_confidence_that_is_a_chance_of_error_is_refused() {
 }
 
 #[test]
+fn a_margin_of_equivalence_is_more_than_nothing_and_less_than_the_double() {
+    for (margin, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
+        refused_file(
+            &format!("[measure]\nequal_within = {margin}\n"),
+            &format!(
+                "lua/widthwise.toml:4: \"equal_within\" must be more than 0 % and less than 100 %, not {shown} %"
+            ),
+        );
+    }
+}
+
+#[test]
 fn a_training_command_needs_a_build_that_trains() {
     for guided in ["", "profile_guided = false\n"] {
         refused_file(

@@ -186,15 +186,23 @@ fn run() -> impl Strategy<Value = RunRequest> {
 fn measure() -> impl Strategy<Value = MeasureRequest> {
     let metrics = btree_set(0..METRICS.len() + 2, 0..4);
     let stopping = (said(any::<u32>()), said(fraction()), said(duration()));
-    let judging = (said(fraction()), said(proptest::sample::select(&Estimator::ALL[..])));
+    let judging = (said(fraction()), said(fraction()), said(proptest::sample::select(&Estimator::ALL[..])));
     (metrics, stopping, said(any::<u32>()), judging, said(any::<u64>()), said(text())).prop_map(
-        |(metrics, (rounds, until, budget), warmup, (confidence, estimator), seed, baseline)| {
+        |(
+            metrics,
+            (rounds, until, budget),
+            warmup,
+            (confidence, equal_within, estimator),
+            seed,
+            baseline,
+        )| {
             let mut measure = MeasureRequest {
                 rounds,
                 until,
                 budget,
                 warmup,
                 confidence,
+                equal_within,
                 estimator,
                 seed,
                 baseline,

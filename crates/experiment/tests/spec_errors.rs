@@ -205,6 +205,10 @@ fn bad_durations_and_percentages_show_good_ones() {
     );
     refused("[measure]\nuntil = \"one%\"\n", "2: \"one%\" is no percentage; write it like \"1%\" or 0.01");
     refused("[measure]\nconfidence = nan\n", "2: \"nan\" is no percentage; write it like \"1%\" or 0.01");
+    refused(
+        "[measure]\nequal_within = -0.01\n",
+        "2: \"-0.01\" is no percentage; write it like \"1%\" or 0.01",
+    );
     refused("[measure]\nuntil = -0.01\n", "2: \"-0.01\" is no percentage; write it like \"1%\" or 0.01");
 }
 

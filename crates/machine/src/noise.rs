@@ -40,6 +40,9 @@ pub struct CpuTimes {
     pub exact: bool,
 }
 
+/// The unit of `/proc/stat` on every architecture that Linux has (USER_HZ, proc(5)).
+const USER_TICK_NS: u64 = 10_000_000;
+
 /// One reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -187,33 +190,28 @@ fn pressure_total_ns(text: &str) -> Option<u64> {
 
 /// What the machine did between two readings.
 ///
-/// `cpu` is the measured core; without one (a run that was not pinned) shares are of all CPUs together. `own_busy_ns`
-/// is the CPU time that the measured processes used meanwhile: what is left over was used by others. Where the kernel
-/// counts in ticks (no `/proc/schedstat`), `others` is uncertain by about two ticks, 20 ms, in all: it is for
+/// `measured` are the measured CPUs; without any (runs that were not pinned) shares are of all CPUs together.
+/// `own_busy_ns` is the CPU time that the measured processes used meanwhile: what is left over was used by others. Where the
+/// kernel counts in ticks (no `/proc/schedstat`), `others` is uncertain by about two ticks, 20 ms, in all: it is for
 /// reports, not for corrections.
-pub fn between(before: &Snapshot, after: &Snapshot, cpu: Option<Cpu>, own_busy_ns: u64) -> Noise {
+pub fn between(before: &Snapshot, after: &Snapshot, measured: &[Cpu], own_busy_ns: u64) -> Noise {
     let elapsed = after.at_ns.saturating_sub(before.at_ns);
     if elapsed == 0 {
         return Noise::default();
     }
-    let mut count = 0u64;
-    let (mut steal, mut busy) = (0u64, 0u64);
-    for (number, now) in &after.cpus {
-        let Some(then) = before.cpus.get(number) else { continue };
-        if cpu.is_some_and(|cpu| cpu != *number) {
-            continue;
-        }
+    let is_measured = |cpu: &Cpu| measured.is_empty() || measured.contains(cpu);
+    let (mut count, mut steal) = (0u64, 0u64);
+    for (then, now) in both(before, after, measured) {
         count += 1;
-        let stolen = now.steal_ns.saturating_sub(then.steal_ns);
-        steal += stolen;
-        busy += busy_ns(then, now);
+        steal += now.steal_ns.saturating_sub(then.steal_ns);
     }
+    let others = others_ns(before, after, measured, own_busy_ns);
     let whole = elapsed.saturating_mul(count.max(1)) as f64;
     let share = |ns: u64| (ns as f64 / whole).clamp(0.0, 1.0);
     let throttled = after
         .throttled
         .iter()
-        .filter(|(number, _)| cpu.is_none_or(|cpu| cpu == **number))
+        .filter(|(number, _)| is_measured(number))
         .filter_map(|(number, now)| Some(now.saturating_sub(*before.throttled.get(number)?)))
         .sum();
     Noise {
@@ -222,9 +220,56 @@ pub fn between(before: &Snapshot, after: &Snapshot, cpu: Option<Cpu>, own_busy_n
             .pressure_ns
             .zip(after.pressure_ns)
             .map(|(then, now)| (now.saturating_sub(then) as f64 / elapsed as f64).clamp(0.0, 1.0)),
-        others: share(busy.saturating_sub(own_busy_ns)),
+        others: share(u64::try_from(others).unwrap_or(0)),
         throttled,
     }
+}
+
+/// For how long others had the measured CPUs (all, if none is named) between two readings: as [`between`] has it, in
+/// nanoseconds of CPU time. Below 0 where more is known of our own time than the kernel has counted yet.
+pub fn others_ns(before: &Snapshot, after: &Snapshot, measured: &[Cpu], own_busy_ns: u64) -> i64 {
+    let busy: u64 = both(before, after, measured).map(|(then, now)| busy_ns(then, now)).sum();
+    let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+    signed(busy).saturating_sub(signed(own_busy_ns))
+}
+
+/// The counts of each measured CPU that both readings have.
+fn both<'a>(
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+    measured: &'a [Cpu],
+) -> impl Iterator<Item = (&'a CpuTimes, &'a CpuTimes)> {
+    let wanted = after.cpus.iter().filter(|(cpu, _)| measured.is_empty() || measured.contains(cpu));
+    wanted.filter_map(|(cpu, now)| Some((before.cpus.get(cpu)?, now)))
+}
+
+/// Who else had these CPUs between two readings: nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Tasks other than ours, and interrupts, over all of these CPUs.
+    pub ran_ns: u64,
+    /// The hypervisor: of the CPU from which it took most.
+    pub stolen_ns: u64,
+    /// How far each may be off, since the kernel counts ticks.
+    pub uncertain_ns: u64,
+}
+
+/// Who else had these CPUs between two readings. `own_ns` is the CPU time that the measured processes, and those who measure,
+/// used on them meanwhile.
+pub fn others(before: &Snapshot, after: &Snapshot, cpus: &BTreeSet<Cpu>, own_ns: u64) -> Others {
+    let mut busy = 0u64;
+    let mut others = Others::default();
+    let both = cpus.iter().filter_map(|cpu| Some((before.cpus.get(cpu)?, after.cpus.get(cpu)?)));
+    for (then, now) in both {
+        let stolen = now.steal_ns.saturating_sub(then.steal_ns);
+        busy += busy_ns(then, now);
+        others.stolen_ns = others.stolen_ns.max(stolen);
+        // Each of user, system and steal is cut off to ticks of 10 ms, before and after.
+        others.uncertain_ns += if now.exact { 0 } else { USER_TICK_NS };
+    }
+    others.uncertain_ns += if others.uncertain_ns > 0 { USER_TICK_NS } else { 0 };
+    others.ran_ns = busy.saturating_sub(own_ns);
+    others
 }
 
 /// The CPUs that were in use for more than `threshold` (0 to 1) of the time between two readings.
@@ -272,25 +317,36 @@ mod tests {
 
     #[test]
     fn what_is_left_over_after_our_own_time_was_used_by_others() {
-        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), Some(1), 450_000_000);
+        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), &[1], 450_000_000);
         assert!((noise.steal - 0.10).abs() < 1e-9, "{noise:?}");
         assert!((noise.others - 0.20).abs() < 1e-9, "{noise:?}");
-        let quiet = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), Some(0), 0);
+        let quiet = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), &[0], 0);
         assert_eq!((quiet.steal, quiet.others), (0.0, 0.0));
     }
 
     #[test]
     fn a_run_that_was_not_pinned_is_judged_over_all_cpus() {
-        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), None, 450_000_000);
+        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), &[], 450_000_000);
         assert!((noise.steal - 0.05).abs() < 1e-9, "{noise:?}");
         assert!((noise.others - 0.10).abs() < 1e-9, "{noise:?}");
     }
 
     #[test]
+    fn runs_on_several_cpus_are_judged_over_those() {
+        let of = |cpus: &[Cpu]| others_ns(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), cpus, 450_000_000);
+        assert_eq!(
+            (of(&[1]), of(&[0]), of(&[0, 1]), of(&[])),
+            (200_000_000, -450_000_000, 200_000_000, 200_000_000)
+        );
+        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), &[0, 1], 450_000_000);
+        assert!((noise.others - 0.10).abs() < 1e-9, "{noise:?}");
+    }
+
+    #[test]
     fn our_own_time_never_makes_others_negative() {
-        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), Some(1), 900_000_000);
+        let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), &[1], 900_000_000);
         assert_eq!(noise.others, 0.0);
-        assert_eq!(between(&snapshot(5, BEFORE), &snapshot(5, AFTER), Some(1), 0), Noise::default());
+        assert_eq!(between(&snapshot(5, BEFORE), &snapshot(5, AFTER), &[1], 0), Noise::default());
     }
 
     #[test]
@@ -303,7 +359,7 @@ mod tests {
             snapshot
         };
         let (before, after) = (exact(0, BEFORE, 7_000_000_000), exact(SECOND, AFTER, 7_620_000_000));
-        let noise = between(&before, &after, Some(1), 500_000_000);
+        let noise = between(&before, &after, &[1], 500_000_000);
         assert!((noise.others - 0.02).abs() < 1e-9, "{noise:?}");
 
         // Before version 15 the number counted jiffies.
@@ -318,9 +374,9 @@ mod tests {
         assert_eq!(pressure_total_ns(text), Some(4_975_922_000));
         assert_eq!(pressure_total_ns("full avg10=0.00 total=0\n"), None);
         let with = |at, pressure| Snapshot { pressure_ns: pressure, ..snapshot(at, BEFORE) };
-        let noise = between(&with(0, Some(100)), &with(SECOND, Some(250_000_100)), None, 0);
+        let noise = between(&with(0, Some(100)), &with(SECOND, Some(250_000_100)), &[], 0);
         assert_eq!(noise.pressure, Some(0.25));
-        assert_eq!(between(&with(0, None), &with(SECOND, Some(1)), None, 0).pressure, None);
+        assert_eq!(between(&with(0, None), &with(SECOND, Some(1)), &[], 0).pressure, None);
     }
 
     #[test]
@@ -330,8 +386,8 @@ mod tests {
             ..snapshot(at, BEFORE)
         };
         let (before, after) = (with(0, 5, 7), with(SECOND, 9, 8));
-        assert_eq!(between(&before, &after, Some(1), 0).throttled, 1);
-        assert_eq!(between(&before, &after, None, 0).throttled, 5);
+        assert_eq!(between(&before, &after, &[1], 0).throttled, 1);
+        assert_eq!(between(&before, &after, &[], 0).throttled, 5);
     }
 
     #[test]
@@ -368,7 +424,7 @@ mod tests {
             turns = std::hint::black_box(turns + 1);
         }
         let after = reader.read();
-        let noise = between(&before, &after, None, 0);
+        let noise = between(&before, &after, &[], 0);
         assert!(noise.others > 0.0, "{noise:?}");
     }
 }

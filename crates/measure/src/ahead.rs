@@ -118,6 +118,10 @@ impl Turns for Ahead<'_> {
         Ok(Some((round, slot, ran)))
     }
 
+    fn launchers(&self) -> Vec<u32> {
+        vec![self.runner.launcher()]
+    }
+
     fn runner(&self) -> &Runner {
         self.runner
     }

@@ -67,16 +67,66 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        for folder in self.unified.iter().chain(&self.pids) {
-            // Tasks that have ended may still be on their way out.
-            for _ in 0..50 {
-                if fs::remove_dir(folder).is_ok() || !folder.exists() {
+        self.unified.iter().chain(&self.pids).for_each(|folder| remove(folder));
+    }
+}
+
+/// Removes a group. Tasks that have ended may still be on their way out.
+pub(crate) fn remove(folder: &Path) {
+    for _ in 0..50 {
+        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Our own folder in the hierarchy of that controller (cgroups v1).
+pub(crate) fn own_place(controller: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    place(&mounts, &fs::read_to_string("/proc/self/cgroup").ok()?, "cgroup", controller)
+}
+
+/// Says for how long CPU quotas have kept tasks from running: ours, and those of the groups around us.
+#[derive(Debug, Default)]
+pub struct Throttling {
+    files: Vec<PathBuf>,
+}
+
+impl Throttling {
+    /// Finds the accounts of quotas that hold here.
+    pub fn find() -> Throttling {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mut files = Vec::new();
+        for (kind, controller) in [("cgroup2", ""), ("cgroup", "cpu")] {
+            let Some(mut folder) = place(&mounts, &own, kind, controller) else { continue };
+            while folder.join("cgroup.procs").exists() {
+                files.push(folder.join("cpu.stat"));
+                if !folder.pop() {
                     break;
                 }
-                std::thread::sleep(std::time::Duration::from_millis(2));
             }
         }
+        Throttling { files }
     }
+
+    /// Nanoseconds until now, of each group, over all CPUs.
+    pub fn read(&self) -> Vec<u64> {
+        self.files.iter().map(|file| throttled(&fs::read_to_string(file).unwrap_or_default())).collect()
+    }
+}
+
+/// `throttled_usec` of cgroup v2, `throttled_time` in nanoseconds of v1 (Documentation/scheduler/sched-bwc.rst).
+fn throttled(text: &str) -> u64 {
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.trim().parse::<u64>().ok()
+    };
+    number("throttled_usec")
+        .map(|us| us.saturating_mul(1000))
+        .or_else(|| number("throttled_time"))
+        .unwrap_or(0)
 }
 
 /// Our own folder in the hierarchy of that type (and controller): where a child folder may be made.
@@ -103,6 +153,13 @@ fn place(mounts: &str, own: &str, kind: &str, controller: &str) -> Option<PathBu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_versions_tell_for_how_long_a_quota_was_used_up() {
+        assert_eq!(throttled("usage_usec 5\nnr_throttled 2\nthrottled_usec 7\n"), 7000);
+        assert_eq!(throttled("nr_periods 1\nnr_throttled 1\nthrottled_time 7\nnr_bursts 0\n"), 7);
+        assert_eq!(throttled("usage_usec 5\n"), 0);
+    }
 
     #[test]
     fn the_place_is_our_own_folder_in_the_right_hierarchy() {

@@ -64,8 +64,9 @@ impl Counters {
             .iter_mut()
             .filter_map(|open| {
                 let after = totals(&mut open.counter);
-                reading(open.before, after)
-                    .map(|(value, coverage)| (open.metric, Reading { value, source: open.source, coverage }))
+                reading(open.before, after).map(|(value, coverage)| {
+                    (open.metric, Reading { coverage, ..Reading::whole(value, open.source) })
+                })
             })
             .collect()
     }

@@ -1,19 +1,22 @@
-//! The heap as the process sees it: a run of each variant with the recorder preloaded, in a pass of its own. Nothing of it
-//! is timed.
+//! The heap as the process sees it: runs of each variant with the recorder preloaded, in a pass of its own. Nothing of it is
+//! timed. Each variant is recorded more than once: what its recordings differ by is no difference of variants.
 
+mod log_file;
+mod packing;
 pub mod recorder;
+mod repeats;
+mod system;
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use widthwise_experiment::memory::{Class, Reading, Series};
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::elf;
 
 use crate::answer;
 use crate::heap::recorder::Recorder;
+pub use crate::heap::repeats::{Repeats, FEWEST, MOST};
 use crate::memory;
 use crate::rounds::{failure, Participant, Plan};
 use crate::run::{Limits, RunError, Runner, Start};
@@ -23,10 +26,10 @@ use crate::sampler::{Sampler, Watch};
 const SLOWER: u32 = 20;
 /// What reading the memory may take of such a run, which is not timed.
 const SHARE: f64 = 0.05;
-/// zstd's own default: the logs of a campaign are read as often as they are written.
-const COMPRESSION: i32 = 3;
 /// What a log's name ends with in a campaign.
 pub const ENDING: &str = "wwheap.zst";
+/// What a log's name begins with while it is recorded.
+const LOG: &str = "log";
 /// What is told of a variant's run beside its logs.
 pub const NOTE: &str = "recording.json";
 
@@ -43,6 +46,16 @@ pub struct Recording {
     pub wall_ns: u64,
     /// What the system gave it for its heap, over time.
     pub system: Vec<SystemMoment>,
+    /// How often its memory was looked at. Absent in recordings of earlier versions, as is the next one.
+    #[serde(default)]
+    pub samples: Option<u64>,
+    /// For how long of its run `system` is known to hold.
+    #[serde(default)]
+    pub held_ns: Option<u64>,
+    /// The processes that the sampler saw: their numbers, and when each was found to be gone, in nanoseconds since the program
+    /// began.
+    #[serde(default)]
+    pub ends: Vec<(u32, u64)>,
 }
 
 /// The memory of a process tree as the system sees it, the recorder's own left out. Bytes, resident.
@@ -58,30 +71,40 @@ pub struct SystemMoment {
     pub resident: u64,
 }
 
-/// Where a variant's logs are in a campaign.
-pub fn folder(campaign: &Path, slug: &str) -> PathBuf {
-    campaign.join("heap").join(slug)
+/// Where the logs of a variant's recording are in a campaign: the first one's in the variant's folder, and those of the
+/// others, counted from 2, in folders within it.
+pub fn folder(campaign: &Path, slug: &str, number: u32) -> PathBuf {
+    let first = campaign.join("heap").join(slug);
+    match number {
+        ..=1 => first,
+        _ => first.join(number.to_string()),
+    }
 }
 
-/// Records one run of a participant, unless that is done already. `answer` is the digest of what it answers without the
-/// recorder. `None`: it was interrupted.
+/// What was noted of a recording, if it is there.
+pub fn recorded(campaign: &Path, slug: &str, number: u32) -> Option<Recording> {
+    let note = std::fs::read(folder(campaign, slug, number).join(NOTE)).ok()?;
+    serde_json::from_slice(&note).ok()
+}
+
+/// Makes the recording of that number of a participant, counted from 1, unless that is done already. `answer` is the digest
+/// of what it answers without the recorder. `None`: it was interrupted.
 ///
 /// # Errors
 /// Runs cannot be made, or their logs cannot be kept.
 pub fn record(
     plan: &Plan,
     participant: &Participant,
+    number: u32,
     recorder: &Recorder,
     answer: Option<&str>,
     runner: &mut Runner,
     cut_off: &dyn Fn() -> bool,
 ) -> Result<Option<Recording>, RunError> {
-    let kept = folder(&plan.folder, &participant.slug);
-    if let Ok(note) = std::fs::read(kept.join(NOTE)) {
-        if let Ok(recording) = serde_json::from_slice(&note) {
-            return Ok(Some(recording));
-        }
+    if let Some(recording) = recorded(&plan.folder, &participant.slug, number) {
+        return Ok(Some(recording));
     }
+    let kept = folder(&plan.folder, &participant.slug, number);
     let logs = plan.folder.join("scratch").join("heap");
     let scratch = |path: &Path| {
         let path = path.to_owned();
@@ -92,6 +115,7 @@ pub fn record(
         _ => std::fs::create_dir_all(&logs).map_err(scratch(&logs))?,
     }
     let logs = std::fs::canonicalize(&logs).map_err(scratch(&logs))?;
+    log_file::create(&logs.join(LOG)).map_err(scratch(&logs))?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
     let preload = recorder.copy_to(&logs).map_err(|error| scratch(&logs)(std::io::Error::other(error)))?;
     let start = preloaded(&participant.start, &preload, &logs);
@@ -101,6 +125,7 @@ pub fn record(
         runtime: memory::runtime_of(&start),
         recorder: Some(logs.clone()),
         marks: None,
+        group: None,
         share: SHARE,
     };
     let sampler = Sampler::start(watch).map_err(scratch(&logs))?;
@@ -110,10 +135,14 @@ pub fn record(
     if cut_off() {
         return Ok(None);
     }
+    let series = seen.since(ran.began_at, ran.wall);
     let mut recording = Recording {
         began_ns: ran.began_at.as_nanos() as u64,
         wall_ns: ran.wall.as_nanos() as u64,
-        system: system(&seen.since(ran.began_at, ran.wall)),
+        system: system::moments(&series),
+        samples: Some(series.glances_made + series.surveys_made + series.readings_made),
+        held_ns: Some(system::held_ns(&series)),
+        ends: series.processes.iter().map(|process| (process.pid, process.ended_ns)).collect(),
         ..Recording::default()
     };
     let found = found(&logs).map_err(scratch(&logs))?;
@@ -122,23 +151,31 @@ pub fn record(
     } else if answers_otherwise(plan, participant, answer, runner) {
         recording.remarks.push("with the recorder its output is not what it is without".to_owned());
     }
-    let processes = ran.processes.len();
-    let seen: BTreeSet<u32> = found.iter().map(|(process, _)| *process).collect();
+    let partial = kept.with_extension("partial");
+    let _ = std::fs::remove_dir_all(&partial);
+    std::fs::create_dir_all(&partial).map_err(scratch(&partial))?;
+    let mut seen = BTreeSet::new();
+    for log in &found {
+        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let packed = partial.join(format!("{name}.{ENDING}"));
+        match packing::pack(log, &packed, cut_off).map_err(scratch(log))? {
+            Some(processes) => seen.extend(processes),
+            None => {
+                let _ = std::fs::remove_dir_all(&partial);
+                return Ok(None);
+            }
+        }
+        std::fs::remove_file(log).map_err(scratch(log))?;
+    }
+    let processes = ran.processes.map_or(0, |all| all.len());
     let unseen = processes.saturating_sub(seen.len());
-    if found.is_empty() {
+    if seen.is_empty() {
         recording.refused = Some(unrecorded(&participant.start, recorder));
     } else if unseen > 0 {
         recording.remarks.push(format!(
             "{unseen} of its {processes} processes left no log: they are static, set-user-ID, without LD_PRELOAD in their \
              environment, or did not come to allocate"
         ));
-    }
-    let partial = kept.with_extension("partial");
-    let _ = std::fs::remove_dir_all(&partial);
-    std::fs::create_dir_all(&partial).map_err(scratch(&partial))?;
-    for (_, log) in &found {
-        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        compress(log, &partial.join(format!("{name}.{ENDING}"))).map_err(scratch(log))?;
     }
     let note = serde_json::to_vec_pretty(&recording).unwrap_or_default();
     std::fs::write(partial.join(NOTE), note).map_err(scratch(&partial))?;
@@ -148,38 +185,24 @@ pub fn record(
     Ok(Some(recording))
 }
 
-/// What the readings of a series say of the heap.
-fn system(series: &Series) -> Vec<SystemMoment> {
-    let moment = |reading: &Reading| {
-        let of = |class| series.of_class(reading, class).resident;
-        SystemMoment {
-            at_ns: reading.at_ns,
-            heap: of(Class::Heap),
-            mmapped: of(Class::Mmapped),
-            resident: reading.tree.amounts.resident.saturating_sub(of(Class::Recorder)),
-        }
-    };
-    series.readings.iter().map(moment).collect()
-}
-
 /// The same start with the recorder before everything else that is preloaded.
 fn preloaded(start: &Start, preload: &str, logs: &Path) -> Start {
     let mut environment = start.environment.clone();
     let own = preload.to_owned();
     environment.entry("LD_PRELOAD".into()).and_modify(|list| *list = format!("{own} {list}")).or_insert(own);
-    environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join("log").display().to_string());
+    environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join(LOG).display().to_string());
     Start { environment, ..start.clone() }
 }
 
-/// The logs of a run: `log.PROCESS.N`.
-fn found(logs: &Path) -> std::io::Result<Vec<(u32, PathBuf)>> {
+/// The logs of a run: files whose names begin as the recorder was told.
+fn found(logs: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(logs)? {
-        let path = entry?.path();
-        let process = path
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_prefix("log.")?.split('.').next()?.parse().ok());
-        found.extend(process.map(|process| (process, path.clone())));
+        let entry = entry?;
+        let is_log = entry.file_name().to_string_lossy().starts_with(LOG);
+        if is_log && entry.file_type()?.is_file() {
+            found.push(entry.path());
+        }
     }
     found.sort();
     Ok(found)
@@ -221,24 +244,4 @@ fn unrecorded(start: &Start, recorder: &Recorder) -> String {
         return "it is set-user-ID or set-group-ID, and the dynamic linker preloads nothing into such a program".to_owned();
     }
     "it allocated nothing, or its C library is not glibc".to_owned()
-}
-
-fn compress(from: &Path, to: &Path) -> std::io::Result<()> {
-    let mut log = std::fs::File::open(from)?;
-    let mut encoder = zstd::Encoder::new(std::fs::File::create(to)?, COMPRESSION)?;
-    std::io::copy(&mut log, &mut encoder)?;
-    encoder.finish()?.flush()?;
-    std::fs::remove_file(from)
-}
-
-/// A log as the recorder wrote it, whether it was compressed since or not.
-///
-/// # Errors
-/// It cannot be read, or is no whole zstd file.
-pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let bytes = std::fs::read(path)?;
-    if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        return zstd::decode_all(bytes.as_slice());
-    }
-    Ok(bytes)
 }

@@ -67,6 +67,8 @@ pub struct Request<'a> {
     pub thp: widthwise_experiment::model::Thp,
     /// Watch every process of the tree to its exit, and read its peaks there (ptrace).
     pub exit_stop: bool,
+    /// Whether to find out which of the reaped processes had children.
+    pub find_parents: bool,
     /// Its execve waits for this moment (CLOCK_MONOTONIC), so that several launchers start as one; zero waits for none.
     pub not_before: Duration,
 }
@@ -133,6 +135,8 @@ pub struct Reply {
     pub left_over: u64,
     /// Some could not be killed.
     pub escaped: bool,
+    /// Of the processes reaped, those that had waited for children of theirs, where the request asked for it.
+    pub parents: u64,
     /// Exit-stop readings, where they were asked for.
     pub at_exit: Option<AtExit>,
     /// It was ended early.
@@ -341,7 +345,8 @@ fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), Lau
     use widthwise_experiment::model::Thp;
     let flags = u64::from(request.fixed_addresses)
         | u64::from(request.thp == Thp::Never) << 1
-        | u64::from(request.exit_stop) << 2;
+        | u64::from(request.exit_stop) << 2
+        | u64::from(request.find_parents) << 3;
     let thp = match request.thp {
         Thp::System | Thp::Never => 0,
         Thp::Always => 1,
@@ -391,14 +396,14 @@ fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), Lau
 }
 
 /// Words in `struct reply`.
-const REPLY_WORDS: usize = 24;
+const REPLY_WORDS: usize = 25;
 const REPLY_SIZE: usize = REPLY_WORDS * 8;
 
 /// Layout of `struct reply`.
 fn decode(words: &[u64; REPLY_WORDS]) -> Reply {
     let [step, error, pid, status, began, ended, user, system, minor, major, voluntary, involuntary, rest @ ..] =
         *words;
-    let [peak, reaped, left_over, cut_off, escaped, rest @ ..] = rest;
+    let [peak, reaped, left_over, cut_off, escaped, parents, rest @ ..] = rest;
     let [exit_resident, exit_virtual, exit_sum, exit_processes, group_user, group_system, refused_forks] =
         rest;
     let failed = match step {
@@ -433,6 +438,7 @@ fn decode(words: &[u64; REPLY_WORDS]) -> Reply {
         left_over,
         cut_off: cut_off != 0,
         escaped: escaped != 0,
+        parents,
         at_exit: (exit_processes > 0).then_some(AtExit {
             peak_resident: exit_resident * 1024,
             peak_virtual: exit_virtual * 1024,

@@ -23,3 +23,4 @@ mod together;
 pub mod toolchain;
 mod turns;
 mod untimed;
+mod window;

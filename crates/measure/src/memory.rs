@@ -1,17 +1,25 @@
 //! The memory series: rounds of their own, after the timed ones, in which a sampler reads the memory of every participant
 //! while it runs. Nothing of them is timed; orders and paddings are those of any other round.
 
-use widthwise_experiment::memory::Series;
-use widthwise_experiment::outcome::{Ending, RoundKind};
-use widthwise_experiment::Metric;
+mod bounds;
+mod group;
+
+use std::collections::BTreeMap;
+
+use widthwise_experiment::memory::{Series, AT_PEAK};
+use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
+use widthwise_experiment::{metric, Metric};
+
+use widthwise_x32run::{Account, ImageEnd};
 
 use crate::rounds::{failure, End, Participant, Plan, RoundsError, Witness};
 use crate::run::{Ran, RunError, Runner, Start};
 use crate::sampler::{Sampler, Watch, MARKS, SHARE};
+use crate::taskstats::Process;
 use crate::untimed::{Untimed, Went};
+use bounds::{Accounts, Bounds, Mapped};
+use group::Group;
 
-/// Of the kernel's own peak, a series that has seen less is told to have missed something.
-const CLOSE: f64 = 0.95;
 /// A series without a single full reading is told to be of a program that is too short, below this many nanoseconds.
 const BRIEF: u64 = 100_000_000;
 
@@ -65,20 +73,23 @@ fn run<E>(
     let pipe = plan.folder.join("scratch").join("marks");
     let mut start = participant.start.clone();
     start.environment.insert(MARKS.to_owned(), pipe.display().to_string());
+    let mut group = Group::begin(runner.launcher(), runner.unified());
     let watch = Watch {
         launcher: runner.launcher(),
         cpus: plan.cpus.clone(),
         runtime: runtime_of(&start),
         marks: Some(pipe.clone()),
+        group: group.as_ref().map(Group::statistics),
         share: SHARE,
         ..Watch::default()
     };
     let sampler = Sampler::start(watch).map_err(|error| RunError::Scratch { path: pipe, error })?;
+    let first = last_number();
     let ran = runner.run(&start, padding, &plan.cpus, plan.limits, cut_off);
+    let begun = first.zip(last_number()).and_then(|(first, last)| last.checked_sub(first));
     let seen = sampler.stop();
     let mut ran = ran?;
     ran.remarks.clear();
-    ran.processes.clear();
     if let Some((pid, reason)) = &seen.refused {
         ran.remarks.push(format!(
             "has a process ({pid}) whose mappings may not be read ({reason}; setuid?): it is missing in the memory series"
@@ -87,9 +98,29 @@ fn run<E>(
     if seen.marks_lost {
         ran.remarks.push("wrote more marks than are kept: the first 10 000 are".into());
     }
+    // Numbers are given to threads, too, and to whatever else begins on this machine.
+    let none_else = begun.is_some_and(|begun| begun <= seen.tasks.len() as u64);
+    let mapped_files = Mapped { files: seen.mapped_files.clone(), listed: seen.listed.clone() };
+    let (charged, cached) = (seen.charged, seen.cached);
     let series = seen.since(ran.began_at, ran.wall);
-    ran.remarks.extend(shortcomings(&series, ran.sample.get("peak_resident").map(|peak| peak.value)));
-    ran.sample = series.sample(&memory.metrics);
+    let cpus = match plan.cpus.len() {
+        0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
+        // The launcher is charged on its own.
+        count => count + 1,
+    };
+    let (processes, runtime) = with_runtime(ran.processes.take(), ran.account.as_ref());
+    let accounts = Accounts {
+        processes: processes.as_deref(),
+        largest: ran.largest,
+        group: group.as_mut().and_then(|group| group.peak(cpus as u64, cached)),
+        charged,
+        mapped_files: &mapped_files,
+        all_seen: none_else || ran.childless,
+    };
+    let bounds = bounds::tree_peak(&series, &accounts);
+    let charged = accounts.group.map(|group| group.charged);
+    ran.sample = figures(&series, &memory.metrics, bounds, charged, runtime);
+    ran.remarks.extend(shortcomings(&series, bounds));
     if ran.ending != Ending::Done {
         ran.remarks.push(format!(
             "took no part in the rest of the memory series: {}",
@@ -100,23 +131,102 @@ fn run<E>(
     Ok(ran)
 }
 
+/// The processes with the pages of the x32 runtime that were left out of their peaks, and between what amounts lies what the
+/// runtime has in the tree at one moment: in one process at least, and at most in all.
+fn with_runtime(
+    processes: Option<Vec<Process>>,
+    account: Option<&Account>,
+) -> (Option<Vec<Process>>, Option<(u64, u64)>) {
+    let Some(account) = account else { return (processes, None) };
+    let usual = account.images.iter().filter_map(|image| image.resident).max().unwrap_or(0);
+    let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+    for image in account.images.iter().filter(|image| image.end != ImageEnd::Replaced) {
+        own.insert(image.process, image.resident.unwrap_or(usual));
+    }
+    let processes = processes.map(|mut all| {
+        for process in &mut all {
+            process.peak_resident += own.get(&process.pid).copied().unwrap_or(0);
+        }
+        all
+    });
+    let least = own.values().copied().min().unwrap_or(0);
+    (processes, Some((least, own.values().sum())))
+}
+
+/// The number that the kernel gave to the newest task here (`/proc/loadavg`).
+fn last_number() -> Option<u64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().nth(4)?.parse().ok()
+}
+
+/// The figures of a series. The peak is what the kernel's accounts say. The others are what was read; where the readings
+/// missed the peak, nothing says how high they were.
+fn figures(
+    series: &Series,
+    metrics: &[Metric],
+    bounds: Option<Bounds>,
+    charged: Option<u64>,
+    runtime: Option<(u64, u64)>,
+) -> BTreeMap<&'static str, Reading> {
+    let mut sample = series.sample(metrics);
+    let peak = bounds.map(|bounds| bounds.high.unwrap_or(u64::MAX));
+    for (name, reading) in &mut sample {
+        let seen = metric::find(name).map_or(0, |metric| series.seen(metric)) as f64;
+        if peak.is_some_and(|peak| seen < AT_PEAK * peak as f64) {
+            reading.upper = Some(f64::INFINITY);
+        }
+    }
+    // What is the x32 runtime's own is not the program's. Some of its pages are of its file, and charged to nobody here.
+    let (least, most) = runtime.unwrap_or_default();
+    let without = |bytes: u64, own: u64| bytes.saturating_sub(own) as f64;
+    if series.readings.is_empty() && most > 0 {
+        // No reading has told the runtime's pages from the program's.
+        for name in ["tree_mean", "tree_anonymous"] {
+            if let Some(reading) = sample.get_mut(name).filter(|reading| reading.upper.is_none()) {
+                *reading =
+                    Reading::between((reading.value - most as f64).max(0.0), reading.value, reading.source);
+            }
+        }
+    }
+    for metric in metrics {
+        let reading = match (metric.name, bounds, charged) {
+            ("tree_peak", Some(Bounds { low, high, source }), _) => {
+                let high = high.map_or(f64::INFINITY, |high| without(high, least));
+                Reading::between(without(low, most), high, source)
+            }
+            ("tree_charged", _, Some(charged)) => {
+                Reading::between(without(charged, most), charged as f64, Source::Cgroup)
+            }
+            _ => continue,
+        };
+        sample.insert(metric.name, reading);
+    }
+    sample
+}
+
 /// What starts an x32 program where the kernel does not.
 pub(crate) fn runtime_of(start: &Start) -> Option<std::path::PathBuf> {
     start.runtime.as_ref().map(|path| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
 }
 
-/// What a reader of the series must know; `peak` is the kernel's own, of the largest process.
-fn shortcomings(series: &Series, peak: Option<f64>) -> Option<String> {
+/// What a reader of the series must know.
+fn shortcomings(series: &Series, bounds: Option<Bounds>) -> Option<String> {
     if series.readings.is_empty() && series.wall_ns < BRIEF {
         return Some(
             "is too short for a memory series: to read it would have slowed it by more than 0.5 %".into(),
         );
     }
-    let seen = series.largest_process() as f64;
-    let share = seen / peak.filter(|peak| *peak > 0.0)?;
-    (share < CLOSE).then(|| {
-        "was larger for a moment than the memory series saw: peaks of the series are too low; `peak_resident` is the \
-         kernel's own"
-            .to_owned()
-    })
+    let Some(high) = bounds?.high else {
+        return Some(
+            "may have had processes that the memory series did not see: only root is told by the kernel of each process that \
+             ends, so that nothing says how high its tree's peak was"
+                .into(),
+        );
+    };
+    let seen = series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
+    if seen as f64 >= AT_PEAK * high as f64 {
+        return None;
+    }
+    Some(
+        "was larger for a moment than any reading of its memory: what memory was for at the peak is not known".to_owned(),
+    )
 }

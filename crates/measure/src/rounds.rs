@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thiserror::Error;
 use widthwise_experiment::model::OutputCheck;
-use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind, Run};
-use widthwise_machine::noise::{self, NoiseReader, Snapshot};
+use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 
 use crate::answer;
 use crate::run::{Limits, Ran, RunError, Runner, Start};
 use crate::schedule;
 use crate::turns::{self, Turns};
+use crate::window::Window;
 
 /// A variant that keeps failing is not run for ever.
 const MOST_FAILURES: u32 = 3;
@@ -141,8 +141,8 @@ pub fn measure<W: Witness>(
         [cpu] => Some(cpu),
         _ => None,
     };
-    let mut window = Window::open(&plan.cpus, cpu);
     let mut turns = turns::of(plan, runner)?;
+    let mut window = Window::open(&plan.cpus, turns.launchers());
     let mut enough = false;
     for number in plan.first_round.. {
         let kind = if number - plan.first_round < plan.warmup { RoundKind::Warmup } else { RoundKind::Timed };
@@ -208,7 +208,7 @@ pub fn measure<W: Witness>(
                 return Ok(End::Interrupted);
             }
         }
-        let mut noise = if turns.is_empty() { window.heard() } else { window.last };
+        let mut noise = if turns.is_empty() { window.heard() } else { window.not_heard() };
         if plan.together {
             noise.pressure = None; // they wait for each other
         }
@@ -285,48 +285,6 @@ fn signal_name(signal: i32) -> &'static str {
         libc::SIGINT => " (SIGINT)",
         libc::SIGTERM => " (SIGTERM)",
         _ => "",
-    }
-}
-
-/// Listens to the machine. The kernel counts in ticks of 10 ms, and reading its counts takes a fifth of a millisecond:
-/// rounds shorter than [`SHORTEST`] share what was heard last.
-struct Window {
-    reader: Option<NoiseReader>,
-    since: Snapshot,
-    opened: Instant,
-    busy: Duration,
-    cpu: Option<u32>,
-    last: Noise,
-}
-
-/// The shortest time over which anything can be heard.
-const SHORTEST: Duration = Duration::from_millis(50);
-
-impl Window {
-    fn open(cpus: &[u32], cpu: Option<u32>) -> Window {
-        let mut reader = NoiseReader::open(cpus.iter().copied()).ok();
-        let since = reader.as_mut().map(NoiseReader::read).unwrap_or_default();
-        let last = Noise::default();
-        Window { reader, since, opened: Instant::now(), busy: Duration::ZERO, cpu, last }
-    }
-
-    fn is_due(&self) -> bool {
-        self.opened.elapsed() >= SHORTEST
-    }
-
-    fn heard(&mut self) -> Noise {
-        if self.is_due() {
-            let now = self.reader.as_mut().map(NoiseReader::read).unwrap_or_default();
-            let found = noise::between(&self.since, &now, self.cpu, self.busy.as_nanos() as u64);
-            self.last = Noise {
-                steal: found.steal,
-                pressure: found.pressure,
-                others: found.others,
-                throttled: found.throttled,
-            };
-            (self.since, self.opened, self.busy) = (now, Instant::now(), Duration::ZERO);
-        }
-        self.last
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run: launched, watched, accounted for, cleaned up.
 
+mod account;
 mod around;
 mod outcome;
 
@@ -12,15 +13,17 @@ use widthwise_experiment::memory::Series;
 use widthwise_experiment::model::Thp;
 use widthwise_experiment::outcome::{Ending, Reading, Source};
 use widthwise_experiment::Metric;
+use widthwise_x32run::Account;
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::counters::Counters;
 use crate::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::taskstats::{self, Exit, Listener, Process};
 
+use account::Accounts;
 pub(crate) use around::{lay_out, shell};
-pub(crate) use outcome::ending;
-use outcome::{add_forgotten, sample};
+use outcome::sample;
+pub(crate) use outcome::{add_forgotten, ending};
 
 /// How often a run is looked after: its time limit, the size of its output, Ctrl-C. The watcher sleeps in between, on
 /// another CPU where there is one.
@@ -61,8 +64,13 @@ pub struct Start {
 impl Start {
     /// What is given to the kernel: the file to execute, and all words.
     pub fn executed(&self) -> (&Path, Vec<String>) {
+        self.accounted(None)
+    }
+
+    /// The same, where the x32 runtime is to count in that file what it costs itself.
+    fn accounted(&self, account: Option<&Path>) -> (&Path, Vec<String>) {
         match &self.runtime {
-            Some(runtime) => (runtime, widthwise_x32run::command_line(&self.file, &self.arguments)),
+            Some(runtime) => (runtime, widthwise_x32run::command_line(&self.file, &self.arguments, account)),
             None => (&self.file, self.arguments.clone()),
         }
     }
@@ -97,8 +105,13 @@ pub struct Ran {
     pub ending: Ending,
     /// Every metric that was read.
     pub sample: BTreeMap<&'static str, Reading>,
-    /// The processes of the tree, where taskstats told them.
-    pub processes: Vec<Process>,
+    /// The processes of the tree, all of them, where taskstats told them.
+    pub processes: Option<Vec<Process>>,
+    /// The peak of the largest process that was waited for, over all its images (`ru_maxrss`), in bytes; 0 where that may be
+    /// the launcher's own.
+    pub largest: u64,
+    /// Where taskstats do not tell: the program was one process, without children and orphans, as far as they were waited for.
+    pub childless: bool,
     /// What a report should say of this run.
     pub remarks: Vec<String>,
     /// How long the program took.
@@ -107,6 +120,8 @@ pub struct Ran {
     pub busy: Duration,
     /// Its memory over time, where that was read.
     pub series: Option<Series>,
+    /// What the x32 runtime counted of itself, where it started the program.
+    pub account: Option<Account>,
 }
 
 /// A run could not be made, and no other will fare better.
@@ -140,10 +155,11 @@ pub struct Runner {
     pub without_taskstats: Option<String>,
     metrics: Vec<Metric>,
     counters: Counters,
+    accounts: Accounts,
     scratch: PathBuf,
     accounting: Accounting,
     /// Ended by its being dropped.
-    _cgroup: Cgroup,
+    cgroup: Cgroup,
     /// Runs that were begun and are not ended, in their order.
     begun: VecDeque<Begun>,
     /// Replies to the first of them.
@@ -198,9 +214,10 @@ impl Runner {
             without_taskstats,
             metrics: metrics.to_vec(),
             counters,
+            accounts: Accounts::default(),
             scratch: scratch.to_owned(),
             accounting,
-            _cgroup: cgroup,
+            cgroup,
             begun: VecDeque::new(),
             replies: VecDeque::new(),
             exits: Vec::new(),
@@ -226,6 +243,11 @@ impl Runner {
     /// The launcher's process number: what runs is its child.
     pub fn launcher(&self) -> u32 {
         self.launcher.pid()
+    }
+
+    /// The control group (cgroups v2) in which programs are started, where there is one.
+    pub fn unified(&self) -> Option<&Path> {
+        self.cgroup.unified()
     }
 
     /// Where the standard output of the run that ended last lies.
@@ -323,7 +345,17 @@ impl Runner {
         files: usize,
     ) -> Result<(u64, usize), RunError> {
         let (stdout, stderr) = (self.output("stdout", files), self.output("stderr", files));
-        let (file, arguments) = start.executed();
+        let account = match &start.runtime {
+            Some(runtime) => {
+                if self.begun.is_empty() {
+                    self.accounts.measure_costs(runtime, cpus);
+                }
+                // Without an account the run is made all the same, and said to have none.
+                self.accounts.begin(files).ok()
+            }
+            None => None,
+        };
+        let (file, arguments) = start.accounted(account.as_deref());
         let request = Request {
             file,
             directory: &start.directory,
@@ -337,6 +369,7 @@ impl Runner {
             fixed_addresses: start.fixed_addresses,
             thp: start.thp,
             exit_stop: self.accounting == Accounting::ExitStop,
+            find_parents: self.listener.is_none(),
             not_before: Duration::ZERO,
         };
         if self.begun.is_empty() {
@@ -519,13 +552,25 @@ impl Runner {
             _ if flooded => Ending::Flood { limit_bytes: limits.output_bytes },
             _ => ending(&reply, start, &stdout, cpus),
         };
-        let mut sample = sample(&reply, tree.as_deref());
+        let largest = self.largest(&reply, tree.as_deref());
+        let mut sample = sample(&reply, tree.as_deref(), largest);
         if forgotten {
             for name in ["cpu", "user", "system"] {
                 sample.entry(name).and_modify(|reading| reading.source = Source::Cgroup);
             }
         }
         sample.extend(counted.into_iter().map(|(metric, reading)| (metric.name, reading)));
+        let mut tree = tree;
+        let account = start.runtime.as_ref().and_then(|_| self.accounts.end(self.last));
+        if let Some(account) = &account {
+            account::leave_out(account, self.accounts.costs(), &mut sample, tree.as_deref_mut());
+        }
+        if start.runtime.is_some() && account.as_ref().is_none_or(|account| account.uncounted > 0) {
+            remarks.push(
+                "was run by x32run, whose own pages and calls could not all be counted: some are in its figures"
+                    .into(),
+            );
+        }
         if reply.failed.is_some() {
             sample.clear();
         }
@@ -534,12 +579,31 @@ impl Runner {
             began_at: reply.began,
             ending,
             sample,
-            processes: tree.unwrap_or_default(),
+            processes: tree,
+            largest,
+            childless: self.listener.is_none() && reply.reaped == 1 && reply.parents == 0,
             remarks,
             wall: reply.wall,
             busy: reply.user + reply.system,
             series: None,
+            account,
         })
+    }
+
+    /// `ru_maxrss` of the run, unless the launcher's own size may stand in it: at `execve` the kernel counts the image that
+    /// is left, which is the launcher's first (`exec_mmap`, fs/exec.c).
+    fn largest(&self, reply: &Reply, tree: Option<&[Process]>) -> u64 {
+        let at_exit = tree.into_iter().flatten().map(|process| process.peak_resident).max();
+        if at_exit.is_none_or(|at_exit| reply.peak_resident <= at_exit) {
+            return reply.peak_resident;
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.launcher.pid()));
+        let line = status.iter().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix("VmHWM:"));
+        let own = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        match own {
+            Some(own) if reply.peak_resident > own << 10 => reply.peak_resident,
+            _ => 0,
+        }
     }
 }
 
@@ -550,11 +614,14 @@ impl Ran {
             began_at: Duration::ZERO,
             ending,
             sample: BTreeMap::new(),
-            processes: Vec::new(),
+            processes: None,
+            largest: 0,
+            childless: false,
             remarks: Vec::new(),
             wall: Duration::ZERO,
             busy: Duration::ZERO,
             series: None,
+            account: None,
         }
     }
 }

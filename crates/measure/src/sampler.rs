@@ -8,6 +8,7 @@
 //!
 //! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
 
+pub(crate) mod account;
 mod keeping;
 pub(crate) mod marks;
 mod pagemap;
@@ -15,8 +16,9 @@ mod purse;
 pub(crate) mod smaps;
 pub(crate) mod tree;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +28,7 @@ use std::time::Duration;
 
 use widthwise_experiment::memory::{Amounts, Class, Glance, Part, Process, Reading, Series, Totals};
 
+use account::Account;
 use keeping::{push_glance, push_reading, thinned, thinned_readings, MOST_GLANCES, MOST_READINGS};
 use marks::Marks;
 use pagemap::Pagemap;
@@ -48,6 +51,7 @@ const GLANCE_COST: f64 = 4e3;
 const READING_COST: f64 = 200e3;
 /// And each resident byte of it (40 MB took 1.1 ms where nothing of it was in the reader's caches).
 const READING_COST_OF_BYTE: f64 = 0.025;
+const LISTING_COST: f64 = 20e3;
 const SURVEY_COST: f64 = 120e3;
 const SURVEY_COST_OF_BYTE: f64 = 0.0025;
 
@@ -76,6 +80,8 @@ pub struct Watch {
     pub recorder: Option<PathBuf>,
     /// A named pipe to make for the program's marks; the program is told of it by [`MARKS`].
     pub marks: Option<PathBuf>,
+    /// `memory.stat` of a control group that has the program and nothing else of size: tells a tree's anonymous memory.
+    pub group: Option<PathBuf>,
     /// The share of time that may be spent with reading; [`SHARE`] unless somebody knows better.
     pub share: f64,
 }
@@ -89,6 +95,16 @@ pub struct Seen {
     series: Series,
     /// A process may not be read: its number and the system's reason.
     pub refused: Option<(u32, String)>,
+    /// The number of every thread of every process.
+    pub tasks: BTreeSet<u32>,
+    /// Which stretches of files, by device and inode, processes had mapped; and which processes were asked.
+    pub mapped_files: BTreeMap<(u64, u64), Vec<Range<u64>>>,
+    /// See [`Seen::mapped_files`].
+    pub listed: BTreeSet<u32>,
+    /// The most that was surely resident by the control group's account, in bytes.
+    pub charged: Option<u64>,
+    /// The most page cache that the control group's account showed.
+    pub cached: u64,
     /// Lines beyond those that are kept were written to the pipe for marks.
     pub marks_lost: bool,
 }
@@ -222,6 +238,8 @@ struct Eye {
     /// Likewise when it was last read or surveyed; nothing where the kernel makes no surveys.
     size_surveyed: Option<u64>,
     pagemap: Pagemap,
+    /// The control group's account, while it can be read.
+    group: Option<Account>,
     /// Something has changed of which there is no reading yet.
     changed: bool,
     /// The file that the launcher itself executes.
@@ -232,6 +250,7 @@ struct Eye {
 impl Eye {
     fn new(watch: Watch, marks: Option<Marks>) -> Eye {
         let launcher_file = tree::program(watch.launcher);
+        let group = watch.group.as_deref().and_then(Account::open);
         let mut texts = Texts::default();
         Watched::rehearse(&mut texts);
         let mut pagemap = Pagemap::default();
@@ -249,6 +268,7 @@ impl Eye {
             highest_read: 0,
             size_surveyed: Some(0),
             pagemap,
+            group,
             last_reading: 0,
             changed: true,
             launcher_file,
@@ -322,6 +342,8 @@ impl Eye {
             self.tree.values_mut().for_each(Watched::glance);
             self.pay(&mut purses.glances, began);
             self.understand_glances(at);
+            self.read_account(&mut purses.surveys);
+            self.list_mappings(at, &mut purses.surveys);
         }
         let began = now();
         if began >= self.reading_due(&purses.readings) {
@@ -432,6 +454,54 @@ impl Eye {
         self.seen.series.spent_ns += took;
     }
 
+    /// Reads the control group's account of a tree of several processes, of which there are no surveys. What glances have just
+    /// seen one of them to have of files is resident besides its anonymous memory.
+    fn read_account(&mut self, purse: &mut Purse) {
+        let Some(group) = self.group.as_mut().filter(|_| self.tree.len() > 1) else { return };
+        if now() < purse.ready(group.cost()) {
+            return;
+        }
+        let began = used();
+        let found = group.read();
+        let took = used() - began;
+        purse.spend_besides(took);
+        group.took(took);
+        self.seen.series.spent_ns += took;
+        let Some((anonymous, cached)) = found else {
+            self.group = None;
+            return;
+        };
+        let of_files =
+            self.tree.values_mut().filter_map(|watched| watched.size().map(|size| size.shared)).max();
+        let resident = anonymous.saturating_add(of_files.unwrap_or(0));
+        self.seen.charged = self.seen.charged.max(Some(resident));
+        self.seen.cached = self.seen.cached.max(cached);
+    }
+
+    /// Finds out how much of their address space processes have files mapped in.
+    fn list_mappings(&mut self, at_ns: u64, purse: &mut Purse) {
+        let Some(texts) = self.texts.first_mut() else { return };
+        for (&pid, watched) in &mut self.tree {
+            if at_ns < purse.ready(LISTING_COST) || !watched.is_to_be_listed(at_ns) {
+                continue;
+            }
+            let began = used();
+            let listed = watched.list(texts, at_ns);
+            let took = used() - began;
+            purse.spend_besides(took);
+            self.seen.series.spent_ns += took;
+            if listed.is_ok() {
+                self.seen.listed.insert(pid);
+                for (file, stretch) in texts.mapped_files() {
+                    let stretches = self.seen.mapped_files.entry(file).or_default();
+                    if !stretches.contains(&stretch) {
+                        stretches.push(stretch);
+                    }
+                }
+            }
+        }
+    }
+
     /// Takes what the program has written to the pipe.
     fn listen(&mut self) {
         if let Some(marks) = &mut self.marks {
@@ -459,7 +529,10 @@ impl Eye {
 
     /// Looks who belongs to the tree.
     fn find_tree(&mut self) {
-        let found = tree::descendants(self.watch.launcher);
+        let tasks = &mut self.seen.tasks;
+        let found = tree::descendants_and(self.watch.launcher, |task| {
+            tasks.insert(task);
+        });
         let at = now();
         for (&pid, &parent) in &found {
             if self.tree.contains_key(&pid) || self.seen.series.processes.len() >= MOST_PROCESSES {

@@ -4,9 +4,11 @@
 mod account;
 pub mod crew;
 pub mod family;
+pub mod lanes;
 mod rounds;
 mod snapshot;
 pub mod told;
+mod waits;
 mod watcher;
 
 use std::collections::BTreeMap;
@@ -116,7 +118,7 @@ pub fn attempt(
     if !elsewhere.is_empty() {
         let _ = family::put(&family::Put { pid: 0, cpus: elsewhere.to_vec(), first: true });
     }
-    let mut watcher = Watcher::new(order, pipes, crew.without_taskstats.is_some());
+    let mut watcher = Watcher::new(order, pipes);
     let performance = crew.perform(&tasks, limits, cut_off, &mut watcher)?;
     let mut attempt = accounted(order, &tasks, performance, watcher);
     if let Some(reason) = order.start.teardown.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
@@ -170,6 +172,8 @@ fn not_begun(order: &Order, ending: Ending) -> Attempt {
         elapsed_ns: 0,
         spread_ns: 0,
         cpu_ns: 0,
+        parent_cpu_ns: None,
+        cpu_wait: None,
         before_fork: None,
         members: Vec::new(),
         counters: BTreeMap::new(),

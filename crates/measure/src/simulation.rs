@@ -101,7 +101,7 @@ fn run<E>(
     let start = under_valgrind(&participant.start, &folder);
     let mut ran = runner.run(&start, 0, &plan.cpus, limits, cut_off)?;
     ran.sample.clear();
-    ran.processes.clear();
+    ran.processes = None;
     ran.remarks.clear();
     if ran.ending != Ending::Done {
         ran.ending =

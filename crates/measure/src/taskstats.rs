@@ -45,13 +45,19 @@ pub struct Exit {
     pub is_exact: bool,
     /// From its beginning to its end, in nanoseconds.
     pub elapsed_ns: u64,
+    /// Page faults that needed no disk, of this thread.
+    pub minor_faults: u64,
+    /// Bytes that this thread had read from a disk, and all that it passed to write(2) and its like.
+    pub read_and_written: u64,
     /// What it would be waited for with, as wait4(2) gives it; of the thread that was the process's last.
     pub status: i32,
 }
 
 /// A process: its threads' exits taken together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
+    /// Its number.
+    pub pid: u32,
     /// Its command name when it ended.
     pub comm: String,
     /// Peak resident size, in bytes.
@@ -60,6 +66,10 @@ pub struct Process {
     pub peak_virtual: u64,
     /// CPU time over its threads, in nanoseconds.
     pub cpu_ns: u64,
+    /// Page faults that needed no disk, over its threads.
+    pub minor_faults: u64,
+    /// Bytes that it had read from a disk, and all that it passed to write(2) and its like.
+    pub read_and_written: u64,
     /// How many threads it had over its life.
     pub threads: u32,
 }
@@ -240,6 +250,9 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         is_exact: cpu_ns(stats)?.1,
         elapsed_ns: read_u64(stats, 144)?.saturating_mul(1000),
         status: read_u32(stats, 4)? as i32,
+        minor_faults: read_u64(stats, 168)?,
+        // read_bytes and write_char: what may have come to be in the page cache.
+        read_and_written: read_u64(stats, 248)?.saturating_add(read_u64(stats, 224)?),
         peak_resident: read_u64(stats, 200)?.saturating_mul(1024),
         peak_virtual: read_u64(stats, 208)?.saturating_mul(1024),
         tgid: read_u32(stats, 368)?,
@@ -309,7 +322,7 @@ pub fn take(
         through = place + 1;
         let process = processes.entry(exit.tgid).or_insert_with(|| {
             order.push(exit.tgid);
-            Process { comm: String::new(), peak_resident: 0, peak_virtual: 0, cpu_ns: 0, threads: 0 }
+            Process { pid: exit.tgid, ..Process::default() }
         });
         if process.comm.is_empty() || exit.pid == exit.tgid {
             process.comm.clone_from(&exit.comm);
@@ -317,6 +330,8 @@ pub fn take(
         process.peak_resident = process.peak_resident.max(exit.peak_resident);
         process.peak_virtual = process.peak_virtual.max(exit.peak_virtual);
         process.cpu_ns += exit.cpu_ns;
+        process.minor_faults += exit.minor_faults;
+        process.read_and_written = process.read_and_written.saturating_add(exit.read_and_written);
         process.threads += 1;
     }
     exits.drain(..through);
@@ -338,6 +353,8 @@ mod tests {
             cpu_ns: 10,
             is_exact: true,
             elapsed_ns: 20,
+            minor_faults: 1,
+            read_and_written: 0,
             status: 0,
         }
     }

@@ -79,6 +79,10 @@ impl Turns for Together<'_> {
         Ok(!self.is_empty())
     }
 
+    fn launchers(&self) -> Vec<u32> {
+        self.runners.iter().map(Runner::launcher).collect()
+    }
+
     fn runner(&self) -> &Runner {
         &self.runners[self.last]
     }

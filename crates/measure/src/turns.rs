@@ -19,6 +19,8 @@ pub(crate) trait Turns {
     fn end(&mut self, cut_off: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, Ran)>, RunError>;
     /// Whether the next run was begun already, and is made in spite of an end that was asked for.
     fn goes_on(&mut self, cut_off: &dyn Fn() -> bool) -> Result<bool, RunError>;
+    /// The launchers that start the runs: their own CPU time is nobody else's.
+    fn launchers(&self) -> Vec<u32>;
     /// Who has the output of the run that ended last.
     fn runner(&self) -> &Runner;
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_verdict::Typical;
 
 /// `23 ms`, `0.4 s`, `12 s`, `3 min 10 s`, `2 h 5 min`.
 pub fn duration(length: Duration) -> String {
@@ -69,6 +70,18 @@ pub fn listed<T: AsRef<str>>(items: &[T]) -> String {
             let init: Vec<&str> = init.iter().map(AsRef::as_ref).collect();
             format!("{} and {}", init.join(", "), last.as_ref())
         }
+    }
+}
+
+/// What is typical of a variant: `505 MB`; `505 MB … 520 MB` where the amounts are only known to lie between two;
+/// `at least 505 MB` where nothing says how high they were.
+pub fn typical(typical: &Typical) -> String {
+    let text = |value| Quantity { value, unit: typical.metric.unit }.to_string();
+    let low = text(typical.value);
+    match typical.upper {
+        Some(upper) if !upper.is_finite() => format!("at least {low}"),
+        Some(upper) if text(upper) != low => format!("{low} … {}", text(upper)),
+        _ => low,
     }
 }
 

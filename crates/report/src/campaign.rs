@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use widthwise_experiment::outcome::{Round, RoundKind, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
-use widthwise_verdict::{Judgement, Standing, Typical, Verdict};
+use widthwise_verdict::{words, Judgement, Standing, Typical, Verdict};
 
 use crate::heap::Recorded;
 use crate::memory::MemoryRun;
+use crate::runtime::RuntimeCalls;
 
 /// Everything a report tells. The caller fills it from the archive.
 #[derive(Debug, Clone)]
@@ -53,6 +54,8 @@ pub struct Campaign<'a> {
     pub warnings: Vec<String>,
     /// The process tree of each variant, where it had more than one process.
     pub processes: Vec<ProcessNote>,
+    /// What the x32 runtime translated of each variant's calls, the most frequent first.
+    pub runtime_calls: Vec<RuntimeCalls>,
     /// Variant to the unified diff of its answer against the baseline's.
     pub differences: BTreeMap<String, String>,
 }
@@ -133,6 +136,14 @@ impl Campaign<'_> {
                 self.judgement.verdicts.iter().filter(of_metric).find_map(|v| v.floor)
             })
             .filter(|floor| floor.is_finite())
+    }
+
+    /// The detection floor of that metric as text: a fraction or, where there is no ratio, an amount.
+    pub fn floor_text(&self, metric: Metric) -> Option<String> {
+        let of_metric = |v: &&Verdict| v.metric.name == metric.name;
+        let twin = self.verdict(&self.experiment.twin(), metric);
+        let others = self.judgement.verdicts.iter().filter(of_metric);
+        twin.into_iter().chain(others).find_map(words::floor)
     }
 
     /// How a participant stands; the twin is the baseline under another name, and stands as it does.

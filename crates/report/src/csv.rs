@@ -9,9 +9,9 @@ use widthwise_verdict::Standing;
 use crate::campaign::Campaign;
 
 /// The head of the file. `docs/csv.md` says what each column holds.
-pub const HEAD: [&str; 15] = [
+pub const HEAD: [&str; 16] = [
     "campaign", "variant", "round", "kind", "position", "began_ns", "cpu", "metric", "unit", "value",
-    "source", "coverage", "ending", "standing", "reason",
+    "upper", "source", "coverage", "ending", "standing", "reason",
 ];
 
 /// Writes every reading of every run. A run without a reading has one row without a metric, and so has a variant
@@ -50,7 +50,7 @@ fn row(
     variant: &str,
     run: Option<(&Run, Option<&Round>)>,
     metric: Option<Metric>,
-) -> [String; 15] {
+) -> [String; 16] {
     let of_run = |say: fn(&Run) -> String| run.map_or(String::new(), |(run, _)| say(run));
     let round = run.and_then(|(_, round)| round);
     let reading = run.zip(metric).and_then(|((run, _), metric)| run.sample.get(metric.name));
@@ -67,6 +67,7 @@ fn row(
         metric.map_or(String::new(), |metric| metric.name.to_owned()),
         metric.map_or(String::new(), |metric| metric.unit.name().to_owned()),
         reading.map_or(String::new(), |reading| reading.value.to_string()),
+        reading.and_then(|reading| reading.upper).map_or(String::new(), |upper| upper.to_string()),
         reading.map_or(String::new(), |reading| reading.source.name().to_owned()),
         reading.map_or(String::new(), |reading| reading.coverage.to_string()),
         of_run(|run| ending(&run.ending)),

@@ -1,30 +1,30 @@
 //! Why one variant asks for less memory than another: its allocation sites, those that matter first.
 
+mod differences;
 mod lives;
 mod recorded;
+mod sentences;
+mod table;
 
 use anstyle::Style;
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr;
 use widthwise_anatomy::heap::discrepancy::Views;
 use widthwise_anatomy::heap::site::{Pair, Site};
 use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
 
 use crate::amounts::counted;
+use crate::peaks::MaxRss;
 use crate::terminal::{wrapped, Palette};
 use crate::visible;
 
+pub use differences::{Differences, Judged, SitePeaks};
 pub use recorded::{Heap, Recorded};
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// No terminal is narrower.
 const NARROWEST: usize = 40;
-/// Savings that differ by more than this are told to be different.
-const PARTED: f64 = 0.05;
-/// Of the table.
-const COLUMNS: usize = 6;
 /// A name longer than this loses its template arguments.
 const LONG_NAME: usize = 60;
 
@@ -33,10 +33,14 @@ const LONG_NAME: usize = 60;
 pub struct Side {
     /// The variant, or the log's file.
     pub name: String,
-    /// Processes that left a log; each is shown at its own peak.
+    /// Processes that were recorded; each is shown at its own peak.
     pub processes: usize,
-    /// Bytes that were asked for, at the peak.
+    /// The peak heap: bytes that were asked for and not given back when that was most, in the recording that stands for the
+    /// side ([`typical`]). All that shows a peak heap shows this one. Of several processes it is the sum of their peak heaps,
+    /// which no moment need have had.
     pub peak_bytes: u64,
+    /// The peak heap of the process with the largest one.
+    pub largest_peak_bytes: u64,
     /// Blocks at the peak.
     pub peak_blocks: u64,
     /// What the allocator used for them; 0 where it is not glibc and does not say.
@@ -51,12 +55,101 @@ pub struct Side {
     pub left_bytes: u64,
     /// Memory, not files, that the program mapped by itself and kept: it is in no other number.
     pub own_mapped_bytes: u64,
-    /// The heap as the system sees it beside what the program asks for, where that was read: means over time.
+    /// The heap as the system sees it beside what the program asks for, where that was read: means over time, and over all
+    /// recordings.
     pub system: Option<SystemView>,
     /// Blocks of at least 128 KiB: how many had a mapping of their own, and how many did not.
     pub large_blocks: (u64, u64),
+    /// Events that were not recorded, for whatever reason: where there are any, sums and peaks are lower bounds.
+    pub lost_events: u64,
+    /// Blocks whose stack could not be followed to its outermost call.
+    pub broken_stacks: u64,
+    /// Each process's own numbers, in the order in which they began to write.
+    pub by_process: Vec<ProcessSums>,
+    /// What every recording of it has, in the order in which they were made.
+    pub recordings: Vec<RecordingSums>,
     /// What a reader must know.
     pub remarks: Vec<String>,
+}
+
+/// One recording of a side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RecordingSums {
+    /// Bytes that were asked for, at the peak.
+    pub peak_bytes: u64,
+    /// What the allocator used for them.
+    pub peak_chunk_bytes: u64,
+    /// Blocks that were asked for.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes that were never given back.
+    pub left_bytes: u64,
+    /// Events that were not recorded: where there are any, the others are lower bounds.
+    pub lost_events: u64,
+    /// How often the system's view was looked at; absent where nobody did.
+    pub samples: Option<u64>,
+    /// The heap as the system saw it in this recording.
+    pub system: Option<SystemView>,
+}
+
+impl Side {
+    /// Why no sentence can rest on the system's view, if it was looked for and none can.
+    pub fn shortcoming(&self) -> Option<String> {
+        match &self.system {
+            Some(view) => view.shortcoming(),
+            None => self.recordings.iter().filter_map(|one| one.samples).min().map(too_short),
+        }
+    }
+
+    /// Of a side that is one recording: what is compared between recordings.
+    pub fn sums(&self) -> RecordingSums {
+        RecordingSums {
+            peak_bytes: self.peak_bytes,
+            peak_chunk_bytes: self.peak_chunk_bytes,
+            blocks: self.blocks,
+            bytes: self.bytes,
+            left_bytes: self.left_bytes,
+            lost_events: self.lost_events,
+            samples: self.system.map(|view| view.samples),
+            system: self.system,
+        }
+    }
+}
+
+/// The recording that stands for a side: the one whose peak heap is the middle one, the lower of two. None where there is no
+/// recording.
+pub fn typical(recordings: &[RecordingSums]) -> Option<usize> {
+    let mut order: Vec<usize> = (0..recordings.len()).collect();
+    order.sort_by_key(|index| recordings[*index].peak_bytes);
+    order.get(order.len().checked_sub(1)? / 2).copied()
+}
+
+/// One process's heap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessSums {
+    /// Its number. An exec keeps it, and numbers come round again.
+    pub process: u32,
+    /// The number of the process that forked, started or executed it, where that was recorded.
+    pub parent: Option<u32>,
+    /// The file of its program.
+    pub program: String,
+    /// Blocks that were asked for over its life.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes that were asked for, at its peak.
+    pub peak_bytes: u64,
+    /// Blocks at its peak.
+    pub peak_blocks: u64,
+    /// Blocks that it never gave back.
+    pub left_blocks: u64,
+    /// Their bytes.
+    pub left_bytes: u64,
+    /// Events that were not recorded.
+    pub lost_events: u64,
+    /// It ended by `exit`, or by returning from `main`.
+    pub ended: bool,
 }
 
 /// Both views of a heap. Bytes, means over time but for the peak.
@@ -74,11 +167,21 @@ pub struct SystemView {
     pub kept_bytes: u64,
     /// Of these: in the heap that brk grows.
     pub kept_in_heap_bytes: u64,
+    /// Asked for and not resident: never written to.
+    pub untouched_bytes: u64,
+    /// Kept for a twentieth of the run at least.
+    pub kept_long_bytes: u64,
+    /// Not touched for a twentieth of the run at least.
+    pub untouched_long_bytes: u64,
+    /// How often the memory was looked at.
+    pub samples: u64,
+    /// For which share of the run the readings are known to hold, 0 to 1.
+    pub held: f64,
 }
 
 impl SystemView {
-    /// Of the two views over a run.
-    pub fn of(views: &Views) -> SystemView {
+    /// Of the two views over a run, which was looked at `samples` times, and whose readings are known to hold for a share of it.
+    pub fn of(views: &Views, samples: u64, held: f64) -> SystemView {
         let mean = &views.mean;
         SystemView {
             resident_bytes: mean.resident,
@@ -87,8 +190,55 @@ impl SystemView {
             live_bytes: mean.live,
             kept_bytes: mean.kept(),
             kept_in_heap_bytes: mean.kept_in_heap(),
+            untouched_bytes: mean.untouched(),
+            kept_long_bytes: views.kept_long,
+            untouched_long_bytes: views.untouched_long,
+            samples,
+            held,
         }
     }
+
+    /// Means over the recordings; of samples and of what holds the fewest, and the highest peak. Nothing where one was not read.
+    pub fn mean(recordings: &[RecordingSums]) -> Option<SystemView> {
+        let views: Vec<SystemView> = recordings.iter().map(|one| one.system).collect::<Option<_>>()?;
+        let first = *views.first()?;
+        let mean = |of: fn(&SystemView) -> u64| {
+            let sum: f64 = views.iter().map(|view| of(view) as f64).sum();
+            (sum / views.len() as f64).round() as u64
+        };
+        Some(SystemView {
+            resident_bytes: mean(|view| view.resident_bytes),
+            peak_resident_bytes: views.iter().map(|view| view.peak_resident_bytes).max().unwrap_or(0),
+            asked_bytes: mean(|view| view.asked_bytes),
+            live_bytes: mean(|view| view.live_bytes),
+            kept_bytes: mean(|view| view.kept_bytes),
+            kept_in_heap_bytes: mean(|view| view.kept_in_heap_bytes),
+            untouched_bytes: mean(|view| view.untouched_bytes),
+            kept_long_bytes: mean(|view| view.kept_long_bytes),
+            untouched_long_bytes: mean(|view| view.untouched_long_bytes),
+            samples: views.iter().map(|view| view.samples).min().unwrap_or(0),
+            held: views.iter().map(|view| view.held).fold(first.held, f64::min),
+        })
+    }
+
+    /// Why no sentence can rest on it, if none can.
+    pub fn shortcoming(&self) -> Option<String> {
+        /// A mean over time of fewer looks says nothing.
+        const FEWEST_SAMPLES: u64 = 10;
+        /// For less of its time nobody knows what it had.
+        const LEAST_HELD: f64 = 0.8;
+        if self.samples < FEWEST_SAMPLES {
+            return Some(too_short(self.samples));
+        }
+        (self.held < LEAST_HELD).then(|| {
+            let (held, samples) = (percent(self.held, 1.0), counted(self.samples as usize, "sample"));
+            format!("changing too fast for a mean over time: {samples}, which hold for {held} of the run")
+        })
+    }
+}
+
+fn too_short(samples: u64) -> String {
+    format!("too short for a mean over time: {}", counted(samples as usize, "sample"))
 }
 
 /// What is shown.
@@ -102,11 +252,18 @@ pub struct Explanation<'a> {
     pub b: Option<&'a Side>,
     /// All sites. Where there is no `b`, its values are 0.
     pub pairs: &'a [Pair],
+    /// What each of `pairs` has at the peaks of all recordings, in the same order.
+    pub site_peaks: &'a [SitePeaks],
+    /// Max RSS of both, as the campaign measured it: another quantity than the peak heap. Absent where there is no campaign.
+    pub max_rss: Option<MaxRss>,
     /// So many are shown.
     pub top: usize,
+    /// Ratios within this of 1 are equal.
+    pub equal_within: f64,
 }
 
-pub(crate) fn bytes(value: u64) -> String {
+/// A number of bytes with its unit.
+pub fn bytes(value: u64) -> String {
     Quantity { value: value as f64, unit: Unit::Bytes }.to_string()
 }
 
@@ -256,255 +413,6 @@ impl Explanation<'_> {
         text
     }
 
-    /// The answer, in words.
-    pub fn sentences(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        let a = self.a;
-        match self.b {
-            None => {
-                // Other profilers do not tell everything.
-                let blocks = match a.peak_blocks {
-                    0 => String::new(),
-                    blocks => format!(" in {}", counted(blocks as usize, "block")),
-                };
-                let chunks = match a.peak_chunk_bytes {
-                    0 => String::new(),
-                    chunks => format!(": the allocator uses {} for them", bytes(chunks)),
-                };
-                sentences.push(format!(
-                    "{} has most memory when it has {}{blocks}{chunks}.",
-                    a.name,
-                    bytes(a.peak_bytes)
-                ));
-                if a.blocks > 0 {
-                    sentences.push(format!(
-                        "Over its life it asks for {} in {}; {} are never given back.",
-                        bytes(a.bytes),
-                        counted(a.blocks as usize, "block"),
-                        bytes(a.left_bytes)
-                    ));
-                }
-            }
-            Some(b) => {
-                let less = |a: u64, b: u64| match a as i128 - b as i128 {
-                    0 => "the same".to_owned(),
-                    saving if saving > 0 => {
-                        format!("{} ({}) less", bytes(saving as u64), percent(saving as f64, a as f64))
-                    }
-                    saving => {
-                        format!("{} ({}) more", bytes(-saving as u64), percent(-saving as f64, a as f64))
-                    }
-                };
-                sentences.push(
-                    format!(
-                        "{} asks for {} at its peak than {}: {} → {}, in {} blocks.",
-                        b.name,
-                        less(a.peak_bytes, b.peak_bytes).replace("the same", "as much"),
-                        a.name,
-                        bytes(a.peak_bytes),
-                        bytes(b.peak_bytes),
-                        change(Some(number(a.peak_blocks)), Some(Some(number(b.peak_blocks))))
-                    )
-                    .replace("as much at its peak than", "as much at its peak as"),
-                );
-                if a.peak_chunk_bytes > 0 && b.peak_chunk_bytes > 0 {
-                    sentences.push(format!(
-                        "What the allocator uses for them, its own words and rounding included: {} → {}, {}.",
-                        bytes(a.peak_chunk_bytes),
-                        bytes(b.peak_chunk_bytes),
-                        less(a.peak_chunk_bytes, b.peak_chunk_bytes)
-                    ));
-                }
-            }
-        }
-        sentences.extend(self.lives());
-        sentences.extend(self.discrepancy());
-        for side in std::iter::once(a).chain(self.b).filter(|side| side.processes > 1) {
-            sentences.push(format!(
-                "{}: summed over {} processes, each at its own peak.",
-                side.name, side.processes
-            ));
-        }
-        sentences
-    }
-
-    /// How long blocks live, over all sites.
-    fn lives(&self) -> Option<String> {
-        let (mut a, mut b) = (Values::default(), Values::default());
-        for pair in self.pairs {
-            a.add(&pair.a);
-            b.add(&pair.b);
-        }
-        lives::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
-    }
-
-    /// Where the two views of the heap part, and why.
-    fn discrepancy(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        let (a, b) = (self.a, self.b);
-        let Some(view) = &a.system else { return sentences };
-        let kept = |side: &Side, view: &SystemView| {
-            format!(
-                "{}: the system has given {} for the heap on average, and the program asks for {}; {} are kept by the \
-                 allocator",
-                side.name,
-                bytes(view.resident_bytes),
-                bytes(view.asked_bytes),
-                bytes(view.kept_bytes)
-            )
-        };
-        let Some((b, other)) = b.and_then(|b| Some((b, b.system.as_ref()?))) else {
-            sentences.push(format!("{}.", kept(a, view)));
-            return sentences;
-        };
-        if view.resident_bytes == 0 || view.asked_bytes == 0 {
-            return sentences;
-        }
-        let saving = |a: u64, b: u64| (a as f64 - b as f64) / a as f64;
-        let system = saving(view.resident_bytes, other.resident_bytes);
-        let program = saving(view.asked_bytes, other.asked_bytes);
-        // Rounding and words of its own are the allocator's price for what is asked for; what it keeps is another matter.
-        let used = if view.live_bytes > 0 { saving(view.live_bytes, other.live_bytes) } else { program };
-        let said = |saving: f64| {
-            let word = if saving < 0.0 { "more" } else { "less" };
-            format!("{} {word}", percent(saving.abs(), 1.0))
-        };
-        if (system - used).abs() < PARTED {
-            let rounding = if (used - program).abs() < PARTED {
-                String::new()
-            } else {
-                format!(", which is {} with the allocator's rounding and words", said(used))
-            };
-            sentences.push(format!(
-                "The system sees the same: on average over the run it gives {} for the heap ({} → {}), and the program asks \
-                 for {}{rounding}.",
-                said(system),
-                bytes(view.resident_bytes),
-                bytes(other.resident_bytes),
-                said(program)
-            ));
-            return sentences;
-        }
-        let rounding = if (used - program).abs() < PARTED {
-            String::new()
-        } else {
-            format!(", {} with the allocator's rounding and words", said(used))
-        };
-        sentences.push(format!(
-            "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the program \
-             asks for {} ({} → {}){rounding}. The rest is the allocator's doing, not the ABI's.",
-            said(system),
-            bytes(view.resident_bytes),
-            bytes(other.resident_bytes),
-            said(program),
-            bytes(view.asked_bytes),
-            bytes(other.asked_bytes),
-        ));
-        let why = |side: &Side, view: &SystemView| {
-            if view.kept_bytes * 100 < view.resident_bytes {
-                return format!("{} keeps next to nothing that was given back", side.name);
-            }
-            format!(
-                "{} keeps {} that were given back, {} of them within the heap, of which only the top returns to the system",
-                side.name,
-                bytes(view.kept_bytes),
-                bytes(view.kept_in_heap_bytes)
-            )
-        };
-        sentences.push(format!("{}; {}.", why(a, view), why(b, other)));
-        if a.large_blocks.0 * (b.large_blocks.0 + b.large_blocks.1)
-            != b.large_blocks.0 * (a.large_blocks.0 + a.large_blocks.1)
-        {
-            let had = |side: &Side| {
-                let (own, others) = side.large_blocks;
-                format!("{} of {}'s {}", number(own), side.name, number(own + others))
-            };
-            sentences.push(format!(
-                "Of the blocks of at least 128 KiB, {} and {} had a mapping of their own, which returns to the system at once. \
-                 glibc moves that threshold up to the size of what was freed, to 32 MiB at most in LP64 and to 512 KiB in \
-                 ILP32 (mallopt(3), M_MMAP_THRESHOLD); --variable MALLOC_MMAP_THRESHOLD_=131072 pins it for all variants.",
-                had(a),
-                had(b)
-            ));
-        }
-        sentences
-    }
-
-    fn table(&self, palette: &Palette) -> String {
-        let whole: f64 = match self.b {
-            Some(b) => self.a.peak_bytes as f64 - b.peak_bytes as f64,
-            None => self.a.peak_bytes as f64,
-        };
-        let amount = |pair: &Pair| match self.b {
-            Some(_) => -pair.saving(),
-            None => i128::from(pair.a.peak_bytes),
-        };
-        let shown_amount = |value: i128| match self.b {
-            Some(_) => signed(value),
-            None => bytes(value as u64),
-        };
-        let share = |value: i128| match self.b {
-            Some(_) => percent(-(value as f64), whole),
-            None => percent(value as f64, whole),
-        };
-        let is_told = self.pairs.iter().any(|pair| pair.a.lives_are_known() || pair.b.lives_are_known());
-        let mut rows: Vec<[String; COLUMNS]> = vec![[
-            if self.b.is_some() { "difference" } else { "at peak" }.to_owned(),
-            "share".to_owned(),
-            "blocks".to_owned(),
-            "bytes each".to_owned(),
-            if is_told { "half live".to_owned() } else { String::new() },
-            "what, by whom, where".to_owned(),
-        ]];
-        let matters = |pair: &&Pair| match self.b {
-            Some(_) => pair.saving() != 0,
-            None => pair.a.peak_bytes > 0,
-        };
-        let all: Vec<&Pair> = self.pairs.iter().filter(matters).collect();
-        for pair in all.iter().take(self.top) {
-            let b = self.b.map(|_| &pair.b);
-            rows.push([
-                shown_amount(amount(pair)),
-                share(amount(pair)),
-                change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
-                each(&pair.a, b),
-                if is_told { lived(&pair.a, b) } else { String::new() },
-                described(&pair.site),
-            ]);
-        }
-        let rest: Vec<&&Pair> = all.iter().skip(self.top).collect();
-        if !rest.is_empty() {
-            let sum: i128 = rest.iter().map(|pair| amount(pair)).sum();
-            rows.push([
-                shown_amount(sum),
-                share(sum),
-                String::new(),
-                String::new(),
-                String::new(),
-                format!("{} (--top)", counted(rest.len(), "other site")),
-            ]);
-        }
-        if rows.len() == 1 {
-            return "  no site differs\n".to_owned();
-        }
-        let widths: Vec<usize> = (0..COLUMNS - 1)
-            .map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
-            .collect();
-        let mut text = String::new();
-        for (index, row) in rows.iter().enumerate() {
-            let mut line = String::from("  ");
-            for (cell, width) in row.iter().zip(&widths).filter(|(_, width)| **width > 0) {
-                let pad = " ".repeat(width - cell.width());
-                line += &format!("{pad}{cell}   ");
-            }
-            // The last column runs over the edge rather than being cut: it is what people copy.
-            line += &row[COLUMNS - 1];
-            let style = if index == 0 { palette.faint } else { Default::default() };
-            text += &format!("{style}{}{style:#}\n", line.trim_end());
-        }
-        text
-    }
-
     /// As JSON: all sites.
     ///
     /// # Errors
@@ -551,6 +459,8 @@ impl Explanation<'_> {
             "program": self.program,
             "a": self.a,
             "b": self.b,
+            "differences": self.differences().map(|differences| differences.all()).unwrap_or_default(),
+            "max_rss": self.max_rss,
             "sites": sites,
         }))
     }

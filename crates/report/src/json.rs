@@ -1,4 +1,4 @@
-//! The campaign as JSON, for programs. `docs/json.md` and `docs/schema/report-1.json` say what each field holds;
+//! The campaign as JSON, for programs. `docs/json.md` and `docs/schema/report-2.json` say what each field holds;
 //! a change that could break a reader raises [`SCHEMA`].
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::csv;
 use crate::json_memory::{self, MemoryNote};
 
 /// The version of what is written here.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The campaign as one JSON object.
 pub fn report(campaign: &Campaign) -> Report {
@@ -34,6 +34,7 @@ pub fn report(campaign: &Campaign) -> Report {
             baseline: experiment.baseline.clone(),
             again: experiment.twin(),
             confidence: experiment.judging.confidence,
+            equal_within: experiment.judging.equal_within,
             estimator: match experiment.judging.estimator {
                 Estimator::Paired => "paired",
                 Estimator::TenRunTrim => "ten-run-trim",
@@ -51,6 +52,7 @@ pub fn report(campaign: &Campaign) -> Report {
         metrics: metrics(campaign),
         variants: variants(campaign),
         verdicts: verdicts(campaign),
+        runtime: runtime(campaign),
         rounds: rounds(campaign),
         runs: runs(campaign),
         memory: json_memory::notes(campaign),
@@ -65,7 +67,7 @@ pub fn render(campaign: &Campaign) -> Result<String, serde_json::Error> {
 
 /// The whole.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)] // Each field is described in docs/schema/report-1.json, which a test holds against these.
+#[allow(missing_docs)] // Each field is described in docs/schema/report-2.json, which a test holds against these.
 pub struct Report {
     pub schema: u32,
     pub widthwise: String,
@@ -77,6 +79,7 @@ pub struct Report {
     pub metrics: Vec<MetricNote>,
     pub variants: Vec<VariantNote>,
     pub verdicts: Vec<VerdictNote>,
+    pub runtime: Vec<RuntimeNote>,
     pub rounds: Vec<RoundNote>,
     pub runs: Vec<RunNote>,
     pub memory: Vec<MemoryNote>,
@@ -112,6 +115,7 @@ pub struct Judging {
     pub baseline: String,
     pub again: String,
     pub confidence: f64,
+    pub equal_within: f64,
     pub estimator: &'static str,
     pub comparisons: usize,
     pub seed: String,
@@ -201,6 +205,9 @@ pub struct TypicalNote {
     pub metric: &'static str,
     pub unit: &'static str,
     pub value: f64,
+    /// Absent where `value` is the amount; `null` where nothing says how much more it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upper: Option<Option<f64>>,
     pub median: f64,
     pub low_quartile: f64,
     pub high_quartile: f64,
@@ -218,10 +225,14 @@ pub struct VerdictNote {
     pub variant: String,
     pub baseline: String,
     pub ratio: Option<f64>,
+    pub difference: Option<f64>,
+    pub baseline_mean: Option<f64>,
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub confidence: f64,
+    pub equal_within: f64,
     pub floor: Option<f64>,
+    pub difference_floor: Option<f64>,
     pub verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -230,6 +241,86 @@ pub struct VerdictNote {
     pub adjusted_p: Option<f64>,
     pub coverage: f64,
     pub source: Option<&'static str>,
+}
+
+/// What the x32 runtime had to do with one variant, where it stood in for the kernel.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct RuntimeNote {
+    pub variant: String,
+    pub shares: Vec<RuntimeShareNote>,
+    pub without: Vec<WithoutNote>,
+    pub calls: Vec<RuntimeCallsNote>,
+}
+
+/// The runtime's CPU time as a share of a figure of the variant's.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct RuntimeShareNote {
+    pub metric: &'static str,
+    pub share: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+/// What a verdict would be without the runtime's work.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct WithoutNote {
+    pub metric: &'static str,
+    pub ratio: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub verdict: &'static str,
+}
+
+/// Calls of one name that the runtime translated, per run.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct RuntimeCallsNote {
+    pub call: String,
+    pub entered: f64,
+    pub trapped: f64,
+}
+
+fn runtime(campaign: &Campaign) -> Vec<RuntimeNote> {
+    let part = &campaign.judgement.runtime;
+    let notes = campaign.experiment.variants.iter().map(|variant| {
+        let name = variant.name.as_str();
+        let shares = part.shares.iter().filter(|share| share.variant == name);
+        let without = part.without.iter().filter(|verdict| verdict.variant == name);
+        let calls = campaign.runtime_calls.iter().filter(|calls| calls.variant == name);
+        RuntimeNote {
+            variant: name.to_owned(),
+            shares: shares
+                .map(|share| RuntimeShareNote {
+                    metric: share.metric.name,
+                    share: share.share,
+                    low: share.low,
+                    high: share.high,
+                })
+                .collect(),
+            without: without
+                .map(|verdict| WithoutNote {
+                    metric: verdict.metric.name,
+                    ratio: verdict.ratio,
+                    low: verdict.low,
+                    high: verdict.high,
+                    verdict: verdict.word.name(),
+                })
+                .collect(),
+            calls: calls
+                .map(|calls| RuntimeCallsNote {
+                    call: calls.call.clone(),
+                    entered: calls.entered,
+                    trapped: calls.trapped,
+                })
+                .collect(),
+        }
+    });
+    notes
+        .filter(|note| !(note.shares.is_empty() && note.without.is_empty() && note.calls.is_empty()))
+        .collect()
 }
 
 /// One round.
@@ -260,8 +351,16 @@ pub struct RunNote {
 #[allow(missing_docs)]
 pub struct ReadingNote {
     pub value: f64,
+    /// As in [`TypicalNote`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upper: Option<Option<f64>>,
     pub source: &'static str,
     pub coverage: f64,
+}
+
+/// JSON has no infinity.
+fn finite(value: f64) -> Option<f64> {
+    Some(value).filter(|value| value.is_finite())
 }
 
 fn program(campaign: &Campaign) -> Program {
@@ -303,6 +402,7 @@ fn metric_note(campaign: &Campaign, metric: Metric) -> MetricNote {
             Family::Accounting => "accounting",
             Family::Counter => "counter",
             Family::Series => "series",
+            Family::Runtime => "runtime",
         },
         about: metric.about,
         floor: campaign.floor(metric),
@@ -375,6 +475,7 @@ fn typical(campaign: &Campaign, variant: &str) -> Vec<TypicalNote> {
         metric: typical.metric.name,
         unit: typical.metric.unit.name(),
         value: typical.value,
+        upper: typical.upper.map(finite),
         median: typical.median,
         low_quartile: typical.low_quartile,
         high_quartile: typical.high_quartile,
@@ -393,10 +494,14 @@ fn verdicts(campaign: &Campaign) -> Vec<VerdictNote> {
         variant: verdict.variant.clone(),
         baseline: verdict.baseline.clone(),
         ratio: verdict.ratio,
+        difference: verdict.difference,
+        baseline_mean: verdict.baseline_mean,
         low: verdict.low,
         high: verdict.high,
         confidence: verdict.confidence,
+        equal_within: verdict.equal_within,
         floor: verdict.floor,
+        difference_floor: verdict.difference_floor,
         verdict: verdict.word.name(),
         reason: verdict.reason.clone(),
         pairs: verdict.pairs,
@@ -434,6 +539,7 @@ fn runs(campaign: &Campaign) -> Vec<RunNote> {
             .map(|(name, reading)| {
                 let note = ReadingNote {
                     value: reading.value,
+                    upper: reading.upper.map(finite),
                     source: reading.source.name(),
                     coverage: reading.coverage,
                 };

@@ -1,4 +1,4 @@
-//! Memory over time as JSON: one object for each run, and in it columns. `docs/schema/report-1.json` says what each holds.
+//! Memory over time as JSON: one object for each run, and in it columns. `docs/schema/report-2.json` says what each holds.
 
 use serde::Serialize;
 use widthwise_experiment::memory::{Amounts, Series, Totals};
@@ -8,7 +8,7 @@ use crate::memory::MemoryRun;
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)] // Each field is described in docs/schema/report-1.json, which a test holds against these.
+#[allow(missing_docs)] // Each field is described in docs/schema/report-2.json, which a test holds against these.
 pub struct MemoryNote {
     pub variant: String,
     pub round: u32,

@@ -18,6 +18,8 @@ pub mod json;
 pub mod json_memory;
 pub mod markdown;
 pub mod memory;
+pub mod peaks;
+pub mod runtime;
 pub mod scale;
 pub mod series;
 pub mod statements;

@@ -2,12 +2,12 @@
 
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::words;
+use widthwise_verdict::{words, Word};
 
-use crate::amounts::counted;
+use crate::amounts::{self, counted};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{memory, statements, visible};
+use crate::{memory, runtime, statements, visible};
 
 /// Diff lines shown: a comment in a pull request is no place for a whole file.
 const DIFF_LINES: usize = 40;
@@ -21,17 +21,21 @@ fn memory_notes(campaign: &Campaign) -> Vec<String> {
         return notes;
     }
     let names: Vec<String> = compared.iter().map(|one| escaped(&visible::line(one.variant))).collect();
-    let mut text =
-        format!("| at the peak (reduction) | {} |\n|---|{}", names.join(" | "), "---|".repeat(names.len()));
-    for own in memory::lines(&compared) {
-        let cells =
-            own.amounts.iter().zip(own.reductions()).enumerate().map(|(place, (bytes, reduction))| {
-                let amount = Quantity { value: *bytes, unit: Unit::Bytes };
-                match reduction.filter(|_| place > 0) {
-                    Some(reduction) => format!("{amount} ({})", memory::percent(reduction)),
-                    None => amount.to_string(),
-                }
-            });
+    let mut text = format!(
+        "| {} (reduction) | {} |\n|---|{}",
+        memory::moment(&compared),
+        names.join(" | "),
+        "---|".repeat(names.len())
+    );
+    for own in memory::lines(campaign, &compared) {
+        let cells = own.amounts.iter().zip(&own.reductions).map(|(bytes, reduction)| {
+            let Some(bytes) = *bytes else { return "not read".to_owned() };
+            let amount = Quantity { value: bytes, unit: Unit::Bytes };
+            match reduction {
+                Some(reduction) => format!("{amount} ({})", memory::percent(*reduction)),
+                None => amount.to_string(),
+            }
+        });
         text += &format!("\n| {} | {} |", own.title, cells.collect::<Vec<_>>().join(" | "));
     }
     notes.push(text);
@@ -70,6 +74,7 @@ pub fn render(campaign: &Campaign) -> String {
     for sentence in statements::agreement(campaign)
         .into_iter()
         .chain(statements::noise(campaign))
+        .chain(runtime::lines(campaign))
         .chain(statements::processes(campaign))
     {
         line(&escaped(&sentence));
@@ -121,6 +126,11 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
         let mut cells = vec![if is_baseline { format!("**{label}** (baseline)") } else { label }];
         cells.extend(metrics.iter().map(|metric| cell(campaign, &name, is_baseline, metric)));
         rows.push(cells.join(" | "));
+        if let Some(own) = runtime::row(campaign, &name, metrics) {
+            let label = escaped(&visible::line(&runtime::label(&name)));
+            let cells = own.iter().map(|text| escaped(text));
+            rows.push(std::iter::once(label).chain(cells).collect::<Vec<_>>().join(" | "));
+        }
     }
     rows.iter().map(|row| format!("| {row} |\n")).collect()
 }
@@ -129,13 +139,11 @@ fn cell(campaign: &Campaign, name: &str, is_baseline: bool, metric: Metric) -> S
     let shown = if campaign.unable(name).is_some() {
         None
     } else if is_baseline {
-        campaign
-            .typical(name, metric)
-            .map(|typical| Quantity { value: typical.value, unit: metric.unit }.to_string())
+        campaign.typical(name, metric).map(amounts::typical)
     } else {
         campaign.verdict(name, metric).map(words::interval)
     };
-    escaped(&visible::line(&shown.unwrap_or_else(|| "missing".to_owned())))
+    escaped(&visible::line(&shown.unwrap_or_else(|| Word::NoData.text().to_owned())))
 }
 
 /// Text that stays text: every character that Markdown, its tables or HTML could take for a sign is escaped

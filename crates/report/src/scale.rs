@@ -1,6 +1,7 @@
 //! A study of scale, as it is shown: tables by number of processes, then sentences, then remarks. On a terminal, as one HTML
 //! page, as JSON and as CSV.
 
+mod comparison;
 mod csv;
 mod html;
 mod json;
@@ -52,6 +53,8 @@ pub struct StudyReport<'a> {
     pub has_siblings: bool,
     /// Memory of the machine, in bytes.
     pub memory: u64,
+    /// The margin of equivalence, a fraction.
+    pub equal_within: f64,
     /// Every attempt.
     pub attempts: &'a [Attempt],
     /// What they come to.
@@ -81,6 +84,12 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
         all.push((title, Box::new(|row: &Row| seconds(&row.event.map(|(figure, _)| figure)))));
     }
     all.push(("TIME".into(), Box::new(|row: &Row| seconds(&row.time))));
+    if table.rows.iter().any(|row| row.waiting.is_some()) {
+        let waited = |row: &Row| row.waiting.as_ref()?.waited;
+        let share =
+            move |row: &Row| waited(row).map_or("·".into(), |share| format!("{:.1} %", 100.0 * share));
+        all.push(("waited".into(), Box::new(share)));
+    }
     if table.rows.iter().any(|row| row.ntime.is_ok()) {
         all.push(("NTIME".into(), Box::new(|row: &Row| plain(&row.ntime))));
     }
@@ -127,8 +136,16 @@ fn cpu_list(cpus: &[u32]) -> String {
     texts.join(",")
 }
 
+/// What stands where there is no figure.
+fn instead(reason: &Unfitted) -> String {
+    match reason {
+        Unfitted::Withheld(_) => "withheld".into(),
+        _ => "·".into(),
+    }
+}
+
 fn plain(figure: &Result<Figure, Unfitted>) -> String {
-    figure.as_ref().map_or("·".into(), |figure| significant(figure.estimate))
+    figure.as_ref().map_or_else(instead, |figure| significant(figure.estimate))
 }
 
 /// Three digits that count, without an exponent where there need not be one.
@@ -146,7 +163,7 @@ fn significant(value: f64) -> String {
 }
 
 fn seconds(figure: &Result<Figure, Unfitted>) -> String {
-    figure.as_ref().map_or("·".into(), |figure| time(figure.estimate))
+    figure.as_ref().map_or_else(instead, |figure| time(figure.estimate))
 }
 
 fn time(seconds: f64) -> String {
@@ -165,7 +182,10 @@ fn bytes(value: f64) -> String {
 
 /// `1.97 (1.95 … 1.99)`.
 fn ranged(figure: &Result<Figure, Unfitted>, digits: usize) -> String {
-    let Ok(figure) = figure else { return "·".into() };
+    let figure = match figure {
+        Ok(figure) => figure,
+        Err(reason) => return instead(reason),
+    };
     match figure.bounds {
         Some(ends) if ends.low < ends.high => {
             format!("{:.digits$} ({:.digits$} … {:.digits$})", figure.estimate, ends.low, ends.high)
@@ -175,7 +195,7 @@ fn ranged(figure: &Result<Figure, Unfitted>, digits: usize) -> String {
 }
 
 fn percent(figure: &Result<Figure, Unfitted>) -> String {
-    figure.as_ref().map_or("·".into(), |figure| format!("{:.1} %", 100.0 * figure.estimate))
+    figure.as_ref().map_or_else(instead, |figure| format!("{:.1} %", 100.0 * figure.estimate))
 }
 
 /// `+26 % (25 … 27)`, of a share.

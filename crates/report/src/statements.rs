@@ -66,7 +66,7 @@ pub fn answer(campaign: &Campaign) -> Vec<String> {
     // What is known comes first, then what is not.
     let judged = |name: &str| {
         let mut own = campaign.judgement.verdicts.iter().filter(|verdict| verdict.variant == name);
-        own.any(|verdict| !matches!(verdict.word, Word::Withheld | Word::Missing))
+        own.any(|verdict| !matches!(verdict.word, Word::Withheld | Word::NoData))
     };
     let (known, unknown): (Vec<&str>, Vec<&str>) = campaign
         .experiment
@@ -94,7 +94,12 @@ pub fn answer(campaign: &Campaign) -> Vec<String> {
 fn about(campaign: &Campaign, names: &[&str]) -> Vec<String> {
     let verdicts =
         campaign.judgement.verdicts.iter().filter(|verdict| names.contains(&verdict.variant.as_str()));
-    let part = Judgement { verdicts: verdicts.cloned().collect(), typical: Vec::new(), comparisons: 0 };
+    let part = Judgement {
+        verdicts: verdicts.cloned().collect(),
+        typical: Vec::new(),
+        comparisons: 0,
+        runtime: Default::default(),
+    };
     words::summary(&part, campaign.experiment)
 }
 
@@ -194,49 +199,71 @@ pub fn noise(campaign: &Campaign) -> Option<String> {
     Some(format!("Noise: {}.", parts.join(", ")))
 }
 
-/// Who else ran on the measured cores, one part for each core.
+/// Who else ran on the measured CPUs, one part for each CPU.
 fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
-    let mut by_cpu: BTreeMap<Option<u32>, (f64, Vec<u32>)> = BTreeMap::new();
+    let mut by_cpu: BTreeMap<Option<u32>, Vec<&Round>> = BTreeMap::new();
     for round in timed {
-        let (seconds, carriers) = by_cpu.entry(round.cpu).or_default();
-        *seconds += round.noise.others * round_seconds(campaign, round.number);
-        if round.noise.others >= NOISY_SHARE {
-            carriers.push(round.number);
-        }
+        by_cpu.entry(round.cpu).or_default().push(round);
     }
     by_cpu
         .into_iter()
-        .map(|(cpu, (seconds, carriers))| {
-            (cpu, Duration::try_from_secs_f64(seconds).unwrap_or_default(), carriers)
-        })
-        // Less than the kernel's tick is nothing that could be told.
-        .filter(|(_, length, carriers)| !carriers.is_empty() && *length >= SHORTEST_NOISE)
-        .map(|(cpu, length, carriers)| {
-            let place = cpu.map_or("the measured cores".to_owned(), |cpu| format!("CPU {cpu}"));
-            let length = duration(length);
+        .filter_map(|(cpu, own)| {
+            let carries = |round: &&&Round| {
+                let tick = SHORTEST_NOISE.as_nanos() as i64;
+                round.noise.others >= NOISY_SHARE && round.noise.others_ns.is_none_or(|used| used >= tick)
+            };
+            let carriers: Vec<u32> = own.iter().filter(carries).map(|round| round.number).collect();
+            let used = used_by_others(campaign, &own);
+            if carriers.is_empty() || used.is_some_and(|used| used < uncertainty(campaign, &own)) {
+                return None;
+            }
+            let place = cpu.map_or("the measured CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+            let mean = own.iter().map(|round| round.noise.others).sum::<f64>() / own.len() as f64;
+            let length = used
+                .map_or_else(|| format!("{} of the time", share(mean)), |used| duration(used).to_string());
             let carry = if carriers.len() == 1 { "carries" } else { "carry" };
-            format!("other tasks used {place} for {length} ({} {carry} it)", rounds(&carriers))
+            Some(format!("other tasks used {place} for {length} ({} {carry} it)", rounds(&carriers)))
         })
         .collect()
 }
 
-/// From the beginning of a round's first run to the end of its last.
-fn round_seconds(campaign: &Campaign, number: u32) -> f64 {
+/// So much may seem to be others' where nobody was: the kernel counts whole ticks, and is wrong by a part of one wherever a run
+/// begins or ends within one. These errors are independent, so they grow with the square root of the runs.
+fn uncertainty(campaign: &Campaign, own: &[&Round]) -> Duration {
+    let numbers: BTreeSet<u32> = own.iter().map(|round| round.number).collect();
+    let runs = campaign.runs.iter().filter(|run| numbers.contains(&run.round)).count();
+    SHORTEST_NOISE.mul_f64((runs.max(1) as f64).sqrt())
+}
+
+/// How much CPU time others had in those rounds. Where a campaign did not keep it, it is their share of each round's length,
+/// and absent where that is not known either: runs that were made together have no wall time.
+fn used_by_others(campaign: &Campaign, own: &[&Round]) -> Option<Duration> {
+    let kept: Option<Vec<i64>> = own.iter().map(|round| round.noise.others_ns).collect();
+    if let Some(kept) = kept {
+        return Some(Duration::from_nanos(u64::try_from(kept.iter().sum::<i64>()).unwrap_or(0)));
+    }
+    let lengths: Option<Vec<f64>> =
+        own.iter().map(|round| Some(round.noise.others * round_seconds(campaign, round.number)?)).collect();
+    Duration::try_from_secs_f64(lengths?.iter().sum()).ok()
+}
+
+/// From the beginning of a round's first run to the end of its last, where every run has its wall time.
+fn round_seconds(campaign: &Campaign, number: u32) -> Option<f64> {
     let mut span: Option<(f64, f64)> = None;
     for run in campaign.runs.iter().filter(|run| run.round == number) {
         let began = run.began_ns as f64;
-        let ended = began + run.sample.get("wall").map_or(0.0, |wall| wall.value);
+        let ended = began + run.sample.get("wall")?.value;
         let (first, last) = span.unwrap_or((began, ended));
         span = Some((first.min(began), last.max(ended)));
     }
-    span.map_or(0.0, |(first, last)| (last - first) / 1e9)
+    span.map(|(first, last)| (last - first) / 1e9)
 }
 
 /// The detection floors of those metrics: `0.7 % CPU time, 0.1 % peak resident`; nothing if none is known.
 pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
     let known: Vec<String> = metrics
         .iter()
-        .filter_map(|metric| Some(format!("{} {}", share(campaign.floor(metric)?), metric.title)))
+        .filter_map(|metric| Some(format!("{} {}", campaign.floor_text(metric)?, metric.title)))
         .collect();
     (!known.is_empty()).then(|| known.join(", "))
 }
@@ -252,7 +279,7 @@ pub fn control(campaign: &Campaign) -> Option<String> {
 pub struct Gap {
     /// The variants' names.
     pub variants: Vec<String>,
-    /// `withheld` or `missing`.
+    /// `withheld` or `no_data`.
     pub word: Word,
     /// Which metrics.
     pub metrics: Vec<Metric>,
@@ -261,14 +288,18 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// The gap in one line: `x32: cycles missing: this machine has no counters`.
+    /// The gap in one line: `x32: no data on cycles: this machine has no counters`.
     pub fn line(&self, campaign: &Campaign) -> String {
         let what = if self.metrics.len() == campaign.experiment.metrics.len() && self.metrics.len() > 1 {
-            "every verdict".to_owned()
+            "every metric".to_owned()
         } else {
             listed(&self.metrics.iter().map(|metric| metric.title).collect::<Vec<_>>())
         };
-        format!("{}: {what} {}: {}", listed(&self.variants), self.word.name(), self.reason)
+        let variants = listed(&self.variants);
+        match self.word {
+            Word::NoData => format!("{variants}: no data on {what}: {}", self.reason),
+            word => format!("{variants}: {what} {}: {}", word.text(), self.reason),
+        }
     }
 }
 
@@ -282,7 +313,7 @@ pub fn gaps(campaign: &Campaign, metrics: &[Metric]) -> Vec<Gap> {
             Some(Standing::Different(_)) => verdict.word == Word::Withheld,
             _ => false,
         };
-        if explained || !matches!(verdict.word, Word::Withheld | Word::Missing) {
+        if explained || !matches!(verdict.word, Word::Withheld | Word::NoData) {
             continue;
         }
         let variants = vec![visible::line(&verdict.variant)];

@@ -8,10 +8,10 @@ use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 use widthwise_verdict::{words, Word};
 
-use crate::amounts::counted;
+use crate::amounts::{self, counted};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{memory, statements, visible};
+use crate::{memory, runtime, statements, visible};
 
 /// Diff lines shown on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
@@ -89,6 +89,9 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     let noise = statements::noise(campaign).unwrap_or_default();
     page.paragraph(format!("{agreement} {noise}").trim(), Style::new());
     page.differences(campaign);
+    for line in runtime::lines(campaign) {
+        page.paragraph(&line, Style::new());
+    }
     for line in statements::processes(campaign) {
         page.paragraph(&line, Style::new());
     }
@@ -194,7 +197,7 @@ impl Page {
         let names = campaign.participants();
         names
             .iter()
-            .map(|name| {
+            .flat_map(|name| {
                 let is_baseline = *name == experiment.baseline;
                 let (shown, tag) = if *name == twin && names.last() == Some(name) {
                     (&experiment.baseline, "again")
@@ -209,31 +212,38 @@ impl Page {
                     }
                     None => Ok(metrics.iter().map(|metric| self.verdict(campaign, name, metric)).collect()),
                 };
-                Row { label, tag, cells }
+                let own = runtime::row(campaign, name, metrics).map(|cells| Row {
+                    label: clipped(&visible::line(&runtime::label(name)), self.width / 2),
+                    tag: "",
+                    cells: Ok(cells
+                        .into_iter()
+                        .map(|text| Cell { text, style: self.palette.faint })
+                        .collect()),
+                });
+                std::iter::once(Row { label, tag, cells }).chain(own)
             })
             .collect()
     }
 
     fn typical(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
         match campaign.typical(variant, metric) {
-            Some(typical) => Cell {
-                text: Quantity { value: typical.value, unit: metric.unit }.to_string(),
-                style: self.palette.strong,
-            },
-            None => Cell { text: Word::Missing.name().to_owned(), style: self.palette.faint },
+            Some(typical) => Cell { text: amounts::typical(typical), style: self.palette.strong },
+            None => Cell { text: Word::NoData.text().to_owned(), style: self.palette.faint },
         }
     }
 
     fn verdict(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
         let Some(verdict) = campaign.verdict(variant, metric) else {
-            return Cell { text: Word::Missing.name().to_owned(), style: self.palette.faint };
+            return Cell { text: Word::NoData.text().to_owned(), style: self.palette.faint };
         };
         let style = match verdict.word {
             Word::Lower => self.palette.lower,
             Word::Higher => self.palette.higher,
-            Word::Same => Style::new(),
+            // The control has figures and no word; an open question is quieter than an answer.
+            Word::Inconclusive if !verdict.is_control() => self.palette.faint,
+            Word::NoDifference | Word::Inconclusive => Style::new(),
             Word::Withheld => self.palette.warning,
-            Word::Missing => self.palette.faint,
+            Word::NoData => self.palette.faint,
         };
         Cell { text: visible::line(&words::interval(verdict)), style }
     }
@@ -313,9 +323,10 @@ impl Page {
             return self.gap();
         }
         self.gap();
-        let lines = memory::lines(&compared);
+        let lines = memory::lines(campaign, &compared);
+        let moment = memory::moment(&compared);
         let titles = lines.iter().map(|line| line.title.width());
-        let label = titles.chain(["at the peak".width()]).max().unwrap_or(0);
+        let label = titles.chain([moment.width()]).max().unwrap_or(0);
         // A column is an amount and, of all but the baseline, its reduction.
         let columns: Vec<Vec<String>> = compared
             .iter()
@@ -324,8 +335,8 @@ impl Page {
                 let name = clipped(&visible::line(portrait.variant), 24);
                 let head = if place > 0 { format!("{name}  reduction") } else { name };
                 let cells = lines.iter().map(|line| {
-                    let amount = amount(line.amounts[place]);
-                    match line.reductions()[place].filter(|_| place > 0) {
+                    let amount = line.amounts[place].map_or_else(|| "not read".to_owned(), amount);
+                    match line.reductions[place] {
                         Some(reduction) => format!("{amount}  {}", memory::percent(reduction)),
                         None => amount,
                     }
@@ -335,9 +346,8 @@ impl Page {
             .collect();
         let widths: Vec<usize> =
             columns.iter().map(|cells| cells.iter().map(|cell| cell.width()).max().unwrap_or(0)).collect();
-        let titles: Vec<String> = std::iter::once("at the peak".to_owned())
-            .chain(lines.iter().map(|line| line.title.clone()))
-            .collect();
+        let titles: Vec<String> =
+            std::iter::once(moment).chain(lines.iter().map(|line| line.title.clone())).collect();
         for (row, title) in titles.iter().enumerate() {
             let style = match row.checked_sub(1).map(|row| lines[row].is_sum) {
                 None => self.palette.faint,
@@ -347,7 +357,7 @@ impl Page {
             let cells = columns.iter().map(|cells| Cell { text: cells[row].clone(), style }).collect();
             self.row(&padded(&paint(style, title), title.width(), label), cells, &widths);
         }
-        let note = "In per cent: the reduction, (baseline − variant) / baseline. Of each variant, the run whose peak is the \
+        let note = "In per cent: the reduction, (baseline − variant) / baseline, where the runs tell the two apart. Of each variant, the run whose peak is the \
                     middle one; pages that processes of the tree share count once.";
         self.paragraph(note, self.palette.faint);
         for portrait in &compared {

@@ -25,9 +25,45 @@ fn the_baseline_is_drawn_alone_and_every_variant_beside_it() {
     {
         assert!(section.contains(&format!("<h3>{title}</h3>")), "{title}");
     }
-    // 3.1 kB and 2.1 kB, of which 1 kB less is the difference.
+    // 30.1 kB and 20.1 kB, of which 10 kB less is the difference.
     assert!(section.contains("▼ fill −33 %"), "{section}");
     assert!(section.contains(&format!("{UNABLE}: it left no log")), "{section}");
+}
+
+#[test]
+fn a_variant_that_differs_by_no_more_than_recordings_do_is_drawn_alone() {
+    let mut laid = laid(8);
+    laid.record_heaps(PROMISE);
+    for one in laid.heap.iter_mut().filter(|one| one.variant == BASELINE) {
+        let Ok(heap) = &mut one.heap else { panic!("the baseline was recorded") };
+        for (recording, peak_bytes) in heap.side.recordings.iter_mut().zip([10_100, 30_100, 50_100]) {
+            recording.peak_bytes = peak_bytes;
+        }
+    }
+    let page = render(&laid.campaign());
+    let section = page.split("<section id=\"heap\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(section.matches("<figure class=\"flame\">").count(), 3);
+    assert!(!section.contains(" beside ") || section.matches(" beside ").count() == 1, "the heading alone");
+    assert!(!section.contains("−33 %"), "{section}");
+    let row = |variant: &str| {
+        let start = format!("<th scope=\"row\">{variant}</th>");
+        let rest = section.split(&start).nth(1).unwrap_or_else(|| panic!("no {variant}: {section}"));
+        rest.split("</tr>").next().unwrap().to_owned()
+    };
+    assert!(row(BASELINE).starts_with("<td>30.1 kB</td>"), "{}", row(BASELINE));
+    assert!(row(SLOW).starts_with("<td>20.1 kB</td>") && row(SLOW).contains("inconclusive"), "{}", row(SLOW));
+}
+
+#[test]
+fn a_variant_that_was_recorded_once_is_not_called_smaller() {
+    let mut laid = laid(8);
+    laid.record_heaps(PROMISE);
+    for heap in laid.heap.iter_mut().filter_map(|one| one.heap.as_mut().ok()) {
+        heap.side.recordings.truncate(1);
+    }
+    let page = render(&laid.campaign());
+    let words = "withheld: one recording of a variant does not tell what recordings of it differ by";
+    assert!(page.contains(words) && !page.contains("▼ fill −33 %"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The JSON: what `docs/schema/report-1.json` says it is.
+//! The JSON: what `docs/schema/report-2.json` says it is.
 
 mod campaign;
 
@@ -10,7 +10,7 @@ use widthwise_experiment::outcome::Ending;
 use widthwise_report::json::render;
 
 fn schema() -> Result<Value, Box<dyn Error>> {
-    Ok(serde_json::from_str(&std::fs::read_to_string(repository("docs/schema/report-1.json"))?)?)
+    Ok(serde_json::from_str(&std::fs::read_to_string(repository("docs/schema/report-2.json"))?)?)
 }
 
 fn complaints(schema: &Value, instance: &Value) -> Result<Vec<String>, Box<dyn Error>> {
@@ -36,7 +36,7 @@ fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
     let mut judged = laid(12);
     judged.judge_in_earnest();
     let mut read = laid(4);
-    read.read_memory("libc.so.6", "fit");
+    read.read_memory(1, 1.2, "libc.so.6", "fit");
     for laid in [laid(12), laid(0), laid(1), hostile(), ended, judged, read] {
         let instance: Value = serde_json::from_str(&render(&laid.campaign())?)?;
         assert_eq!(complaints(&schema, &instance)?, Vec::<String>::new());
@@ -71,7 +71,7 @@ fn the_schema_notices_a_field_that_is_gone_or_new_or_a_withheld_verdict_without_
 #[test]
 fn the_fields_that_the_design_names_are_there() -> Result<(), Box<dyn Error>> {
     let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], 2);
     assert!(report["machine"].is_object());
     let verdict = &report["verdicts"][0];
     for field in
@@ -89,7 +89,7 @@ fn a_variant_that_could_not_start_and_one_that_answers_differently_say_why() -> 
         let all = report[list].as_array().cloned().unwrap_or_default();
         all.into_iter().filter(|entry| entry[key] == name).collect()
     };
-    for (name, standing, word) in [(UNABLE, "unable", "missing"), (DIFFERENT, "different", "withheld")] {
+    for (name, standing, word) in [(UNABLE, "unable", "no_data"), (DIFFERENT, "different", "withheld")] {
         let variants = named("variants", "name", name);
         assert_eq!(variants.len(), 1);
         assert_eq!(variants[0]["standing"], standing);

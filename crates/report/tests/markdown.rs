@@ -61,7 +61,7 @@ fn a_variant_that_could_not_start_is_listed_with_its_reason() {
     let text = render(&laid(12).campaign());
     let reason = UNABLE_REASON.replace('`', "\\`").replace('_', "\\_");
     assert!(text.contains(&format!("**{UNABLE}** was not measured: {reason}")), "{text}");
-    assert!(text.lines().any(|line| line.starts_with(&format!("| {UNABLE} | missing |"))));
+    assert!(text.lines().any(|line| line.starts_with(&format!("| {UNABLE} | no data |"))));
     let hostile = render(&hostile().campaign());
     assert!(hostile.contains("no x32 \\\\x1b"), "{HOSTILE_REASON:?} is shown, harmless");
 }

@@ -2,23 +2,51 @@
 
 mod campaign;
 
-use campaign::{laid, Laid, SLOW};
+use campaign::{laid, Laid, BASELINE, SLOW};
 use widthwise_report::{csv_memory, html, json, markdown, terminal};
 
 fn read(library: &str, phase: &str) -> Laid {
     let mut laid = laid(8);
-    laid.read_memory(library, phase);
+    laid.read_memory(1, 1.0, library, phase);
     laid
+}
+
+/// The text of a campaign with so many rounds of the series, of which the readings missed so much.
+fn text(rounds: u32, missed: f64) -> String {
+    let mut laid = laid(8);
+    laid.read_memory(rounds, missed, "libc.so.6", "fit");
+    laid.judge_in_earnest();
+    terminal::render(&laid.campaign(), &terminal::Options::default())
+}
+
+#[test]
+fn a_reduction_is_only_printed_where_the_runs_tell_the_two_apart() {
+    let line = "heap (brk)         40.0 MB      24.0 MB";
+    assert!(text(6, 1.0).contains(&format!("{line}  40.0 %")));
+    let once = text(1, 1.0);
+    assert!(once.contains(line) && !once.contains("40.0 %"), "one round tells nothing apart: {once}");
+}
+
+#[test]
+fn only_what_was_read_near_the_peak_is_called_what_memory_was_for_at_the_peak() {
+    assert!(text(6, 1.0).contains("at the peak "));
+    let below = text(6, 1.2);
+    assert!(below.contains("at 83 % of the peak ") && !below.contains("  at the peak  "), "{below}");
+    assert!(below.contains("41.3 MB … 49.6 MB"), "the bounds of the peak: {below}");
+    let far = text(6, 2.0);
+    assert!(!far.contains("heap (brk)"), "{far}");
+    let open = text(6, f64::INFINITY);
+    assert!(open.contains("at least 41.3 MB") && !open.contains("heap (brk)"), "{open}");
 }
 
 #[test]
 fn the_terminal_says_what_memory_is_for_and_what_a_variant_saves() {
-    let text = terminal::render(&read("libc.so.6", "fit").campaign(), &terminal::Options::default());
+    let text = text(6, 1.0);
     for line in [
-        "Memory over time, in 1 round of its own: a glance every 5 ms, a survey every 0.1 s and a full",
+        "Memory over time, in 6 rounds of their own: a glance every 5 ms, a survey every 0.1 s and a full",
         // (40 - 24) / 40.
-        "heap (brk)           40.0 MB      24.0 MB  40.0 %",
-        "in all, resident     41.3 MB      25.3 MB  38.7 %",
+        "heap (brk)         40.0 MB      24.0 MB  40.0 %",
+        "in all, resident   41.3 MB      25.3 MB  38.7 %",
         "phases of i386/-O2: load 7.30 MB · fit 25.3 MB",
     ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
@@ -67,10 +95,7 @@ fn names_of_libraries_and_phases_stay_text() {
     assert!(!text.contains('\u{202e}') && !text.contains('\u{7}'));
     assert!(json::render(&laid.campaign()).is_ok());
     let note = markdown::render(&laid.campaign());
-    assert!(
-        !note.contains('\u{7}') && note.contains("| heap (brk) | 40.0 MB | 24.0 MB (40.0 %) |"),
-        "{note}"
-    );
+    assert!(!note.contains("\u{7}") && note.contains("| heap (brk) | 40.0 MB | 24.0 MB |"), "{note}");
 }
 
 #[test]
@@ -101,4 +126,28 @@ fn a_run_of_a_round_that_was_cut_off_stands_for_nobody() {
     assert!(!page.contains("class=\"plot stack\""));
     // It is not lost.
     assert!(json::render(&laid.campaign()).unwrap().contains("\"surveys_made\": 2"));
+}
+
+#[test]
+fn without_a_clear_peak_explain_shows_what_each_has_and_no_difference() {
+    let mut laid = laid(8);
+    laid.read_memory(1, 1.0, "libc.so.6", "sort");
+    let shown = |laid: &Laid| {
+        let palette = widthwise_report::terminal::Palette::default();
+        let campaign = laid.campaign();
+        let text =
+            widthwise_report::memory::difference::terminal(&campaign, BASELINE, Some(SLOW), 500, &palette);
+        text.expect("two series")
+    };
+    // One round is too few for a verdict.
+    let text = shown(&laid);
+    assert!(!text.contains('→') && !text.contains("difference") && !text.contains('−'), "{text}");
+    assert!(!text.contains("% less"), "{text}");
+    assert!(text.contains("41.3 MB and 25.3 MB"), "{text}");
+    let mut laid = campaign::laid(8);
+    laid.read_memory(8, 1.0, "libc.so.6", "sort");
+    laid.judge_in_earnest();
+    let text = shown(&laid);
+    assert!(text.contains("less memory at its peak than x86-64/-O2"), "{text}");
+    assert!(text.contains("difference") && text.contains("41.3 MB → 25.3 MB"), "{text}");
 }

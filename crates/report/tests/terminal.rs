@@ -113,3 +113,33 @@ fn noise_is_told_with_the_rounds_that_carry_it() {
     assert!(flat.contains("Noise: steal 0.4 %, other tasks used CPU 1 for"), "{text}");
     assert!(flat.contains("(rounds 16–20 carry it)"), "{text}");
 }
+
+#[test]
+fn other_tasks_are_told_with_the_time_that_was_kept_and_without_one_with_their_share() {
+    let mut laid = laid(42);
+    // As of runs that were made together: they have no wall time.
+    for run in &mut laid.runs {
+        run.sample.remove("wall");
+    }
+    let said =
+        |laid: &campaign::Laid| render(&laid.campaign(), &Options { width: 400, ..Options::default() });
+    let share = said(&laid);
+    assert!(
+        share.contains("other tasks used CPU 1 for 3.8 % of the time (rounds 16–20 carry it)"),
+        "{share}"
+    );
+    for round in &mut laid.rounds {
+        // What ticks make of nothing is not told as somebody's.
+        let is_burst = round.noise.others > 0.1;
+        round.noise.others_ns =
+            Some(if is_burst { 1_180_000_000 } else { [-4_000_000, 4_000_000][round.number as usize % 2] });
+    }
+    let time = said(&laid);
+    assert!(time.contains("other tasks used CPU 1 for 5.9 s (rounds 16–20 carry it)"), "{time}");
+    for round in &mut laid.rounds {
+        round.noise.others_ns = Some(if round.number == 9 { 30_000_000 } else { 0 });
+        round.noise.others = if round.number == 9 { 0.02 } else { 0.0 };
+    }
+    let ticks = said(&laid);
+    assert!(!ticks.contains("other tasks"), "three ticks in 168 runs are nobody: {ticks}");
+}

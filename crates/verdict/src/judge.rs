@@ -4,16 +4,18 @@ use std::cell::RefCell;
 
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::Source;
-use widthwise_experiment::{Experiment, Metric};
+use widthwise_experiment::{metric, Experiment, Metric};
 
 use crate::bootstrap::{interval, reach, Interval, Widening};
+use crate::effect::{Floor, Scale};
 use crate::family::{adjusted, weights, Member};
 use crate::location::adaptive;
-use crate::pairs::{Baselines, Campaign, Pair, Pairs};
+use crate::pairs::{Baselines, Campaign, Extremes, Pair, Pairs};
+use crate::runtime::weigh;
 use crate::serial::inflation;
 use crate::stream::Stream;
 use crate::typical::typical;
-use crate::words::share;
+use crate::words::margin;
 use crate::{Evidence, Judgement, Standing, Verdict, Word};
 
 /// With fewer pairs there is no interval: simulated coverage falls below 93 % with five, and not with six.
@@ -23,43 +25,35 @@ pub const FEWEST_PAIRS: u32 = 6;
 pub const TEN_RUNS: u32 = 10;
 const TEN_RUNS_CUT: u32 = 2;
 
-/// The scale on which a comparison was made; no difference is 0 on either.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scale {
-    /// The logarithm of variant over baseline.
-    Log,
-    /// The difference of the means, as a share of the baseline's mean: for counts that are 0 in some runs.
-    Share,
-}
-
-impl Scale {
-    fn ratio(self, value: f64) -> f64 {
-        match self {
-            Scale::Log => value.exp(),
-            Scale::Share => (1.0 + value).max(0.0),
-        }
-    }
-
-    /// How far a value is from no difference, as a fraction. On the log scale a half and a double are equally far.
-    fn departure(self, value: f64) -> f64 {
-        match self {
-            Scale::Log => value.abs().exp_m1(),
-            Scale::Share => value.abs(),
-        }
-    }
-}
-
 /// A comparison that could be made.
-struct Comparison {
+pub(crate) struct Comparison {
     interval: Interval,
     scale: Scale,
-    p: f64,
+    pub(crate) p: f64,
     count: Count,
+}
+
+impl Comparison {
+    /// From the lowest that a comparison may be to the highest: where amounts are only known to lie between two, the interval
+    /// has both, and a difference is only as sure as the less sure of them.
+    fn to(self, highest: Comparison) -> Comparison {
+        let (low, high) = (self.interval, highest.interval);
+        let agree = low.estimate * high.estimate > 0.0;
+        Comparison {
+            interval: Interval {
+                estimate: 0.5 * (low.estimate + high.estimate),
+                low: low.low.min(high.low),
+                high: high.high.max(low.high),
+            },
+            p: if agree { self.p.max(highest.p) } else { 1.0 },
+            ..highest
+        }
+    }
 }
 
 /// What is known of the readings, whether or not they could be compared.
 #[derive(Clone, Copy)]
-struct Count {
+pub(crate) struct Count {
     pairs: u32,
     coverage: f64,
     source: Option<Source>,
@@ -68,7 +62,7 @@ struct Count {
 const NOTHING_READ: Count = Count { pairs: 0, coverage: 1.0, source: None };
 
 /// Why a comparison could not be made.
-enum Obstacle {
+pub(crate) enum Obstacle {
     /// There is nothing to compare.
     Missing(String),
     /// Nothing can rest on what there is.
@@ -112,7 +106,12 @@ fn differs(how: &str) -> String {
 
 /// The names under which the baseline's runs are compared with a variant's. The A/A pair is its twin against itself;
 /// the paper's estimator knows one baseline; and a twin that failed, or answered differently, is no witness.
-fn baselines<'a>(evidence: &'a Evidence, campaign: &Campaign, variant: &str, twin: &'a str) -> Baselines<'a> {
+pub(crate) fn baselines<'a>(
+    evidence: &'a Evidence,
+    campaign: &Campaign,
+    variant: &str,
+    twin: &'a str,
+) -> Baselines<'a> {
     let experiment = evidence.experiment;
     let again = variant != twin
         && experiment.judging.estimator == Estimator::Paired
@@ -121,7 +120,7 @@ fn baselines<'a>(evidence: &'a Evidence, campaign: &Campaign, variant: &str, twi
 }
 
 /// Compares a variant with the baseline on one metric.
-fn compare(
+pub(crate) fn compare(
     experiment: &Experiment,
     campaign: &Campaign,
     variant: &str,
@@ -149,11 +148,36 @@ fn compare(
             .to_owned(),
         ));
     }
+    let stream = Stream::named(experiment.seed, &[variant, metric.name]);
+    match &pairs.extremes {
+        None => estimated(experiment, &pairs, count, stream),
+        Some(extremes) if extremes.are_open() => Err(Obstacle::Withheld(OPEN.to_owned(), count)),
+        Some(Extremes { lowest, highest }) => {
+            let side = |values: &Vec<Pair>| {
+                let pairs = Pairs { values: values.clone(), extremes: None, ..pairs.clone() };
+                estimated(experiment, &pairs, count, stream.clone())
+            };
+            Ok(side(lowest)?.to(side(highest)?))
+        }
+    }
+}
+
+/// Why amounts without an upper bound are not compared.
+const OPEN: &str = "some of its runs, or of the baseline's, used more memory for a moment than was read, and nothing says how \
+                    much";
+
+/// The comparison that pairs of one value each yield.
+fn estimated(
+    experiment: &Experiment,
+    pairs: &Pairs,
+    count: Count,
+    mut stream: Stream,
+) -> Result<Comparison, Obstacle> {
+    let n = count.pairs;
     let confidence = experiment.judging.confidence;
-    let mut stream = Stream::named(experiment.seed, &[variant, metric.name]);
     let (interval, scale) = match experiment.judging.estimator {
         // Simulated counts that are the same each time need no interval, and nothing of theirs is to be trimmed.
-        _ if pairs.is_exact() => paired(&pairs, confidence, &mut stream),
+        _ if pairs.is_exact() => paired(pairs, confidence, &mut stream),
         Estimator::Paired if n < FEWEST_PAIRS => {
             let rounds = if n == 1 { "1 round is" } else { &format!("{n} rounds are") };
             return Err(Obstacle::TooFew(
@@ -174,29 +198,22 @@ fn compare(
                 count,
             ));
         }
-        Estimator::Paired => paired(&pairs, confidence, &mut stream),
-        Estimator::TenRunTrim => ten_run_trim(&pairs, confidence, &mut stream),
-    }
-    .ok_or_else(|| {
-        Obstacle::Withheld(
-            "the baseline counts 0 and the variant does not, so there is no ratio".to_owned(),
-            count,
-        )
-    })?;
+        Estimator::Paired => paired(pairs, confidence, &mut stream),
+        Estimator::TenRunTrim => ten_run_trim(pairs, confidence, &mut stream),
+    };
     let p = interval.p_value(0.0, n as usize, confidence);
     Ok(Comparison { interval, scale, p, count })
 }
 
-/// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means as a
-/// share of the baseline's. A logarithm of 0 is none, and adding 1 to everything first would make the verdict depend
-/// on the unit. Plain means, there, because rare events are exactly what trimming would remove. Absent where the
-/// baseline counts only 0.
-fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interval, Scale)> {
+/// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means. A logarithm
+/// of 0 is none, and adding 1 to everything first would make the verdict depend on the unit. Plain means, there, because
+/// rare events are exactly what trimming would remove.
+fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> (Interval, Scale) {
     let positive = |pair: &Pair| pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0);
     if pairs.values.iter().all(positive) {
-        return Some((log_ratios(&pairs.values, confidence, stream), Scale::Log));
+        return (log_ratios(&pairs.values, confidence, stream), Scale::Log);
     }
-    Some((shares(&pairs.values, confidence, stream)?, Scale::Share))
+    differences(&pairs.values, confidence, stream)
 }
 
 /// The middle of all log-ratios. Where the baseline was read twice in a round, that round has two, side by side and
@@ -240,21 +257,15 @@ pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -
     found.stretched(inflation(&by_round))
 }
 
-/// The difference of the means, as a share of the baseline's; absent where the baseline counts only 0.
-fn shares(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Option<Interval> {
+/// The difference of the means, and the baseline's mean.
+fn differences(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> (Interval, Scale) {
     let n = pairs.len();
-    let beside: Vec<(f64, f64)> =
-        pairs.iter().map(|pair| (pair.variant, average(pair.baselines()))).collect();
-    let mean = average(beside.iter().map(|pair| pair.1));
-    if mean <= 0.0 {
-        return beside.iter().all(|pair| pair.0 == 0.0).then_some(Interval::exact(0.0));
-    }
-    let differences: Vec<f64> =
-        beside.iter().map(|(variant, baseline)| (variant - baseline) / mean).collect();
+    let scale = Scale::Difference { baseline: average(pairs.iter().map(|pair| average(pair.baselines()))) };
+    let differences: Vec<f64> = pairs.iter().map(|pair| pair.variant - average(pair.baselines())).collect();
     let mut sorted = differences.clone();
     sorted.sort_by(f64::total_cmp);
-    if equal(&sorted) {
-        return Some(Interval::exact(sorted[n / 2]));
+    if sorted[0] == sorted[n - 1] {
+        return (Interval::exact(sorted[0]), scale);
     }
     let found = interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
         let (sum, total) = sorted.iter().zip(counts).fold((0.0, 0.0), |(sum, total), (value, &count)| {
@@ -262,7 +273,7 @@ fn shares(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Option<Interv
         });
         sum / total
     });
-    Some(found.stretched(inflation(&differences)))
+    (found.stretched(inflation(&differences)), scale)
 }
 
 fn average(values: impl Iterator<Item = f64>) -> f64 {
@@ -280,7 +291,7 @@ fn equal(sorted: &[f64]) -> bool {
 
 /// peringer-2007's estimator: each variant's two slowest and two fastest of ten runs left out, the averages of the
 /// remaining six compared; the interval from resampling rounds. The paper gives no interval.
-fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(Interval, Scale)> {
+fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> (Interval, Scale) {
     let n = pairs.values.len();
     let ranked = |value: fn(&Pair) -> f64| {
         let mut ranked: Vec<(f64, usize)> =
@@ -290,21 +301,20 @@ fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> Option<(
     };
     let (variant, baseline) = (ranked(|pair| pair.variant), ranked(|pair| pair.baseline));
     let every = vec![1; n];
-    let (of_variant, of_baseline) = (average_of_six(&variant, &every), average_of_six(&baseline, &every));
-    if of_baseline <= 0.0 {
-        return (of_variant == 0.0).then_some((Interval::exact(0.0), Scale::Share));
-    }
     let positive = pairs.values.iter().all(|pair| pair.variant > 0.0 && pair.baseline > 0.0);
-    let scale = if positive { Scale::Log } else { Scale::Share };
+    let scale = match positive {
+        true => Scale::Log,
+        false => Scale::Difference { baseline: average_of_six(&baseline, &every) },
+    };
     // With the narrower reach, simulated coverage falls to 92 % under drift.
     let found = interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
         let (v, b) = (average_of_six(&variant, counts), average_of_six(&baseline, counts));
         match scale {
             Scale::Log => (v / b).ln(),
-            Scale::Share => (v - b) / of_baseline,
+            Scale::Difference { .. } => v - b,
         }
     });
-    Some((found, scale))
+    (found, scale)
 }
 
 /// The average of ranked values, each as often as its unit was drawn, without the two lowest and the two highest.
@@ -379,96 +389,115 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         let blank = blank(experiment, &twin, metric);
         verdicts.push(match result {
             Err(obstacle) => stopped(blank, obstacle, result),
-            Ok(comparison) => of_twin(blank, comparison),
+            Ok(comparison) => of_control(blank, comparison),
         });
     }
 
+    // What the x32 runtime says of itself is told wherever it was read.
+    let asked_and_runtime = || {
+        let not_asked = metric::runtime().filter(|metric| !metrics.contains(metric));
+        metrics.iter().copied().chain(not_asked)
+    };
     let everyone = experiment.variants.iter().map(|variant| variant.name.as_str()).chain([twin.as_str()]);
     let typical = everyone
-        .flat_map(|variant| metrics.iter().map(move |metric| (variant, metric)))
+        .flat_map(|variant| asked_and_runtime().map(move |metric| (variant, metric)))
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
         .collect();
-    Judgement { verdicts, typical, comparisons }
+    let runtime = weigh(evidence, &campaign, &again, comparisons, &mut verdicts);
+    Judgement { verdicts, typical, comparisons, runtime }
 }
 
 /// A verdict with nothing in it yet.
-fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> Verdict {
+pub(crate) fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> Verdict {
     Verdict {
         metric,
         variant: variant.to_owned(),
         baseline: experiment.baseline.clone(),
         ratio: None,
+        difference: None,
+        baseline_mean: None,
         low: None,
         high: None,
         confidence: experiment.judging.confidence,
+        equal_within: experiment.judging.equal_within,
         floor: None,
+        difference_floor: None,
         pairs: 0,
         p: None,
         adjusted_p: None,
         coverage: 1.0,
         source: None,
-        word: Word::Missing,
+        word: Word::NoData,
         reason: None,
     }
 }
 
 /// The verdict where no comparison could be made.
-fn stopped(blank: Verdict, obstacle: &Obstacle, again: &Result<Comparison, Obstacle>) -> Verdict {
+fn stopped(blank: Verdict, obstacle: &Obstacle, control: &Result<Comparison, Obstacle>) -> Verdict {
     let (word, reason, count) = match obstacle {
-        Obstacle::Missing(reason) => (Word::Missing, reason, NOTHING_READ),
+        Obstacle::Missing(reason) => (Word::NoData, reason, NOTHING_READ),
         Obstacle::Withheld(reason, count) | Obstacle::TooFew(reason, count) => {
             (Word::Withheld, reason, *count)
         }
     };
-    Verdict {
+    let verdict = Verdict {
         word,
         reason: Some(reason.clone()),
-        floor: again.as_ref().ok().map(floor_of),
         pairs: count.pairs,
         coverage: count.coverage,
         source: count.source,
         ..blank
+    };
+    match control {
+        Ok(control) => with_floor(verdict, floor_of(control), control.scale),
+        Err(_) => verdict,
     }
 }
 
 /// The figures of a comparison, without a word yet.
 fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
-    let Comparison { interval, scale, p, count } = comparison;
-    Verdict {
-        ratio: Some(scale.ratio(interval.estimate)),
-        low: Some(scale.ratio(interval.low)),
-        high: Some(scale.ratio(interval.high)),
-        p: Some(*p),
-        pairs: count.pairs,
-        coverage: count.coverage,
-        source: count.source,
-        ..blank
+    let Comparison { interval: Interval { estimate, low, high }, scale, p, count } = comparison;
+    let blank =
+        Verdict { p: Some(*p), pairs: count.pairs, coverage: count.coverage, source: count.source, ..blank };
+    match scale {
+        Scale::Log => {
+            Verdict { ratio: Some(estimate.exp()), low: Some(low.exp()), high: Some(high.exp()), ..blank }
+        }
+        Scale::Difference { baseline } => Verdict {
+            difference: Some(*estimate),
+            baseline_mean: Some(*baseline),
+            low: Some(*low),
+            high: Some(*high),
+            ..blank
+        },
     }
 }
 
-/// The detection floor that an A/A comparison sets: how far its interval reaches from its estimate, to the farther
-/// side, and the estimate itself, added as independent errors are, in their squares. The truth of this pair is known,
-/// so an estimate inside its reach is mostly luck, which the reach allows for: adding the one to the other, as the far
-/// end of the interval does, counts it twice and hides differences that were seen well enough. But leaving such an
-/// estimate out forgets what it tells of states that outlive a run: see `docs/verdicts.md`.
-fn floor_of(again: &Comparison) -> f64 {
-    let Interval { estimate, low, high } = again.interval;
-    let reach = (estimate - low).max(high - estimate);
-    again.scale.departure(reach.hypot(estimate))
+/// The verdict with the floor as it is on that scale.
+fn with_floor(verdict: Verdict, floor: Floor, scale: Scale) -> Verdict {
+    let departure = Some(floor.on(scale));
+    match scale {
+        Scale::Log => Verdict { floor: departure, ..verdict },
+        Scale::Difference { .. } => Verdict { difference_floor: departure, ..verdict },
+    }
 }
 
-/// The word: a difference must be outside its own interval, above the floor, and beyond luck among all comparisons.
-fn worded(
+fn floor_of(control: &Comparison) -> Floor {
+    Floor::of(control.interval, control.scale)
+}
+
+/// The word. A difference must be outside its own interval, above the floor, and beyond luck among all comparisons. Where
+/// it is not, the variant is equivalent if its whole interval lies inside the margin, and else nothing is known.
+pub(crate) fn worded(
     blank: Verdict,
     comparison: &Comparison,
     adjusted: f64,
-    again: &Result<Comparison, Obstacle>,
+    control: &Result<Comparison, Obstacle>,
     allowed: Option<&str>,
 ) -> Verdict {
-    let alpha = 1.0 - blank.confidence;
     let figures = Verdict { adjusted_p: Some(adjusted), ..figures(blank, comparison) };
-    let floor = match again {
-        Ok(again) => floor_of(again),
+    let floor = match control {
+        Ok(control) => floor_of(control),
         Err(Obstacle::Missing(why) | Obstacle::Withheld(why, _) | Obstacle::TooFew(why, _)) => {
             return Verdict {
                 word: Word::Withheld,
@@ -477,42 +506,83 @@ fn worded(
             };
         }
     };
-    let Interval { estimate, low, high } = comparison.interval;
-    let seen = comparison.scale.departure(estimate);
-    let shown = share(seen);
-    let doubt = if estimate == 0.0 && low == high {
-        Some("equal in every run".to_owned())
-    } else if low <= 0.0 && high >= 0.0 {
-        Some("its interval includes no difference".to_owned())
-    } else if seen <= floor {
-        Some(format!("a difference of {shown} was seen, but this machine's floor is {}", share(floor)))
-    } else if adjusted > alpha {
-        Some(format!(
-            "a difference of {shown} was seen, but among all comparisons it may be chance (p {adjusted:.2})"
-        ))
-    } else {
-        None
+    let (word, reason) = match doubt(&figures, comparison, adjusted, floor) {
+        None if comparison.interval.estimate < 0.0 => (Word::Lower, None),
+        None => (Word::Higher, None),
+        Some(doubt) => {
+            let (word, reason) = equivalence(&figures, comparison, &doubt);
+            (word, Some(reason))
+        }
     };
-    let word = match doubt {
-        Some(_) => Word::Same,
-        None if estimate < 0.0 => Word::Lower,
-        None => Word::Higher,
+    let reason = match (reason, allowed) {
+        (Some(reason), Some(allowed)) => Some(format!("{reason}; {allowed}")),
+        (reason, allowed) => reason.or(allowed.map(str::to_owned)),
     };
-    let reason = match (doubt, allowed) {
-        (Some(doubt), Some(allowed)) => Some(format!("{doubt}; {allowed}")),
-        (doubt, allowed) => doubt.or(allowed.map(str::to_owned)),
-    };
-    Verdict { floor: Some(floor), word, reason, ..figures }
+    with_floor(Verdict { word, reason, ..figures }, floor, comparison.scale)
 }
 
-/// The A/A pair's verdict: always `same`, since whatever it shows is the floor.
-fn of_twin(blank: Verdict, comparison: &Comparison) -> Verdict {
-    let Interval { estimate, low, high } = comparison.interval;
-    let reason = (low > 0.0 || high < 0.0).then(|| {
-        let seen = share(comparison.scale.departure(estimate));
-        format!("the baseline differs from itself by {seen} here, which the floor includes")
-    });
-    Verdict { word: Word::Same, floor: Some(floor_of(comparison)), reason, ..figures(blank, comparison) }
+/// Why no difference can be called.
+enum Doubt {
+    /// The interval includes no difference.
+    Included,
+    /// One was seen, and these words say what speaks against it.
+    Seen(String),
+}
+
+fn doubt(figures: &Verdict, comparison: &Comparison, adjusted: f64, floor: Floor) -> Option<Doubt> {
+    let Comparison { interval, scale, .. } = comparison;
+    if includes_none(*interval) {
+        return Some(Doubt::Included);
+    }
+    let text = |departure| scale.text(departure, figures.metric.unit);
+    let (seen, floor) = (scale.departure(interval.estimate), floor.on(*scale));
+    let against = if seen <= floor {
+        format!("this machine's floor is {}", text(floor))
+    } else if adjusted > 1.0 - figures.confidence {
+        format!("among all comparisons it may be chance (p {adjusted:.2})")
+    } else {
+        return None;
+    };
+    Some(Doubt::Seen(format!("a difference of {} was seen, but {against}", text(seen))))
+}
+
+fn includes_none(interval: Interval) -> bool {
+    interval.low <= 0.0 && interval.high >= 0.0
+}
+
+/// Whether the two are equivalent, by two one-sided tests: the whole interval lies inside the margin. An interval of 95 %
+/// errs by 2.5 % to either side, so that a difference as large as the margin is taken for none in 2.5 % of all cases.
+fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Doubt) -> (Word, String) {
+    let Comparison { interval, scale, .. } = comparison;
+    let margin = margin(figures.equal_within);
+    let is_within = scale.is_within(*interval, figures.equal_within);
+    let word = if is_within { Word::NoDifference } else { Word::Inconclusive };
+    let reason = match (doubt, is_within) {
+        (Doubt::Included, true) if interval.low == interval.high => "equal in every run".to_owned(),
+        (Doubt::Included, true) => format!("its whole interval lies within {margin}"),
+        (Doubt::Included, false) => {
+            format!("its interval includes no difference and reaches beyond {margin}")
+        }
+        (Doubt::Seen(what), true) => format!("{what}; its whole interval lies within {margin}"),
+        (Doubt::Seen(what), false) => format!("{what}; its interval reaches beyond {margin}"),
+    };
+    (word, reason)
+}
+
+/// The A/A control's verdict. It is never `lower` or `higher`, since whatever it shows is the floor.
+fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
+    let Comparison { interval, scale, .. } = comparison;
+    let figures = figures(blank, comparison);
+    let doubt = if includes_none(*interval) {
+        Doubt::Included
+    } else {
+        let seen = scale.text(scale.departure(interval.estimate), figures.metric.unit);
+        Doubt::Seen(format!(
+            "an A/A difference: the baseline differs from itself by {seen} here, which the floor includes"
+        ))
+    };
+    let (word, reason) = equivalence(&figures, comparison, &doubt);
+    with_floor(Verdict { word, reason: Some(reason), ..figures }, floor_of(comparison), *scale)
 }
 
 /// Half the width of the widest interval that decides when `--until` is reached: over the deciding metrics, every
@@ -532,7 +602,8 @@ pub fn widest_half_width(evidence: &Evidence) -> Option<f64> {
         for metric in experiment.deciding() {
             match compare(experiment, &campaign, variant, baselines, metric) {
                 Ok(Comparison { interval, scale, .. }) => {
-                    let half = 0.5 * (scale.ratio(interval.high) - scale.ratio(interval.low));
+                    // Beside a baseline of 0 no width is a share of it, and no further round makes it one.
+                    let Some(half) = scale.half_width(interval) else { continue };
                     widest = Some(widest.map_or(half, |widest| widest.max(half)));
                 }
                 Err(Obstacle::TooFew(..)) => return None,

@@ -8,12 +8,16 @@
 
 pub mod bootstrap;
 pub mod distribution;
+mod effect;
 pub mod family;
 mod judge;
 pub mod location;
 mod pairs;
+pub mod repeats;
+mod runtime;
 pub mod scaling;
 pub mod serial;
+pub mod starvation;
 pub mod stopping;
 pub mod stream;
 pub mod study;
@@ -24,26 +28,30 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use widthwise_experiment::model::twin_of;
 use widthwise_experiment::outcome::{Round, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
 
 pub use judge::{judge, widest_half_width, FEWEST_PAIRS, TEN_RUNS};
+pub use runtime::{RuntimePart, RuntimeShare};
 
 /// The outcome of a verdict, in one word. `Lower` and `Higher` say what the variant's figure is beside the
 /// baseline's; whether lower is better is the metric's business.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Word {
     /// The variant's figure is lower than the baseline's.
     Lower,
     /// The variant's figure is higher than the baseline's.
     Higher,
-    /// No difference that this machine can see.
-    Same,
+    /// The two are equivalent: the whole interval lies inside the margin of `equal_within`.
+    NoDifference,
+    /// No difference was found, and the interval is too wide to rule out one beyond the margin.
+    Inconclusive,
     /// There are figures, but no verdict can rest on them; the reason says why.
     Withheld,
     /// There are no figures; the reason says why.
-    Missing,
+    NoData,
 }
 
 impl Word {
@@ -52,9 +60,19 @@ impl Word {
         match self {
             Word::Lower => "lower",
             Word::Higher => "higher",
-            Word::Same => "same",
+            Word::NoDifference => "no_difference",
+            Word::Inconclusive => "inconclusive",
             Word::Withheld => "withheld",
-            Word::Missing => "missing",
+            Word::NoData => "no_data",
+        }
+    }
+
+    /// The word as a reader sees it in tables and sentences.
+    pub fn text(self) -> &'static str {
+        match self {
+            Word::NoDifference => "no difference",
+            Word::NoData => "no data",
+            _ => self.name(),
         }
     }
 }
@@ -65,7 +83,7 @@ impl fmt::Display for Word {
     }
 }
 
-/// One variant against the baseline, on one metric.
+/// One variant against the baseline, on one metric. It has a ratio or a difference, or neither.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// What was measured.
@@ -74,17 +92,25 @@ pub struct Verdict {
     pub variant: String,
     /// The baseline's name.
     pub baseline: String,
-    /// Variant over baseline.
+    /// Variant over baseline; absent where the baseline's figure is 0.
     pub ratio: Option<f64>,
-    /// The lower end of the interval around `ratio`.
+    /// Variant less baseline in the metric's unit, where there is no ratio: some run counted 0. Of means.
+    pub difference: Option<f64>,
+    /// The baseline's mean in the metric's unit, beside `difference`.
+    pub baseline_mean: Option<f64>,
+    /// The lower end of the interval around `ratio` or, where that is absent, around `difference`.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
     /// The confidence of this one interval, by itself.
     pub confidence: f64,
+    /// The margin of equivalence, a fraction: `no_difference` says that the whole interval lies inside it.
+    pub equal_within: f64,
     /// The detection floor of this metric, as a fraction (0.008 for 0.8 %): how far the A/A pair's interval reaches from
     /// its estimate, and that estimate, added in squares. Absent where the pair has no interval.
     pub floor: Option<f64>,
+    /// The same as an amount in the metric's unit, where there is no ratio.
+    pub difference_floor: Option<f64>,
     /// Rounds in which the variant was read, and the baseline under either of its names.
     pub pairs: u32,
     /// How likely so large a difference is where there is none, two-sided, for this one comparison.
@@ -98,8 +124,24 @@ pub struct Verdict {
     pub source: Option<Source>,
     /// The outcome.
     pub word: Word,
-    /// Why there is no verdict, or why it is `same`.
+    /// Why there is no verdict, or why it is neither `lower` nor `higher`.
     pub reason: Option<String>,
+}
+
+impl Verdict {
+    /// Whether this is the A/A control's: the baseline measured a second time, under its other name.
+    pub fn is_control(&self) -> bool {
+        self.variant == twin_of(&self.baseline)
+    }
+
+    /// The same figures without a verdict, because of that reason. A verdict that is already withheld, or that has no
+    /// data, keeps its own reason.
+    pub fn withhold(&mut self, reason: impl Into<String>) {
+        if !matches!(self.word, Word::Withheld | Word::NoData) {
+            self.word = Word::Withheld;
+            self.reason = Some(reason.into());
+        }
+    }
 }
 
 /// What a variant's runs of one metric were like, by themselves.
@@ -111,6 +153,9 @@ pub struct Typical {
     pub metric: Metric,
     /// The 20 % trimmed mean, in the metric's unit, as is everything below.
     pub value: f64,
+    /// Where some amounts are only known to lie between two, `value` is of the lower ones, as is all below, and this of the
+    /// upper ones: infinite where nothing bounds one of them.
+    pub upper: Option<f64>,
     /// The median.
     pub median: f64,
     /// The lower quartile.
@@ -160,4 +205,14 @@ pub struct Judgement {
     pub typical: Vec<Typical>,
     /// How many comparisons share the risk of a false alarm: the size of the Holm family.
     pub comparisons: usize,
+    /// What the x32 runtime's own work has to do with the verdicts on time, where it stood in for the kernel.
+    pub runtime: RuntimePart,
+}
+
+impl Judgement {
+    /// The verdict on that variant in that metric, for a caller who knows why it must be withheld
+    /// ([`Verdict::withhold`]).
+    pub fn verdict_mut(&mut self, variant: &str, metric: Metric) -> Option<&mut Verdict> {
+        self.verdicts.iter_mut().find(|verdict| verdict.variant == variant && verdict.metric == metric)
+    }
 }

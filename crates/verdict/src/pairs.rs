@@ -6,10 +6,14 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Run, Source};
 use widthwise_experiment::Metric;
 
+use crate::runtime::{RUNTIME_CPU, WITH_RUNTIME};
 use crate::Evidence;
 
 /// The runs of a campaign that count, by variant and round.
+#[derive(Clone)]
 pub(crate) struct Campaign<'a> {
+    /// So many times the x32 runtime's own work is left out of the figures that it is part of.
+    without_runtime: f64,
     runs: Runs<'a>,
     simulated: Runs<'a>,
     memory: Runs<'a>,
@@ -45,11 +49,45 @@ impl Pair {
     }
 }
 
+/// Rounds as the bounds of their amounts allow them to have been.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Extremes {
+    /// The variant as low as it may have been, beside a baseline as high as it may have been.
+    pub lowest: Vec<Pair>,
+    /// The other way round.
+    pub highest: Vec<Pair>,
+}
+
+impl Extremes {
+    fn add(&mut self, variant: &Reading, baseline: &Reading, again: Option<&Reading>) {
+        self.lowest.push(Pair {
+            variant: variant.value,
+            baseline: baseline.highest(),
+            again: again.map(Reading::highest),
+        });
+        self.highest.push(Pair {
+            variant: variant.highest(),
+            baseline: baseline.value,
+            again: again.map(|again| again.value),
+        });
+    }
+
+    /// Nothing says how high some amounts were.
+    pub fn are_open(&self) -> bool {
+        let is_open =
+            |pair: &Pair| !pair.variant.is_finite() || pair.baselines().any(|value| !value.is_finite());
+        self.lowest.iter().chain(&self.highest).any(is_open)
+    }
+}
+
 /// What a variant and the baseline read in the same rounds, in the order of the rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pairs {
     /// Round by round.
     pub values: Vec<Pair>,
+    /// Where some amounts are only known to lie between two: the same rounds as favourable to the variant as they may have
+    /// been, and as unfavourable.
+    pub extremes: Option<Extremes>,
     /// The least coverage of any of these readings.
     pub coverage: f64,
     /// Where the variant's came from.
@@ -72,10 +110,16 @@ impl<'a> Campaign<'a> {
     pub fn of(evidence: &Evidence<'a>) -> Campaign<'a> {
         let of_kind = |kind| Campaign::runs_of(evidence, kind);
         Campaign {
+            without_runtime: 0.0,
             runs: of_kind(RoundKind::Timed),
             simulated: of_kind(RoundKind::Simulated),
             memory: of_kind(RoundKind::Memory),
         }
+    }
+
+    /// The same runs without the x32 runtime's own work.
+    pub fn without_runtime(&self, times: f64) -> Campaign<'a> {
+        Campaign { without_runtime: times, ..self.clone() }
     }
 
     fn runs_of(evidence: &Evidence<'a>, kind: RoundKind) -> Runs<'a> {
@@ -103,15 +147,26 @@ impl<'a> Campaign<'a> {
             .flatten()
             .flatten()
             .filter(|(_, run)| run.ending == Ending::Done)
-            .filter_map(move |(&round, run)| Some((round, *run.sample.get(metric.name)?)))
+            .filter_map(move |(&round, run)| Some((round, self.reading(run, metric)?)))
             .filter(|(_, reading)| reading.value.is_finite() && reading.value >= 0.0)
+    }
+
+    fn reading(&self, run: &Run, metric: Metric) -> Option<Reading> {
+        let mut reading = *run.sample.get(metric.name)?;
+        let own = run.sample.get(RUNTIME_CPU).filter(|_| WITH_RUNTIME.contains(&metric.name));
+        if let Some(own) = own.filter(|_| self.without_runtime > 0.0) {
+            reading.value = (reading.value - self.without_runtime * own.value).max(0.0);
+        }
+        Some(reading)
     }
 
     /// The rounds in which the variant was read, and the baseline under any of its names.
     pub fn pairs(&self, variant: &str, baselines: Baselines, metric: Metric) -> Pairs {
         let read = |name: &str| -> BTreeMap<u32, Reading> { self.readings(name, metric).collect() };
         let (first, second) = (read(baselines.first), baselines.again.map(read).unwrap_or_default());
-        let mut pairs = Pairs { values: Vec::new(), coverage: 1.0, source: None, simulated: true };
+        let mut pairs =
+            Pairs { values: Vec::new(), extremes: None, coverage: 1.0, source: None, simulated: true };
+        let (mut extremes, mut is_bounded) = (Extremes::default(), false);
         for (round, reading) in self.readings(variant, metric) {
             let mut beside = [first.get(&round), second.get(&round)].into_iter().flatten();
             let Some(baseline) = beside.next() else { continue };
@@ -121,12 +176,15 @@ impl<'a> Campaign<'a> {
                 baseline: baseline.value,
                 again: again.map(|again| again.value),
             });
+            extremes.add(&reading, baseline, again);
             for read in [&reading, baseline].into_iter().chain(again) {
                 pairs.coverage = pairs.coverage.min(read.coverage);
                 pairs.simulated &= read.source == Source::Simulated;
+                is_bounded |= read.upper.is_some();
             }
             pairs.source = pairs.source.or(Some(reading.source));
         }
+        pairs.extremes = is_bounded.then_some(extremes);
         pairs
     }
 
@@ -160,6 +218,9 @@ impl<'a> Campaign<'a> {
     pub fn not_sampled(&self, variant: &str, metric: Metric) -> Option<String> {
         let own = self.memory.get(variant).filter(|_| metric.family == Family::Series)?;
         let failed = own.values().find_map(|run| failure(&run.ending));
+        if metric.name == "tree_charged" && failed.is_none() {
+            return Some("no control group for memory can be made here".to_owned());
+        }
         Some(failed.unwrap_or_else(|| {
             "its runs are too short, for their size, to be read without slowing them by more than 0.5 %"
                 .to_owned()
@@ -198,7 +259,7 @@ mod tests {
         let pairs = |values: &[(f64, f64)], simulated| {
             let values =
                 values.iter().map(|&(variant, baseline)| Pair { variant, baseline, again: None }).collect();
-            Pairs { values, coverage: 1.0, source: None, simulated }.is_exact()
+            Pairs { values, extremes: None, coverage: 1.0, source: None, simulated }.is_exact()
         };
         assert!(pairs(&[(2.0, 1.0), (2.0, 1.0)], true));
         assert!(!pairs(&[(2.0, 1.0), (2.0, 1.0)], false));

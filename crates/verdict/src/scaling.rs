@@ -17,6 +17,7 @@ use std::fmt;
 use crate::bootstrap::{intervals, reach, Interval, Widening};
 use crate::judge::{log_ratios, FEWEST_PAIRS};
 use crate::pairs::Pair;
+use crate::starvation::Starved;
 use crate::stream::Stream;
 
 pub use laws::{Amdahl, Best, Universal};
@@ -98,6 +99,8 @@ pub enum Unfitted {
     SomeSequential,
     /// The values do not determine the answer.
     Undetermined,
+    /// There are numbers, and they must not be compared: others had the CPUs.
+    Withheld(Starved),
 }
 
 impl fmt::Display for Unfitted {
@@ -112,6 +115,7 @@ impl fmt::Display for Unfitted {
             Unfitted::AllSequential => f.write_str("no run is longer than the sequential part"),
             Unfitted::SomeSequential => f.write_str("not every run is longer than the sequential part"),
             Unfitted::Undetermined => f.write_str("the values do not determine it"),
+            Unfitted::Withheld(starved) => starved.fmt(f),
         }
     }
 }

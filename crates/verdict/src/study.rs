@@ -11,6 +11,7 @@ use crate::scaling::{
     marginal_cost, ratio, scaling, sequential_part, smt_yield, Amdahl, Figure, Line, SmtRound, SmtYield,
     Span, Terms, Throughputs, Unfitted, Universal,
 };
+use crate::starvation::{Starved, Waiting};
 
 /// What a study was asked, and of which machine.
 #[derive(Debug, Clone, Copy)]
@@ -140,6 +141,8 @@ pub struct Row {
     pub ipc: Result<Figure, Unfitted>,
     /// Stalled cycles an instruction.
     pub sci: Result<Figure, Unfitted>,
+    /// How its tasks came by their CPUs; absent in studies of before that was recorded.
+    pub waiting: Option<Waiting>,
     /// Memory at its highest.
     pub memory: Option<RowMemory>,
 }
@@ -244,7 +247,8 @@ pub fn summarise(question: Question, attempts: &[Attempt]) -> Summary {
     let floor = again.and_then(|again| {
         let twin = attempts.iter().find(|attempt| attempt.cell.variant == again)?.cell.clone();
         let own = Cell { variant: question.variants[0].clone(), ..twin.clone() };
-        beside(question, attempts, &twin, &own).ok()
+        // A noisy machine makes it wide, and so it should be.
+        rates(question, attempts, &twin, &own).ok()
     });
     let timed: BTreeSet<u32> =
         attempts.iter().filter(|a| a.purpose == Purpose::Timed).map(|attempt| attempt.round).collect();
@@ -269,6 +273,16 @@ fn sound<'a>(attempts: &'a [Attempt], cell: &'a Cell, purpose: Purpose) -> impl 
     attempts
         .iter()
         .filter(move |a| a.purpose == purpose && a.cell == *cell && a.is_sound() && a.elapsed_ns > 0)
+}
+
+/// How the tasks of a cell came by their CPUs in its attempts for these purposes.
+fn waiting(attempts: &[Attempt], cell: &Cell, purposes: &[Purpose]) -> Option<Waiting> {
+    Waiting::of(purposes.iter().flat_map(|purpose| sound(attempts, cell, *purpose)))
+}
+
+/// Why nothing is concluded from the speed of a cell, if that is so.
+fn starved(attempts: &[Attempt], cell: &Cell) -> Option<Starved> {
+    waiting(attempts, cell, &[Purpose::Timed])?.starved(cell.processes)
 }
 
 fn level(values: &[f64], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
@@ -302,6 +316,9 @@ fn table(
     let distinct = cpus.iter().collect::<BTreeSet<_>>().len();
     let found = scaling(&rounds, distinct, terms);
     let sequential = sequential(question, attempts, variant, mode);
+    // What is said beside the smallest is withheld where that is.
+    let smallest = plan.counts.first().and_then(|&processes| starved(attempts, &cell(processes)));
+    let of_start = smallest_cell(question, variant, mode).and_then(|cell| starved_start(attempts, &cell));
     let rows: Vec<Row> = plan
         .counts
         .iter()
@@ -313,6 +330,8 @@ fn table(
             let beside =
                 |figure: Result<Figure, Unfitted>| if has_smallest { figure } else { Err(Unfitted::NoPair) };
             let own = cell(processes);
+            let waiting = waiting(attempts, &own, &[Purpose::Timed]);
+            let starved = waiting.as_ref().and_then(|waiting| waiting.starved(processes));
             let timed: Vec<&Attempt> = sound(attempts, &own, Purpose::Timed).collect();
             let word = processes.to_string();
             let of = |what: &str, value: &dyn Fn(&Attempt) -> Option<f64>| {
@@ -338,12 +357,22 @@ fn table(
                 failure,
                 elapsed: of("elapsed", &|attempt| Some(attempt.elapsed_ns as f64 / SECOND)),
                 cpu: of("cpu", &|attempt| Some(attempt.cpu_ns as f64 / SECOND)),
-                throughput: step.map_or(Err(Unfitted::Nothing), |step| step.throughput),
-                speed_up: step.map_or(Err(Unfitted::Nothing), |step| beside(step.speed_up)),
-                efficiency: step.map_or(Err(Unfitted::Nothing), |step| beside(step.efficiency)),
+                throughput: unless(starved, step.map_or(Err(Unfitted::Nothing), |step| step.throughput)),
+                speed_up: unless(
+                    starved.or(smallest),
+                    step.map_or(Err(Unfitted::Nothing), |step| beside(step.speed_up)),
+                ),
+                efficiency: unless(
+                    starved.or(smallest),
+                    step.map_or(Err(Unfitted::Nothing), |step| beside(step.efficiency)),
+                ),
                 event: event(&timed, work, terms, &word, &|attempt| own_start(attempts, attempt, mode)),
-                time: of_rest(of("TIME", &time)),
-                ntime: of_rest(of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?))),
+                time: unless(starved.or(of_start), of_rest(of("TIME", &time))),
+                ntime: unless(
+                    starved.or(of_start),
+                    of_rest(of("NTIME", &|attempt| Some(time(attempt)? * clock(attempt)?))),
+                ),
+                waiting,
                 ipc: of("IPC", &|attempt| {
                     Some(counter(attempt, "instructions")? / counter(attempt, "cycles")?)
                 }),
@@ -363,16 +392,30 @@ fn table(
         }
     }
     let totals: Vec<BTreeMap<usize, f64>> = totals.into_values().collect();
+    // A law of which one point is withheld says nothing.
+    let withheld = plan
+        .counts
+        .iter()
+        .filter(|processes| **processes <= distinct)
+        .find_map(|&processes| starved(attempts, &cell(processes)));
     Table {
         variant: variant.to_owned(),
         mode,
         placement: placement.to_owned(),
         work,
         rows,
-        amdahl: found.amdahl,
-        universal: found.universal,
+        amdahl: unless(withheld, found.amdahl),
+        universal: unless(withheld, found.universal),
         sequential,
         marginal: marginal_cost(&totals, terms),
+    }
+}
+
+/// A figure, unless it must not be compared.
+fn unless<T>(starved: Option<Starved>, figure: Result<T, Unfitted>) -> Result<T, Unfitted> {
+    match (starved, &figure) {
+        (Some(starved), Ok(_)) => Err(Unfitted::Withheld(starved)),
+        _ => figure,
     }
 }
 
@@ -381,10 +424,10 @@ fn highest(memory: Option<&Memory>) -> Option<&widthwise_experiment::scale::Mome
     memory.moments.get(memory.highest?)
 }
 
-/// CPU seconds of one job before its first event, by the attempt with one event in the same round; of children and threads
-/// the parent has done that.
+/// CPU seconds before the first event, of one job or of a process with threads, by the attempt with one event in the same
+/// round; of children the parent has done that.
 fn own_start(attempts: &[Attempt], like: &Attempt, mode: Mode) -> f64 {
-    if mode != Mode::Jobs {
+    if mode == Mode::Fork {
         return 0.0;
     }
     attempts
@@ -396,17 +439,31 @@ fn own_start(attempts: &[Attempt], like: &Attempt, mode: Mode) -> f64 {
                 && a.cell.variant == like.cell.variant.trim_end_matches(" again")
                 && a.is_sound()
         })
-        .map_or(0.0, |a| a.cpu_ns as f64 / SECOND / a.members.len().max(1) as f64)
+        .map_or(0.0, |a| a.cpu_ns as f64 / SECOND / starts(a))
 }
 
-/// CPU seconds of all members. Where one was gone before it could be counted, everything less what the parent had used at the
-/// fork: with what it used afterwards, which is little where children do the work.
-fn used_by_members(attempt: &Attempt) -> f64 {
-    let ns = match attempt.before_fork {
-        Some(fork) if attempt.members.iter().any(|member| !member.exact) => {
-            attempt.cpu_ns.saturating_sub(fork.cpu_ns)
-        }
-        _ => attempt.members.iter().map(|member| member.cpu_ns).sum(),
+/// How many programs of an attempt begin by themselves.
+fn starts(attempt: &Attempt) -> f64 {
+    if attempt.cell.mode == Mode::Jobs {
+        attempt.members.len().max(1) as f64
+    } else {
+        1.0
+    }
+}
+
+/// CPU seconds of what was asked for: of runs everything that was started; of events what the children have used, without
+/// the process that forks them, and what a process with threads has used in all of them, those that had ended too.
+fn used(attempt: &Attempt, work: Work) -> f64 {
+    let ns = match (attempt.cell.mode, work) {
+        (Mode::Jobs | Mode::Threads, _) | (_, Work::OnceUnknown | Work::EachUnknown) => attempt.cpu_ns,
+        _ => match (attempt.parent_cpu_ns, attempt.before_fork) {
+            (Some(parent), _) => attempt.cpu_ns.saturating_sub(parent),
+            // With what the parent used afterwards, which is little where children do the work.
+            (None, Some(fork)) if attempt.members.iter().any(|member| !member.exact) => {
+                attempt.cpu_ns.saturating_sub(fork.cpu_ns)
+            }
+            _ => attempt.members.iter().map(|member| member.cpu_ns).sum(),
+        },
     };
     ns as f64 / SECOND
 }
@@ -443,13 +500,13 @@ fn event(
     let values: Vec<f64> = timed
         .iter()
         .map(|attempt| {
-            let used = used_by_members(attempt);
+            let used = used(attempt, work);
             let started = start(attempt);
-            let members = attempt.members.len() as f64;
+            let starts = starts(attempt);
             let done = work.done(attempt.cell.processes);
             // What one event takes is in the start that was measured with one.
-            if started > 0.0 && done > members {
-                (used - members * started) / (done - members)
+            if started > 0.0 && done > starts {
+                (used - starts * started) / (done - starts)
             } else {
                 used / done
             }
@@ -458,11 +515,17 @@ fn event(
     level(&values, terms, &["event", word]).map(|figure| (figure, EventSource::CpuTime))
 }
 
+/// The cell in which the sequential part is estimated.
+fn smallest_cell(question: Question, variant: &str, mode: Mode) -> Option<Cell> {
+    let (placement, _) = question.placements.first()?;
+    let processes = question.plan.counts.first().copied().unwrap_or(1);
+    Some(Cell { variant: variant.to_owned(), mode, placement: placement.clone(), processes })
+}
+
 fn sequential(question: Question, attempts: &[Attempt], variant: &str, mode: Mode) -> Sequential {
-    let plan = question.plan;
     let name = format!("{variant} {mode} sequential");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
-    let Some((placement, _)) = question.placements.first() else {
+    let Some(smallest) = smallest_cell(question, variant, mode) else {
         let nothing = Err(Unfitted::Nothing);
         return Sequential {
             one_event: nothing,
@@ -470,12 +533,6 @@ fn sequential(question: Question, attempts: &[Attempt], variant: &str, mode: Mod
             cpu_at_fork: nothing,
             regression: Err(Unfitted::Nothing),
         };
-    };
-    let smallest = Cell {
-        variant: variant.to_owned(),
-        mode,
-        placement: placement.clone(),
-        processes: plan.counts.first().copied().unwrap_or(1),
     };
     let one: Vec<f64> = sound(attempts, &smallest, Purpose::OneEvent)
         .map(|attempt| attempt.elapsed_ns as f64 / SECOND)
@@ -493,12 +550,20 @@ fn sequential(question: Question, attempts: &[Attempt], variant: &str, mode: Mod
         }
     }
     let rounds: Vec<BTreeMap<u64, f64>> = rounds.into_values().collect();
+    // Elapsed times of tasks that waited for others are not the program's.
+    let withheld = starved_start(attempts, &smallest);
     Sequential {
-        one_event: level(&one, terms, &["one event"]),
-        at_fork: level(&elapsed, terms, &["elapsed at fork"]),
+        one_event: unless(withheld, level(&one, terms, &["one event"])),
+        at_fork: unless(withheld, level(&elapsed, terms, &["elapsed at fork"])),
         cpu_at_fork: level(&cpu, terms, &["cpu at fork"]),
-        regression: sequential_part(&rounds, terms),
+        regression: unless(withheld, sequential_part(&rounds, terms)),
     }
+}
+
+/// Why the sequential part is withheld, if it is.
+fn starved_start(attempts: &[Attempt], smallest: &Cell) -> Option<Starved> {
+    let purposes = [Purpose::Timed, Purpose::OneEvent, Purpose::HalfOfEvents];
+    purposes.iter().find_map(|purpose| waiting(attempts, smallest, &[*purpose])?.starved(smallest.processes))
 }
 
 /// The mean over memory rounds, each at its own highest moment.
@@ -535,8 +600,14 @@ fn row_memory<'a>(memories: impl Iterator<Item = &'a Memory>) -> Option<RowMemor
     })
 }
 
-/// The throughput of one cell over another's, within rounds.
+/// The throughput of one cell over another's, within rounds, where both had their CPUs.
 fn beside(question: Question, attempts: &[Attempt], cell: &Cell, other: &Cell) -> Result<Figure, Unfitted> {
+    let starved = starved(attempts, cell).or_else(|| starved(attempts, other));
+    unless(starved, rates(question, attempts, cell, other))
+}
+
+/// The same, whoever had the CPUs.
+fn rates(question: Question, attempts: &[Attempt], cell: &Cell, other: &Cell) -> Result<Figure, Unfitted> {
     let name = format!("{cell} beside {other}");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
     let rate = |cell: &Cell| -> BTreeMap<u32, f64> {
@@ -584,7 +655,8 @@ fn comparisons(question: Question, attempts: &[Attempt], tables: &[Table]) -> Ve
                     .and_then(|t| t.rows.iter().find(|r| r.processes == other.processes))
                     .and_then(|r| r.memory.as_ref());
                 let memory = row.memory.as_ref().zip(theirs).map(|(own, theirs)| own.pss / theirs.pss);
-                if throughput.is_ok() || memory.is_some() {
+                let is_withheld = matches!(throughput, Err(Unfitted::Withheld(_)));
+                if throughput.is_ok() || is_withheld || memory.is_some() {
                     all.push(Comparison { cell: cell.clone(), beside: other, throughput, memory });
                 }
             }
@@ -616,7 +688,7 @@ fn smt(question: Question, attempts: &[Attempt], tables: &[Table]) -> Vec<(Cell,
                 let sequential = table.sequential.chosen();
                 let span = |cell: &Cell, round: u32| {
                     sound(attempts, cell, Purpose::Timed).find(|a| a.round == round).map(|attempt| {
-                        let used = used_by_members(attempt);
+                        let used = self::used(attempt, table.work);
                         Span {
                             event: Some(used / table.work.done(cell.processes)),
                             // For the same work by each process, the same time of twice as many is twice the work.
@@ -640,7 +712,10 @@ fn smt(question: Question, attempts: &[Attempt], tables: &[Table]) -> Vec<(Cell,
                     .collect();
                 let name = format!("{first} {second}");
                 let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
-                let found = smt_yield(&rounds, one.processes, two.processes, terms);
+                let mut found = smt_yield(&rounds, one.processes, two.processes, terms);
+                let withheld = starved(attempts, &first).or_else(|| starved(attempts, &second));
+                found.by_elapsed = unless(withheld, found.by_elapsed);
+                found.by_elapsed_less_sequential = unless(withheld, found.by_elapsed_less_sequential);
                 all.push((first, second, found));
             }
         }

@@ -1,33 +1,28 @@
 //! Verdicts in words. Numbers carry as many digits as their interval deserves, no more.
 
+mod figures;
+
 use widthwise_experiment::metric::Family;
-use widthwise_experiment::units::Unit;
+use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Experiment;
 
 use crate::{Judgement, Verdict, Word};
-
-/// From this ratio on a difference reads better as a multiple than in per cent.
-const MULTIPLE: f64 = 10.0;
+use figures::Figures;
 
 /// A ratio as a difference in per cent, with so many digits after the point: `−14.8 %`, `+38 %`, `0.0 %`.
 pub fn percent(ratio: f64, digits: usize) -> String {
-    format!("{} %", signed(ratio, digits))
+    let difference = 100.0 * (ratio - 1.0);
+    format!("{} %", figures::signed(difference, format!("{:.digits$}", difference.abs())))
 }
 
-/// A ratio's difference from 1 in per cent, with its sign, and without a sign where it is shown as 0.
-fn signed(ratio: f64, digits: usize) -> String {
-    let text = unsigned(ratio, digits);
-    let zero = text.chars().all(|c| matches!(c, '0' | '.'));
-    match ratio {
-        _ if zero => text,
-        r if r < 1.0 => format!("−{text}"),
-        _ => format!("+{text}"),
-    }
+/// A margin of equivalence: `±1 %`.
+pub fn margin(fraction: f64) -> String {
+    format!("±{}", whole(fraction))
 }
 
-/// A ratio's distance from 1 in per cent.
-fn unsigned(ratio: f64, digits: usize) -> String {
-    format!("{:.digits$}", (100.0 * (ratio - 1.0)).abs())
+/// A fraction that somebody chose, in per cent: `95 %`, `0.5 %`.
+fn whole(fraction: f64) -> String {
+    format!("{} %", (fraction * 1e5).round() / 1e3)
 }
 
 /// A fraction in per cent, to about two significant digits: `0.8 %`, `12 %`, `0.03 %`, `0 %`.
@@ -48,115 +43,113 @@ pub fn share(fraction: f64) -> String {
     format!("{value:.digits$} %")
 }
 
-/// How many digits after the point per cents deserve whose interval reaches this far (also in per cent) to either
-/// side; where there is no spread at all, enough to show the difference.
-fn digits(half: f64, seen: f64) -> usize {
-    let measure = if half > 0.0 { half } else { seen.abs() };
-    match measure {
-        m if m >= 0.995 && half > 0.0 => 0,
-        m if m >= 0.05 => 1,
-        m if m >= 0.005 => 2,
-        m if m > 0.0 => 3,
-        _ => 1,
-    }
+/// A fraction in per cent with its interval, to the digits that this deserves: `31 % (29 … 33)`.
+pub(crate) fn share_between(fraction: f64, low: f64, high: f64) -> String {
+    let digits = figures::digits(50.0 * (high - low), 100.0 * fraction);
+    let [low, high, fraction] = [low, high, fraction].map(|share| format!("{:.digits$}", 100.0 * share));
+    format!("{fraction} % ({low} … {high})")
 }
 
-/// The figures of a verdict that has them.
-struct Figures {
-    ratio: f64,
-    low: f64,
-    high: f64,
-    digits: usize,
-}
-
-fn figures(verdict: &Verdict) -> Option<Figures> {
-    let (ratio, low, high) = (verdict.ratio?, verdict.low?, verdict.high?);
-    let digits = digits(50.0 * (high - low), 100.0 * (ratio - 1.0));
-    Some(Figures { ratio, low, high, digits })
-}
-
-/// A verdict in a table's cell: `−2.1 % (−2.9 … −1.4)`, `−14.8 % (±0.1)`, `× 12.3 (12.1 … 12.6)`, or its word.
+/// A verdict in a table's cell: `−2.1 % (−2.9 … −1.4)`, `−14.8 % (±0.1)`, `× 12.3 (12.1 … 12.6)`,
+/// `0 → 11: +11 (+9 … +13)`, or its word. The A/A control has a difference and no word: `A/A +0.1 %`.
 pub fn interval(verdict: &Verdict) -> String {
-    match (verdict.word, figures(verdict)) {
-        (Word::Lower | Word::Higher, Some(figures)) => interval_of(&figures),
-        (word, _) => word.name().to_owned(),
+    let is_difference = matches!(verdict.word, Word::Lower | Word::Higher);
+    let is_control = verdict.is_control() && matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
+    match Figures::of(verdict) {
+        Some(figures) if is_difference => figures.cell(),
+        Some(figures) if is_control => format!("A/A {}", figures.estimate()),
+        _ => verdict.word.text().to_owned(),
     }
 }
 
 /// The figures of a verdict whatever its word, as [`interval`] writes them; absent where it has none.
 pub fn numbers(verdict: &Verdict) -> Option<String> {
-    figures(verdict).map(|figures| interval_of(&figures))
+    Figures::of(verdict).map(|figures| figures.cell())
 }
 
-fn interval_of(figures: &Figures) -> String {
-    let Figures { ratio, low, high, digits } = *figures;
-    if ratio >= MULTIPLE {
-        let digits = multiple_digits(figures);
-        return format!("× {ratio:.digits$} ({low:.digits$} … {high:.digits$})");
-    }
-    // `±` is true only where it leads from the figure that is shown to the ends that would be shown.
-    let steps = |ratio: f64| (100.0 * (ratio - 1.0) * 10f64.powi(digits as i32)).round();
-    let reach = unsigned(1.0 + 0.5 * (high - low), digits);
-    let (below, above) = (steps(ratio) - steps(low), steps(high) - steps(ratio));
-    if high <= low {
-        format!("{} (±0)", percent(ratio, digits))
-    } else if below == above && format!("{:.digits$}", below / 10f64.powi(digits as i32)) == reach {
-        format!("{} (±{reach})", percent(ratio, digits))
-    } else {
-        format!("{} ({} … {})", percent(ratio, digits), signed(low, digits), signed(high, digits))
-    }
+/// A verdict's detection floor, as a fraction or as an amount: `0.8 %`, `3 kB`.
+pub fn floor(verdict: &Verdict) -> Option<String> {
+    let amount = |value| Quantity { value, unit: verdict.metric.unit }.to_string();
+    verdict.floor.map(share).or_else(|| verdict.difference_floor.map(amount))
 }
 
-fn multiple_digits(figures: &Figures) -> usize {
-    match 0.5 * (figures.high - figures.low) {
-        half if half >= 1.0 => 0,
-        half if half >= 0.05 => 1,
-        _ => 2,
-    }
-}
-
-/// What a variant does with a metric, and how less and more of it are called.
-fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, &'static str, &'static str) {
+/// What a variant does with a metric, and how less, as much and more of it are called.
+fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, [&'static str; 3]) {
     match (verdict.metric.unit, verdict.metric.family) {
-        (Unit::Bytes, _) => ("uses", "less", "more"),
-        (Unit::Nanoseconds, _) => ("needs", "less", "more"),
-        (Unit::Count, Family::Counter) => ("needs", "fewer", "more"),
-        (Unit::Count, Family::Accounting | Family::Series) => ("has", "fewer", "more"),
+        (Unit::Bytes, _) => ("uses", ["less", "much", "more"]),
+        (Unit::Nanoseconds, _) => ("needs", ["less", "much", "more"]),
+        (Unit::Count, Family::Counter) => ("needs", ["fewer", "many", "more"]),
+        (Unit::Count, Family::Accounting | Family::Series | Family::Runtime) => {
+            ("has", ["fewer", "many", "more"])
+        }
     }
 }
 
-/// The difference without its subject and its standard of comparison: `uses 31 % (30.6 to 31.4) less peak memory`,
-/// or `needs 12.3 times (12.1 to 12.6) as much CPU time`.
-fn predicate(verdict: &Verdict) -> Option<String> {
-    let figures = figures(verdict)?;
-    let (verb, less, more) = verb_and_comparatives(verdict);
+/// The difference without its subject: `uses 31 % (30.6 to 31.4) less peak memory than`, `needs 12.3 times (12.1 to 12.6)
+/// as much CPU time as`, `has 11 (9 to 13) more major faults (0 → 11) than`; the last word by itself.
+fn predicate(verdict: &Verdict) -> Option<(String, &'static str)> {
+    let (verb, [less, much, more]) = verb_and_comparatives(verdict);
     let noun = verdict.metric.noun;
-    let Figures { ratio, low, high, digits } = figures;
-    if ratio >= MULTIPLE {
-        let digits = multiple_digits(&figures);
-        let much = if verdict.metric.unit == Unit::Count { "many" } else { "much" };
-        return Some(format!(
-            "{verb} {ratio:.digits$} times ({low:.digits$} to {high:.digits$}) as {much} {noun}"
+    let comparative = if verdict.word == Word::Lower { less } else { more };
+    Some(match Figures::of(verdict)? {
+        Figures::Percent(difference) => {
+            (format!("{verb} {} {comparative} {noun}", difference.size()), "than")
+        }
+        Figures::Multiple { ratio, low, high, digits } => (
+            format!("{verb} {ratio:.digits$} times ({low:.digits$} to {high:.digits$}) as {much} {noun}"),
+            "as",
+        ),
+        Figures::Amount { baseline, variant, difference } => {
+            (format!("{verb} {} {comparative} {noun} ({baseline} → {variant})", difference.size()), "than")
+        }
+    })
+}
+
+/// Equivalence without its subject and its standard: `needs as much CPU time (−0.3 % to +0.5 %)`, `has exactly as many page
+/// faults`.
+fn equivalent(verdict: &Verdict) -> String {
+    let (verb, [_, much, _]) = verb_and_comparatives(verdict);
+    let noun = verdict.metric.noun;
+    match Figures::of(verdict) {
+        Some(figures) if figures.is_equal() => format!("{verb} exactly as {much} {noun}"),
+        Some(figures) => format!("{verb} as {much} {noun} ({})", figures.range()),
+        None => format!("{verb} as {much} {noun}"),
+    }
+}
+
+/// What is not known, without its subject and its standard: `needs less or more CPU time (−2.1 % to +1.4 %)`.
+fn unknown(verdict: &Verdict) -> String {
+    let (verb, [less, _, more]) = verb_and_comparatives(verdict);
+    let noun = verdict.metric.noun;
+    let floor = floor(verdict).map_or(String::new(), |floor| format!("; floor {floor}"));
+    let range =
+        Figures::of(verdict).map_or(String::new(), |figures| format!(" ({}{floor})", figures.range()));
+    format!("{verb} {less} or {more} {noun}{range}")
+}
+
+/// How the variant that those verdicts are on stands to the baseline where they found no difference: one sentence, without
+/// its full stop, for the equivalent and one for the inconclusive.
+fn without_difference(variant: &str, baseline: &str, verdicts: &[&Verdict]) -> Vec<String> {
+    let of = |word: Word| verdicts.iter().copied().filter(move |verdict| verdict.word == word);
+    let mut sentences = Vec::new();
+    let equal: Vec<String> = of(Word::NoDifference).map(equivalent).collect();
+    let is_exact = |verdict: &Verdict| Figures::of(verdict).is_some_and(|figures| figures.is_equal());
+    if let Some(first) = of(Word::NoDifference).next() {
+        let beyond = if of(Word::NoDifference).all(is_exact) {
+            String::new()
+        } else {
+            format!(": no difference beyond {}", margin(first.equal_within))
+        };
+        sentences.push(format!("{variant} {} as {baseline}{beyond}", equal.join(" and ")));
+    }
+    let open: Vec<String> = of(Word::Inconclusive).map(unknown).collect();
+    if !open.is_empty() {
+        sentences.push(format!(
+            "it is inconclusive whether {variant} {} than {baseline}",
+            open.join(" and whether it ")
         ));
     }
-    let comparative = if ratio < 1.0 { less } else { more };
-    let (near, far) = if ratio < 1.0 { (high, low) } else { (low, high) };
-    let range = if high > low {
-        format!(" ({} to {})", unsigned(near, digits), unsigned(far, digits))
-    } else {
-        String::new()
-    };
-    Some(format!("{verb} {} %{range} {comparative} {noun}", unsigned(ratio, digits)))
-}
-
-/// What stands where nothing was seen: `no difference in CPU time that this machine can see (floor 0.8 %)`.
-fn no_difference(verdict: &Verdict) -> String {
-    let noun = verdict.metric.noun;
-    match verdict.floor {
-        Some(0.0) if verdict.ratio == Some(1.0) => format!("no difference in {noun}"),
-        Some(floor) => format!("no difference in {noun} that this machine can see (floor {})", share(floor)),
-        None => format!("no difference in {noun} that this machine can see"),
-    }
+    sentences
 }
 
 /// A verdict as a sentence without its full stop.
@@ -166,15 +159,18 @@ pub fn sentence(verdict: &Verdict) -> String {
     let because = verdict.reason.as_deref().unwrap_or("no reason was kept");
     match verdict.word {
         Word::Lower | Word::Higher => match predicate(verdict) {
-            Some(predicate) if verdict.ratio.is_some_and(|ratio| ratio >= MULTIPLE) => {
-                format!("{variant} {predicate} as {baseline}")
-            }
-            Some(predicate) => format!("{variant} {predicate} than {baseline}"),
+            Some((predicate, standard)) => format!("{variant} {predicate} {standard} {baseline}"),
             None => format!("{variant}: {} {noun} than {baseline}", verdict.word),
         },
-        Word::Same => format!("{variant} shows {}", no_difference(verdict)),
+        Word::NoDifference | Word::Inconclusive if verdict.is_control() => {
+            let figures = numbers(verdict).unwrap_or_default();
+            format!("the A/A difference in {noun}, of {baseline} to itself, is {figures}")
+        }
+        Word::NoDifference | Word::Inconclusive => {
+            without_difference(variant, baseline, &[verdict]).join("; ")
+        }
         Word::Withheld => format!("no verdict on the {noun} of {variant}: {because}"),
-        Word::Missing => format!("{variant} has no figure for {noun}: {because}"),
+        Word::NoData => format!("{variant} has no figure for {noun}: {because}"),
     }
 }
 
@@ -194,7 +190,7 @@ pub fn summary(judgement: &Judgement, experiment: &Experiment) -> Vec<String> {
         .collect();
     let floors: Vec<String> = of(&twin)
         .iter()
-        .filter_map(|verdict| Some(format!("{} for {}", share(verdict.floor?), verdict.metric.noun)))
+        .filter_map(|verdict| Some(format!("{} for {}", floor(verdict)?, verdict.metric.noun)))
         .collect();
     if !floors.is_empty() {
         sentences
@@ -206,61 +202,55 @@ pub fn summary(judgement: &Judgement, experiment: &Experiment) -> Vec<String> {
 
 /// What the intervals and the words promise, and for how many comparisons; absent where there are none.
 pub fn promise(judgement: &Judgement, experiment: &Experiment) -> Option<String> {
-    let confidence = experiment.judging.confidence;
-    let whole = |fraction: f64| format!("{} %", (fraction * 1e5).round() / 1e3);
-    let (held, risk) = (whole(confidence), whole(1.0 - confidence));
-    match judgement.comparisons {
-        0 => None,
-        1 => Some(format!("The interval holds with {held} confidence.")),
-        n => Some(format!(
-            "Each interval holds with {held} confidence by itself; the words hold together: the chance that any of \
+    let judging = &experiment.judging;
+    let (held, risk) = (whole(judging.confidence), whole(1.0 - judging.confidence));
+    let intervals = match judgement.comparisons {
+        0 => return None,
+        1 => format!("The interval holds with {held} confidence."),
+        n => format!(
+            "Each interval holds with {held} confidence by itself; lower and higher hold together: the chance that any of \
              the {n} comparisons is called a difference by luck is at most {risk} (Holm)."
-        )),
-    }
+        ),
+    };
+    Some(format!(
+        "{intervals} No difference: the whole interval lies within {} (--equal-within). Inconclusive: it does not, and no \
+         difference was found.",
+        margin(judging.equal_within)
+    ))
 }
 
 fn about(variant: &str, baseline: &str, verdicts: &[&Verdict]) -> Vec<String> {
     let Some(first) = verdicts.first() else { return Vec::new() };
     let all = |word: Word| verdicts.iter().all(|v| v.word == word && v.reason == first.reason);
     let because = first.reason.as_deref().unwrap_or("no reason was kept");
-    if all(Word::Missing) {
+    if all(Word::NoData) {
         return vec![format!("{variant} could not be measured: {because}.")];
     }
     if all(Word::Withheld) {
         return vec![format!("No verdict on {variant}: {because}.")];
     }
-    let mut parts = Vec::new();
-    let (multiples, differences): (Vec<&Verdict>, Vec<&Verdict>) = verdicts
-        .iter()
-        .copied()
-        .filter(|v| matches!(v.word, Word::Lower | Word::Higher))
-        .partition(|v| v.ratio.is_some_and(|ratio| ratio >= MULTIPLE));
-    let mut told: Vec<String> = Vec::new();
-    let predicates: Vec<String> = differences.iter().filter_map(|v| predicate(v)).collect();
-    if !predicates.is_empty() {
-        told.push(format!("{} than {baseline}", predicates.join(" and ")));
-    }
-    told.extend(multiples.iter().filter_map(|v| Some(format!("{} as {baseline}", predicate(v)?))));
-    if !told.is_empty() {
-        parts.push(format!("{variant} {}", told.join(" and ")));
-    }
-    let same: Vec<String> =
-        verdicts.iter().filter(|v| v.word == Word::Same).map(|v| no_difference(v)).collect();
-    if !same.is_empty() {
-        let listed = same.join(" and ");
-        parts.push(if parts.is_empty() { format!("{variant} shows {listed}") } else { listed });
-    }
-    let mut sentences = vec![format!("{}.", parts.join("; "))];
-    if parts.is_empty() {
-        sentences.clear();
-    }
-    sentences.extend(
-        verdicts
+    let mut differences: Vec<String> = Vec::new();
+    for standard in ["than", "as"] {
+        let predicates: Vec<String> = verdicts
             .iter()
-            .filter(|v| matches!(v.word, Word::Withheld | Word::Missing))
-            .map(|v| format!("{}.", capital(&sentence(v), variant))),
+            .filter(|v| matches!(v.word, Word::Lower | Word::Higher))
+            .filter_map(|v| predicate(v))
+            .filter(|(_, own)| *own == standard)
+            .map(|(predicate, _)| predicate)
+            .collect();
+        if !predicates.is_empty() {
+            differences.push(format!("{} {standard} {baseline}", predicates.join(" and ")));
+        }
+    }
+    let mut sentences = Vec::new();
+    if !differences.is_empty() {
+        sentences.push(format!("{variant} {}", differences.join(" and ")));
+    }
+    sentences.extend(without_difference(variant, baseline, verdicts));
+    sentences.extend(
+        verdicts.iter().filter(|v| matches!(v.word, Word::Withheld | Word::NoData)).map(|v| sentence(v)),
     );
-    sentences
+    sentences.iter().map(|sentence| format!("{}.", capital(sentence, variant))).collect()
 }
 
 /// A capital at the head of a sentence, unless it begins with a name.
@@ -313,7 +303,7 @@ mod tests {
             stopping: Stopping::default(),
             warmup: 0,
             memory: 0,
-            judging: Judging { confidence: 0.95, estimator: Estimator::Paired },
+            judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
             seed: 1,
         }
     }
@@ -324,10 +314,14 @@ mod tests {
             variant: variant.to_owned(),
             baseline: "x86-64".to_owned(),
             ratio: Some(ratio),
+            difference: None,
+            baseline_mean: None,
             low: Some(low),
             high: Some(high),
             confidence: 0.95,
+            equal_within: 0.01,
             floor: Some(0.008),
+            difference_floor: None,
             pairs: 30,
             p: Some(0.0),
             adjusted_p: Some(0.0),
@@ -354,9 +348,9 @@ mod tests {
 
     #[test]
     fn a_cell_without_a_difference_is_its_word() {
-        for word in [Word::Same, Word::Withheld, Word::Missing] {
+        for word in [Word::NoDifference, Word::Inconclusive, Word::Withheld, Word::NoData] {
             let verdict = Verdict { word, ..verdict("cpu", "x32", 0.99, 0.9, 1.1) };
-            assert_eq!(interval(&verdict), word.name());
+            assert_eq!(interval(&verdict), word.text());
         }
     }
 
@@ -381,14 +375,84 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_seen_the_sentence_gives_the_floor() {
-        let same = Verdict { word: Word::Same, ..verdict("cpu", "x32", 0.999, 0.99, 1.01) };
+    fn where_two_are_equivalent_the_sentence_gives_the_interval_and_the_margin() {
+        let equal = Verdict { word: Word::NoDifference, ..verdict("cpu", "x32", 0.999, 0.992, 1.0049) };
         assert_eq!(
-            sentence(&same),
-            "x32 shows no difference in CPU time that this machine can see (floor 0.8 %)"
+            sentence(&equal),
+            "x32 needs as much CPU time (−0.8 % to +0.5 %) as x86-64: no difference beyond ±1 %"
         );
-        let exact = Verdict { floor: Some(0.0), word: Word::Same, ..verdict("cpu", "x32", 1.0, 1.0, 1.0) };
-        assert_eq!(sentence(&exact), "x32 shows no difference in CPU time");
+        let narrow = Verdict { equal_within: 0.0005, ..equal };
+        assert!(sentence(&narrow).ends_with("no difference beyond ±0.05 %"), "{}", sentence(&narrow));
+        let exact = Verdict { word: Word::NoDifference, ..verdict("page_faults", "x32", 1.0, 1.0, 1.0) };
+        assert_eq!(sentence(&exact), "x32 has exactly as many page faults as x86-64");
+    }
+
+    #[test]
+    fn where_nothing_is_known_the_sentence_says_so_with_the_interval_and_the_floor() {
+        let open = Verdict { word: Word::Inconclusive, ..verdict("cpu", "x32", 0.997, 0.979, 1.0144) };
+        assert_eq!(
+            sentence(&open),
+            "it is inconclusive whether x32 needs less or more CPU time (−2.1 % to +1.4 %; floor 0.8 %) than x86-64"
+        );
+    }
+
+    #[test]
+    fn the_control_has_an_a_a_difference_and_no_word() {
+        for word in [Word::NoDifference, Word::Inconclusive] {
+            let control = Verdict { word, ..verdict("cpu", "x86-64 again", 1.001, 0.997, 1.005) };
+            assert_eq!(interval(&control), "A/A +0.1 %");
+            assert_eq!(
+                sentence(&control),
+                "the A/A difference in CPU time, of x86-64 to itself, is +0.1 % (±0.4)"
+            );
+        }
+        let withheld = Verdict { word: Word::Withheld, ..verdict("cpu", "x86-64 again", 1.0, 1.0, 1.0) };
+        assert_eq!(interval(&withheld), "withheld");
+    }
+
+    /// A verdict without a ratio: the baseline's mean, the difference and its ends.
+    fn of_amounts(name: &str, baseline: f64, difference: f64, low: f64, high: f64) -> Verdict {
+        Verdict {
+            ratio: None,
+            difference: Some(difference),
+            baseline_mean: Some(baseline),
+            low: Some(low),
+            high: Some(high),
+            floor: None,
+            difference_floor: Some(2.0),
+            word: if difference < 0.0 { Word::Lower } else { Word::Higher },
+            ..verdict(name, "x32", 1.0, 1.0, 1.0)
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_ratio_the_difference_stands_with_its_unit() {
+        let cell = |name, baseline, difference, low, high| {
+            interval(&of_amounts(name, baseline, difference, low, high))
+        };
+        assert_eq!(cell("major_faults", 0.0, 11.0, 9.0, 13.0), "0 → 11: +11 (±2)");
+        assert_eq!(cell("major_faults", 0.0, 11.0, 9.0, 14.0), "0 → 11: +11 (+9 … +14)");
+        assert_eq!(cell("major_faults", 0.0, 11.0, 11.0, 11.0), "0 → 11: +11 (±0)");
+        assert_eq!(cell("major_faults", 4.0, -4.0, -5.2, -3.0), "4 → 0: −4 (±1)");
+        assert_eq!(cell("major_faults", 0.25, 0.5, 0.11, 0.91), "0.250 → 0.750: +0.5 (±0.4)");
+        assert_eq!(
+            cell("major_faults", 0.0, 12345.0, 12341.0, 12349.0),
+            "0 → 12\u{202f}345: +12\u{202f}345 (±4)"
+        );
+        assert_eq!(cell("system", 0.0, 1.5e6, 1.2e6, 1.8e6), "0 ns → 1.50 ms: +1.5 ms (±0.3)");
+        assert_eq!(cell("tree_heap", 0.0, 2e6, 1.94e6, 2.03e6), "0 B → 2.00 MB: +2.00 MB (+1.94 … +2.03)");
+        let verdict = of_amounts("major_faults", 0.0, 11.0, 9.0, 13.0);
+        assert_eq!(sentence(&verdict), "x32 has 11 (9 to 13) more major faults (0 → 11) than x86-64");
+        let lower = of_amounts("system", 3e6, -1.5e6, -1.8e6, -1.2e6);
+        assert_eq!(
+            sentence(&lower),
+            "x32 needs 1.5 ms (1.2 to 1.8) less system time (3.00 ms → 1.50 ms) than x86-64"
+        );
+        let open = Verdict { word: Word::Inconclusive, ..of_amounts("major_faults", 0.5, 1.0, -1.0, 3.0) };
+        assert_eq!(
+            sentence(&open),
+            "it is inconclusive whether x32 has fewer or more major faults (−1 to +3; floor 2) than x86-64"
+        );
     }
 
     #[test]
@@ -402,21 +466,29 @@ mod tests {
             sentence(&withheld),
             "no verdict on the CPU time of x32: 2 of 30 runs failed: killed by signal 11"
         );
-        let missing =
-            Verdict { word: Word::Missing, reason: Some("not counted here".to_owned()), ..withheld };
+        let missing = Verdict { word: Word::NoData, reason: Some("not counted here".to_owned()), ..withheld };
         assert_eq!(sentence(&missing), "x32 has no figure for CPU time: not counted here");
     }
 
     #[test]
     fn the_promise_names_the_confidence_the_risk_and_the_comparisons() {
         let experiment = |confidence| Experiment {
-            judging: Judging { confidence, estimator: Estimator::Paired },
+            judging: Judging { confidence, equal_within: 0.01, estimator: Estimator::Paired },
             ..experiment()
         };
-        let judgement = |comparisons| Judgement { verdicts: Vec::new(), typical: Vec::new(), comparisons };
+        let judgement = |comparisons| Judgement {
+            verdicts: Vec::new(),
+            typical: Vec::new(),
+            comparisons,
+            runtime: Default::default(),
+        };
         assert_eq!(promise(&judgement(0), &experiment(0.95)), None);
         let one = promise(&judgement(1), &experiment(0.95)).expect("a promise");
-        assert_eq!(one, "The interval holds with 95 % confidence.");
+        assert_eq!(
+            one,
+            "The interval holds with 95 % confidence. No difference: the whole interval lies within ±1 % \
+             (--equal-within). Inconclusive: it does not, and no difference was found."
+        );
         let many = promise(&judgement(22), &experiment(0.995)).expect("a promise");
         assert!(many.contains("99.5 % confidence") && many.contains("any of the 22 comparisons"), "{many}");
         assert!(many.contains("at most 0.5 %"), "{many}");
@@ -426,22 +498,23 @@ mod tests {
     fn a_summary_says_what_each_variant_costs_then_the_floor_then_the_promise() {
         let lower = verdict("cpu", "x32", 0.979, 0.971, 0.986);
         let memory = verdict("peak_resident", "x32", 0.852, 0.851, 0.853);
-        let same = Verdict { word: Word::Same, ..verdict("cpu", "i386", 1.001, 0.99, 1.01) };
+        let same = Verdict { word: Word::NoDifference, ..verdict("cpu", "i386", 1.001, 0.997, 1.005) };
         let reason = Some("2 of 30 runs failed: killed by signal 11".to_owned());
         let withheld =
             Verdict { word: Word::Withheld, reason, ..verdict("peak_resident", "i386", 1.0, 1.0, 1.0) };
-        let twin = Verdict { word: Word::Same, ..verdict("cpu", "x86-64 again", 1.0, 0.99, 1.01) };
+        let twin = Verdict { word: Word::NoDifference, ..verdict("cpu", "x86-64 again", 1.0, 0.99, 1.01) };
         let judgement = Judgement {
             verdicts: vec![lower, memory, same, withheld, twin],
             typical: Vec::new(),
             comparisons: 3,
+            runtime: Default::default(),
         };
         let told = summary(&judgement, &experiment());
         assert_eq!(
             told[..4],
             [
                 "x32 needs 2.1 % (1.4 to 2.9) less CPU time and uses 14.8 % (14.7 to 14.9) less peak memory than x86-64.",
-                "i386 shows no difference in CPU time that this machine can see (floor 0.8 %).",
+                "i386 needs as much CPU time (−0.3 % to +0.5 %) as x86-64: no difference beyond ±1 %.",
                 "No verdict on the peak memory of i386: 2 of 30 runs failed: killed by signal 11.",
                 "The smallest difference this machine can tell from none: 0.8 % for CPU time.",
             ]
@@ -452,7 +525,7 @@ mod tests {
     #[test]
     fn a_variant_that_could_not_be_measured_is_told_of_once() {
         let gone = |metric| Verdict {
-            word: Word::Missing,
+            word: Word::NoData,
             reason: Some("this kernel has no x32".to_owned()),
             ..verdict(metric, "x32", 1.0, 1.0, 1.0)
         };
@@ -460,6 +533,7 @@ mod tests {
             verdicts: vec![gone("cpu"), gone("peak_resident")],
             typical: Vec::new(),
             comparisons: 0,
+            runtime: Default::default(),
         };
         assert_eq!(
             summary(&judgement, &experiment()),

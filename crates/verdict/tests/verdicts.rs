@@ -3,7 +3,7 @@
 mod campaign;
 mod noise;
 
-use campaign::{pick, Laid, BASELINE};
+use campaign::{named, pick, Laid, BASELINE};
 use noise::{readings, Noise};
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
@@ -41,11 +41,79 @@ fn a_plain_difference_is_called_with_its_sign_and_holds_the_truth() {
     }
 }
 
+/// A campaign in which the variant's and the baseline's amounts are only known to lie between their value and so much above it.
+fn bounded(ratio: f64, of_variant: f64, of_baseline: f64) -> Verdict {
+    let mut laid = quiet(ratio, 30);
+    for run in &mut laid.runs {
+        let widening = if run.variant == "x32" { of_variant } else { of_baseline };
+        let reading = run.sample.get_mut("cpu").expect("a reading");
+        reading.upper = (widening > 1.0).then_some(widening * reading.value);
+    }
+    laid.verdict("x32", "cpu")
+}
+
 #[test]
-fn no_difference_is_called_same() {
-    let verdict = quiet(1.0, 30).verdict("x32", "cpu");
-    assert_eq!(verdict.word, Word::Same);
-    assert_eq!(reason(&verdict), "its interval includes no difference");
+fn amounts_between_two_bounds_are_compared_at_their_worst() {
+    let exact = bounded(0.5, 1.0, 1.0);
+    let wide = bounded(0.5, 1.2, 1.1);
+    assert_eq!((exact.word, wide.word), (Word::Lower, Word::Lower));
+    // The variant may be a fifth higher, and the baseline a tenth.
+    let near = |a: Option<f64>, b: f64| (a.expect("an end") / b - 1.0).abs() < 0.01;
+    assert!(near(wide.low, 0.5 / 1.1) && near(wide.high, 0.5 * 1.2), "{wide:?}");
+    assert!(wide.floor > Some(0.09), "the baseline's own bounds are in the floor: {wide:?}");
+    for (ratio, of_variant, of_baseline) in [(0.95, 1.2, 1.0), (1.05, 1.0, 1.2), (1.0, 1.1, 1.1)] {
+        let verdict = bounded(ratio, of_variant, of_baseline);
+        assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
+    }
+}
+
+#[test]
+fn amounts_that_nothing_bounds_are_not_compared() {
+    for (of_variant, of_baseline) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
+        let verdict = bounded(0.5, of_variant, of_baseline);
+        assert_eq!((verdict.word, verdict.ratio), (Word::Withheld, None));
+        assert!(reason(&verdict).contains("nothing says how much"), "{verdict:?}");
+    }
+}
+
+#[test]
+fn no_difference_says_that_the_whole_interval_lies_inside_the_margin() {
+    let mut laid = quiet(1.0, 30);
+    let verdict = laid.verdict("x32", "cpu");
+    assert_eq!((verdict.word, verdict.equal_within), (Word::NoDifference, 0.01));
+    assert!(verdict.low > Some(1.0 / 1.01) && verdict.high < Some(1.01), "{verdict:?}");
+    assert_eq!(reason(&verdict), "its whole interval lies within ±1 %");
+    // The same interval and a margin that it reaches beyond, with the same floor.
+    laid.experiment.judging.equal_within = 0.001;
+    let narrow = laid.verdict("x32", "cpu");
+    assert_eq!((narrow.low, narrow.high, narrow.floor), (verdict.low, verdict.high, verdict.floor));
+    assert_eq!(narrow.word, Word::Inconclusive);
+    assert_eq!(reason(&narrow), "its interval includes no difference and reaches beyond ±0.1 %");
+}
+
+#[test]
+fn few_rounds_and_noisy_ones_are_inconclusive() {
+    let mut laid = Laid::new(&["x32"], &["cpu"], 12);
+    let twin = laid.twin();
+    let values = readings(Noise::LoadAnyRun, 12, 3, &mut Stream::new(3));
+    for (name, values) in [BASELINE, "x32", twin.as_str()].iter().zip(&values) {
+        laid.read(name, "cpu", values.iter().copied());
+    }
+    let judgement = laid.judged();
+    for name in ["x32", &twin] {
+        let verdict = pick(&judgement, name, "cpu");
+        assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
+        assert!(verdict.low < Some(0.99) || verdict.high > Some(1.01), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_difference_inside_the_margin_that_is_significant_is_still_a_difference() {
+    for (ratio, word) in [(0.995, Word::Lower), (1.005, Word::Higher)] {
+        let verdict = quiet(ratio, 120).verdict("x32", "cpu");
+        assert!(verdict.low > Some(1.0 / 1.01) && verdict.high < Some(1.01), "{verdict:?}");
+        assert_eq!(verdict.word, word, "{verdict:?}");
+    }
 }
 
 #[test]
@@ -58,7 +126,7 @@ fn the_floor_is_the_twins_reach_and_estimate_in_squares_and_the_twin_is_always_t
     let both = reach.hypot(estimate).exp_m1();
     let floor = verdict.floor.expect("a floor");
     assert!((floor - both).abs() < 1e-12 && floor > 0.001 && floor < 0.01, "{floor} {both}");
-    assert_eq!((twin.word, twin.floor, twin.adjusted_p), (Word::Same, verdict.floor, None));
+    assert_eq!((twin.word, twin.floor, twin.adjusted_p), (Word::NoDifference, verdict.floor, None));
     assert_eq!(judgement.comparisons, 1);
     assert_eq!(judgement.verdicts.last().map(|v| v.variant.as_str()), Some("x86-64 again"));
 }
@@ -71,14 +139,16 @@ fn a_baseline_that_differs_from_itself_raises_the_floor_and_is_not_called_differ
     laid.read(&twin, "cpu", again);
     let judgement = laid.judged();
     let of_twin = pick(&judgement, &twin, "cpu");
-    assert_eq!(of_twin.word, Word::Same);
+    assert_eq!(of_twin.word, Word::Inconclusive, "{of_twin:?}");
     assert!(reason(of_twin).contains("differs from itself by 5.0 %"), "{of_twin:?}");
     // Half-way between 6 % more than the baseline and 1 % more than its twin.
     let verdict = pick(&judgement, "x32", "cpu");
-    assert_eq!(verdict.word, Word::Same);
+    assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
     assert!(verdict.low > Some(1.0), "{verdict:?}");
-    assert!(reason(verdict).starts_with("a difference of 3.6 % was seen"), "{verdict:?}");
-    assert!(reason(verdict).ends_with("this machine's floor is 5.0 %"), "{verdict:?}");
+    assert_eq!(
+        reason(verdict),
+        "a difference of 3.6 % was seen, but this machine's floor is 5.0 %; its interval reaches beyond ±1 %"
+    );
 }
 
 #[test]
@@ -163,7 +233,7 @@ fn a_lone_small_p_among_many_comparisons_is_held_to_be_chance() {
     laid.read("v5", "cpu", spread);
     let verdict = laid.verdict("v5", "cpu");
     assert!(verdict.low > Some(1.0) && verdict.p < Some(0.05), "{verdict:?}");
-    assert_eq!(verdict.word, Word::Same);
+    assert_eq!(verdict.word, Word::NoDifference);
     assert!(reason(&verdict).contains("may be chance"), "{verdict:?}");
     // Alone, it would be called.
     let mut alone = laid.clone();
@@ -201,7 +271,9 @@ fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
     assert_eq!(judgement.verdicts.len(), 36);
     for verdict in &judgement.verdicts {
         let planted = verdict.variant == "i386" && verdict.metric.name == "wall";
-        assert_eq!(verdict.word, if planted { Word::Higher } else { Word::Same }, "{verdict:?}");
+        let differs = matches!(verdict.word, Word::Lower | Word::Higher);
+        assert_eq!(differs, planted, "{verdict:?}");
+        assert!(!planted || verdict.word == Word::Higher, "{verdict:?}");
     }
 }
 
@@ -212,7 +284,10 @@ fn a_constant_has_an_interval_of_no_width_and_a_floor_of_nothing() {
     laid.read("i386", "peak_resident", vec![8.5e6; 8]);
     let judgement = laid.judged();
     let same = pick(&judgement, "x32", "peak_resident");
-    assert_eq!((same.word, same.ratio, same.low, same.high), (Word::Same, Some(1.0), Some(1.0), Some(1.0)));
+    assert_eq!(
+        (same.word, same.ratio, same.low, same.high),
+        (Word::NoDifference, Some(1.0), Some(1.0), Some(1.0))
+    );
     assert_eq!((same.floor, same.p, reason(same)), (Some(0.0), Some(1.0), "equal in every run"));
     let lower = pick(&judgement, "i386", "peak_resident");
     assert_eq!((lower.word, lower.low, lower.p), (Word::Lower, lower.high, Some(0.0)));
@@ -225,15 +300,18 @@ fn ties_and_one_odd_run_make_no_difference() {
     laid.read_alike("peak_resident", 1.0e7);
     laid.read("x32", "peak_resident", (0..20).map(|i| if i == 3 { 1.5e7 } else { 1.0e7 }));
     let verdict = laid.verdict("x32", "peak_resident");
-    assert_eq!((verdict.word, verdict.ratio), (Word::Same, Some(1.0)), "{verdict:?}");
+    assert_eq!((verdict.word, verdict.ratio), (Word::NoDifference, Some(1.0)), "{verdict:?}");
 }
 
 #[test]
-fn a_metric_that_is_never_counted_above_zero_is_the_same() {
+fn a_metric_that_is_never_counted_above_zero_is_equal_in_every_run_and_has_no_ratio() {
     let mut laid = Laid::new(&["x32"], &["major_faults"], 8);
     laid.read_alike("major_faults", 0.0);
     let verdict = laid.verdict("x32", "major_faults");
-    assert_eq!((verdict.word, verdict.ratio, verdict.floor), (Word::Same, Some(1.0), Some(0.0)));
+    assert_eq!((verdict.word, reason(&verdict)), (Word::NoDifference, "equal in every run"));
+    assert_eq!((verdict.ratio, verdict.difference, verdict.baseline_mean), (None, Some(0.0), Some(0.0)));
+    assert_eq!((verdict.low, verdict.high), (Some(0.0), Some(0.0)));
+    assert_eq!((verdict.floor, verdict.difference_floor), (None, Some(0.0)));
 }
 
 #[test]
@@ -247,31 +325,54 @@ fn zeros_in_some_runs_are_compared_by_the_means_of_both_baseline_runs() {
     laid.read("i386", "major_faults", cycle(40.0, 50.0, 45.0));
     let judgement = laid.judged();
     let alike = pick(&judgement, "x32", "major_faults");
-    assert_eq!(alike.word, Word::Same, "{alike:?}");
-    assert!((alike.ratio.expect("a ratio") - 1.0).abs() < 1e-12);
+    assert_eq!((alike.word, alike.ratio), (Word::Inconclusive, None), "{alike:?}");
+    assert!(alike.difference.expect("a difference").abs() < 1e-12);
     let more = pick(&judgement, "i386", "major_faults");
-    assert_eq!(more.word, Word::Higher, "{more:?}");
-    assert!((more.ratio.expect("a ratio") - 15.0).abs() < 1e-9);
+    assert_eq!((more.word, more.ratio), (Word::Higher, None), "{more:?}");
+    assert!((more.difference.expect("a difference") - 42.0).abs() < 1e-9);
+    assert_eq!(more.baseline_mean, Some(3.0));
+    assert!(more.low < Some(42.0) && more.high > Some(42.0), "{more:?}");
 }
 
 #[test]
-fn one_event_in_thirty_runs_is_no_difference() {
+fn where_only_the_variant_counts_zero_the_floor_is_a_share_of_the_baselines_mean() {
+    let mut laid = quiet(1.0, 30);
+    let values: Vec<f64> = values(&laid, "x32").iter().map(|value| 0.5 * value).collect();
+    laid.read("x32", "cpu", values.iter().enumerate().map(|(i, &v)| if i == 7 { 0.0 } else { v }));
+    let judgement = laid.judged();
+    let (verdict, control) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 again", "cpu"));
+    assert_eq!((verdict.word, verdict.ratio, verdict.floor), (Word::Lower, None, None), "{verdict:?}");
+    let share = verdict.difference_floor.expect("a floor") / verdict.baseline_mean.expect("a mean");
+    assert!((share - control.floor.expect("a floor")).abs() < 1e-12, "{verdict:?} {control:?}");
+}
+
+#[test]
+fn one_event_in_thirty_runs_is_no_difference_that_is_known() {
     let mut laid = Laid::new(&["x32"], &["major_faults"], 30);
     laid.read_alike("major_faults", 0.0);
     laid.read(BASELINE, "major_faults", (0..30).map(|i| f64::from(u8::from(i == 4))));
     let verdict = laid.verdict("x32", "major_faults");
-    assert_eq!(verdict.word, Word::Same, "{verdict:?}");
-    assert_eq!(verdict.low, Some(0.0));
+    assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
+    assert_eq!(verdict.high, Some(0.0));
 }
 
 #[test]
-fn a_baseline_of_zeros_has_no_ratio() {
-    let mut laid = Laid::new(&["x32"], &["major_faults"], 8);
+fn beside_a_baseline_of_zeros_the_difference_stands_with_its_interval() {
+    let mut laid = Laid::new(&["x32", "i386"], &["major_faults"], 9);
     laid.read_alike("major_faults", 0.0);
-    laid.read("x32", "major_faults", [5.0; 8]);
-    let verdict = laid.verdict("x32", "major_faults");
-    assert_eq!((verdict.word, verdict.ratio, verdict.pairs), (Word::Withheld, None, 8));
-    assert!(reason(&verdict).starts_with("the baseline counts 0"), "{verdict:?}");
+    laid.read("x32", "major_faults", [11.0; 9]);
+    laid.read("i386", "major_faults", [9.0, 13.0, 11.0, 10.0, 12.0, 11.0, 11.0, 9.0, 13.0]);
+    let judgement = laid.judged();
+    let exact = pick(&judgement, "x32", "major_faults");
+    assert_eq!((exact.word, exact.ratio, exact.pairs), (Word::Higher, None, 9));
+    assert_eq!((exact.difference, exact.low, exact.high), (Some(11.0), Some(11.0), Some(11.0)));
+    let spread = pick(&judgement, "i386", "major_faults");
+    assert_eq!((spread.word, spread.ratio), (Word::Higher, None), "{spread:?}");
+    assert_eq!((spread.difference, spread.baseline_mean), (Some(11.0), Some(0.0)));
+    assert!(spread.low > Some(9.0) && spread.low < Some(11.0), "{spread:?}");
+    assert!(spread.high < Some(13.0) && spread.high > Some(11.0), "{spread:?}");
+    // No share of 0 is a width, so a stopping rule does not wait for one.
+    assert_eq!(widest_half_width(&laid.evidence()), None);
 }
 
 #[test]
@@ -279,10 +380,10 @@ fn a_metric_that_was_not_read_is_missing_and_never_zero() {
     let mut laid = quiet(0.9, 10);
     laid.experiment.metrics.push(campaign::named("cache_misses"));
     let verdict = laid.verdict("x32", "cache_misses");
-    assert_eq!((verdict.word, reason(&verdict)), (Word::Missing, "not counted here"));
+    assert_eq!((verdict.word, reason(&verdict)), (Word::NoData, "not counted here"));
     laid.read("x32", "cache_misses", [5.0; 10]);
     let verdict = laid.verdict("x32", "cache_misses");
-    assert_eq!((verdict.word, reason(&verdict)), (Word::Missing, "not counted for the baseline"));
+    assert_eq!((verdict.word, reason(&verdict)), (Word::NoData, "not counted for the baseline"));
     assert_eq!(laid.judged().comparisons, 1);
 }
 
@@ -358,7 +459,7 @@ fn standings_decide_before_any_number() {
     };
     assert_eq!(
         stand(Standing::Unable("build failed (exit 2)".to_owned())),
-        (Word::Missing, false, "build failed (exit 2)".to_owned())
+        (Word::NoData, false, "build failed (exit 2)".to_owned())
     );
     assert_eq!(
         stand(Standing::Different("line 3".to_owned())),
@@ -376,7 +477,7 @@ fn a_baseline_that_could_not_be_built_leaves_everything_missing() {
     let mut laid = quiet(0.5, 10);
     laid.standings.insert(BASELINE.to_owned(), Standing::Unable("no compiler".to_owned()));
     for verdict in laid.judged().verdicts {
-        assert_eq!(verdict.word, Word::Missing);
+        assert_eq!(verdict.word, Word::NoData);
         assert_eq!(reason(&verdict), "the baseline could not be measured: no compiler");
     }
 }
@@ -500,7 +601,7 @@ fn there_is_no_widest_interval_while_one_is_still_to_come() {
 fn no_campaign_at_all_is_judged_without_a_fall() {
     let mut nothing = Laid::new(&["x32"], &["cpu"], 0);
     let judgement = judge(&nothing.evidence());
-    assert!(judgement.verdicts.iter().all(|verdict| verdict.word == Word::Missing));
+    assert!(judgement.verdicts.iter().all(|verdict| verdict.word == Word::NoData));
     assert_eq!((judgement.typical.len(), judgement.comparisons), (0, 0));
     nothing.experiment.variants.clear();
     nothing.experiment.metrics.clear();
@@ -509,7 +610,75 @@ fn no_campaign_at_all_is_judged_without_a_fall() {
 
 #[test]
 fn words_are_lower_case_in_json() {
-    for word in [Word::Lower, Word::Higher, Word::Same, Word::Withheld, Word::Missing] {
+    for word in
+        [Word::Lower, Word::Higher, Word::NoDifference, Word::Inconclusive, Word::Withheld, Word::NoData]
+    {
         assert_eq!(serde_json::to_string(&word).ok(), Some(format!("\"{}\"", word.name())));
     }
+}
+
+#[test]
+fn a_caller_can_withhold_a_verdict_with_a_reason_and_its_figures_stay() {
+    let mut judgement = quiet(0.9, 30).judged();
+    let verdict = judgement.verdict_mut("x32", named("cpu")).expect("a verdict");
+    let ratio = verdict.ratio;
+    verdict.withhold("the x32 runtime's share could turn it");
+    verdict.withhold("a second reason");
+    assert_eq!(verdict.word, Word::Withheld);
+    assert_eq!(verdict.reason.as_deref(), Some("the x32 runtime's share could turn it"));
+    assert_eq!(verdict.ratio, ratio);
+}
+
+/// A campaign in which the variant takes that much more CPU time, and the x32 runtime that share of it.
+fn with_runtime(more: f64, share: f64) -> campaign::Laid {
+    let mut laid = campaign::Laid::new(&["x32"], &["cpu"], 20);
+    let noise = |place: u32| 1.0 + 0.001 * f64::from(place * 7 % 5);
+    laid.read(campaign::BASELINE, "cpu", (0..20).map(|round| 1e9 * noise(round)));
+    let twin = laid.twin();
+    laid.read(&twin, "cpu", (0..20).map(|round| 1e9 * noise(round + 3)));
+    laid.read("x32", "cpu", (0..20).map(|round| more * 1e9 * noise(round + 1)));
+    laid.read("x32", "runtime_cpu", (0..20).map(|round| share * more * 1e9 * noise(round + 2)));
+    laid
+}
+
+#[test]
+fn a_verdict_that_the_x32_runtimes_own_work_could_turn_is_withheld_and_tells_both_figures() {
+    let judged = with_runtime(1.49, 0.31).judged();
+    let verdict = campaign::pick(&judged, "x32", "cpu");
+    assert_eq!(verdict.word, Word::Withheld);
+    let reason = verdict.reason.as_deref().unwrap();
+    assert!(reason.starts_with("the x32 runtime's own work, 31"), "{reason}");
+    assert!(reason.contains("of the CPU time of x32, could turn this: +49"), "{reason}");
+    assert!((verdict.ratio.unwrap() - 1.49).abs() < 0.01, "{verdict:?}");
+    let without = &judged.runtime.without[0];
+    assert!((without.ratio.unwrap() - 1.49 * 0.69).abs() < 0.01, "{without:?}");
+    let share = &judged.runtime.shares[0];
+    assert!(
+        (share.share - 0.31).abs() < 0.005 && share.low < Some(0.31) && share.high > Some(0.31),
+        "{share:?}"
+    );
+}
+
+#[test]
+fn a_verdict_that_the_x32_runtime_has_little_to_do_with_stands() {
+    for (more, share, word) in [(1.49, 0.02, Word::Higher), (0.8, 0.02, Word::Lower), (0.8, 0.3, Word::Lower)]
+    {
+        let judged = with_runtime(more, share).judged();
+        assert_eq!(campaign::pick(&judged, "x32", "cpu").word, word, "{more} {share}");
+    }
+    // What may be missing in the account counts too: a quarter of it.
+    let judged = with_runtime(1.25, 0.17).judged();
+    assert_eq!(judged.runtime.without[0].word, Word::Higher);
+    assert_eq!(campaign::pick(&judged, "x32", "cpu").word, Word::Withheld);
+}
+
+#[test]
+fn without_the_x32_runtime_nothing_changes() {
+    let mut laid = with_runtime(1.49, 0.31);
+    for run in &mut laid.runs {
+        run.sample.remove("runtime_cpu");
+    }
+    let judged = laid.judged();
+    assert_eq!(campaign::pick(&judged, "x32", "cpu").word, Word::Higher);
+    assert_eq!(judged.runtime, Default::default());
 }

@@ -108,6 +108,9 @@ pub struct Arguments {
     /// Confidence of the intervals (default: 95%)
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     confidence: Option<String>,
+    /// Call variants equivalent (no difference) when the whole interval lies within ± this (default: 1%)
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, help_heading = "Measure")]
+    equal_within: Option<String>,
     /// Seed of the random orders, paddings and resampling
     #[arg(long, value_name = "N", help_heading = "Measure")]
     seed: Option<u64>,
@@ -222,6 +225,7 @@ impl Arguments {
         set(&mut measure.warmup, self.warmup.map(|n| Stated::new(n, Said::Flag("--warmup"))));
         set(&mut measure.memory, self.memory.map(|n| Stated::new(n, Said::Flag("--memory"))));
         set(&mut measure.confidence, read(&self.confidence, "--confidence", percentage::parse)?);
+        set(&mut measure.equal_within, read(&self.equal_within, "--equal-within", percentage::parse)?);
         set(&mut measure.seed, self.seed.map(|n| Stated::new(n, Said::Flag("--seed"))));
         set(
             &mut measure.baseline,

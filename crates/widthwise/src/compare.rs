@@ -31,6 +31,7 @@ use crate::compare::recorder::Recorder;
 use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output;
 use crate::preparation::{self, Prepared, Unable, Workplace};
 use crate::presentation::{self, short, Presentation};
 use crate::progress::Progress;
@@ -64,9 +65,11 @@ pub struct Compare {
     /// Read peak memory by stopping each process at its exit: exact to the page, needs no rights, perturbs
     #[arg(long, help_heading = "Campaign")]
     exit_stop: bool,
-    /// Record the heap in a run of each variant's own: who asked for how much, where (`widthwise explain --heap`)
-    #[arg(long, help_heading = "Campaign")]
-    heap: bool,
+    /// Record the heap in runs of each variant's own, 2 to 6 by how long they take, or so many: who asked for how much,
+    /// where (`widthwise explain --heap`)
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "auto",
+          value_parser = recordings, help_heading = "Campaign")]
+    heap: Option<Recordings>,
     /// Builds made at once
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
@@ -76,6 +79,23 @@ pub struct Compare {
     /// Show every metric on the terminal
     #[arg(long, help_heading = "Report")]
     all_metrics: bool,
+}
+
+/// How often each variant's heap is recorded; nothing: as often as its time allows.
+#[derive(Debug, Clone, Copy)]
+struct Recordings(Option<u32>);
+
+/// What `--heap` says.
+fn recordings(word: &str) -> Result<Recordings, String> {
+    /// Nobody waits for more.
+    const MOST: u32 = 100;
+    match word {
+        "auto" => Ok(Recordings(None)),
+        number => match number.parse() {
+            Ok(number @ 1..=MOST) => Ok(Recordings(Some(number))),
+            _ => Err(format!("it takes a number of recordings, from 1 to {MOST}")),
+        },
+    }
 }
 
 /// What a session of a campaign begins with.
@@ -102,6 +122,7 @@ impl Compare {
         let folder = archive.folder().to_owned();
         let ended = self.measure(archive, &session.experiment, &prepared, &place.root, &mut progress);
         progress.end();
+        presentation::end_at_once(&folder, &ended)?;
         let reported = self.report(&folder);
         // Why the rounds ended says more than that a variant failed, or that the report found no room either.
         ended.and(reported)
@@ -286,8 +307,8 @@ impl Compare {
             plan.participants.retain(|participant| recorder.is_compared(&participant.name));
             ended = simulator.simulate(&plan, &mut runner, &mut recorder);
         }
-        if self.heap && matches!(ended, Ok(End::Enough)) {
-            ended = heap::record(&plan, &prepared.compilers, &mut runner, &mut recorder);
+        if let (Some(Recordings(number)), Ok(End::Enough)) = (self.heap, &ended) {
+            ended = heap::record(&plan, &prepared.compilers, number, &mut runner, &mut recorder);
         }
         let session = recorder.session();
         let why = recorder.why.clone();
@@ -317,8 +338,7 @@ impl Compare {
         let presentation = Presentation::new(&archive)?.with_heap(&archive);
         let campaign = presentation.campaign();
         let page = folder.join("report.html");
-        std::fs::write(&page, html::render(&campaign))
-            .map_err(|error| Failure::machine(format!("{}: {error}", page.display())))?;
+        output::keep(&page, html::render(&campaign).as_bytes())?;
         if self.json {
             anstream::println!("{}", json::render(&campaign).map_err(Failure::machine)?);
         } else {

@@ -1,28 +1,35 @@
 //! `explain`: why two variants differ.
 
+mod log_file;
 mod peer;
 pub mod reading;
 pub mod sources;
+mod trees;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use widthwise_anatomy::heap::profile::Column;
-use widthwise_anatomy::heap::site::{self, Pair};
+use widthwise_anatomy::heap::site::{self, Pair, Site};
 use widthwise_anatomy::heap::{folded, pprof, Symbols};
 use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
-use widthwise_report::heap::Explanation;
+use widthwise_report::heap::{Explanation, SitePeaks};
 use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::memory::difference;
+use widthwise_report::peaks::MaxRss;
 use widthwise_report::terminal::Palette;
 
 use self::reading::Read;
 use self::sources::Source;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output;
 use crate::presentation::{self, Presentation};
+
+/// Ratios of logs within this of 1 are equal, as those of a campaign are where nothing else was said.
+const EQUAL_WITHIN: f64 = 0.01;
 
 /// Say why two variants of a campaign differ
 ///
@@ -32,12 +39,14 @@ use crate::presentation::{self, Presentation};
 ///   widthwise explain --heap x86-64 i386         # these two
 ///   widthwise explain --heap x32                 # one alone
 ///   widthwise explain --heap before.log after.log
+///   widthwise explain --heap before after        # two folders, with several recordings each
 ///   widthwise explain massif.out.4711            # massif's, heaptrack's and pprof's files, too
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub struct Explain {
-    /// Variants of the campaign, or files that the recorder wrote: one alone, or two to compare
-    #[arg(value_name = "VARIANT", num_args = 0..=2)]
+    /// Variants of the campaign, files that the recorder wrote, or folders of them: one alone, or two to compare. Logs of one
+    /// process tree count as one recording; a folder may have several recordings of one program
+    #[arg(value_name = "VARIANT", num_args = 0..)]
     sides: Vec<String>,
     /// The campaign's folder
     #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
@@ -77,6 +86,7 @@ impl Explain {
         if self.preload || self.link_options.is_some() {
             return self.recorder();
         }
+        interrupt::end_by_signal().map_err(Failure::machine)?;
         let found = sources::find(&self.sides, &self.campaign);
         let known = if self.is_plain() {
             self.system(found.as_ref().ok().map(|(_, sources)| sources.as_slice()))?
@@ -104,19 +114,31 @@ impl Explain {
         let [a, rest @ ..] = read.as_slice() else {
             return Err(Failure::request("nothing to explain"));
         };
-        let sites = |read: &Read| site::sites(&read.profile, &read.program, &self.through);
-        let pairs: Vec<Pair> = match rest.first() {
-            Some(b) => site::pairs(&sites(a), &sites(b)),
-            None => site::pairs(&sites(a), &[]),
+        let b = rest.first();
+        // The first recording is the one that stands for the side.
+        let sites = |read: &Read| -> Vec<Vec<Site>> {
+            let all = std::iter::once(&read.profile).chain(&read.others);
+            all.map(|profile| site::sites(profile, &read.program, &self.through)).collect()
         };
+        let (of_a, of_b) = (sites(a), b.map(sites).unwrap_or_default());
+        let pairs: Vec<Pair> = site::pairs(&of_a[0], of_b.first().map_or(&[][..], Vec::as_slice));
+        let site_peaks: Vec<SitePeaks> = site::peaks(&pairs, &of_a)
+            .into_iter()
+            .zip(site::peaks(&pairs, &of_b))
+            .map(|(a, b)| SitePeaks { a, b })
+            .collect();
+        let (max_rss, equal_within) = self.measured(&sources)?;
         let explanation = Explanation {
             program: &program,
             a: &a.side,
-            b: rest.first().map(|b| &b.side),
+            b: b.map(|b| &b.side),
             pairs: &pairs,
+            site_peaks: &site_peaks,
+            max_rss,
             top: self.top,
+            equal_within,
         };
-        if self.export(&program, a, rest.first())? {
+        if self.export(&program, a, rest.first(), explanation.caution())? {
             return Ok(());
         }
         if self.json {
@@ -127,10 +149,23 @@ impl Explain {
         Ok(())
     }
 
+    /// What the campaign's timed rounds say of these sides, and its margin of equality; of logs nothing is known.
+    fn measured(&self, sources: &[Source]) -> Result<(Option<MaxRss>, f64), Failure> {
+        if sources::are_paths(&self.sides, &self.campaign) {
+            return Ok((None, EQUAL_WITHIN));
+        }
+        let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
+        let presentation = Presentation::new(&archive)?;
+        let campaign = presentation.campaign();
+        let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        let max_rss = names.first().and_then(|a| MaxRss::of(&campaign, a, names.get(1).copied()));
+        Ok((max_rss, campaign.experiment.judging.equal_within))
+    }
+
     /// Neither the heap alone nor a file is asked for.
     fn is_plain(&self) -> bool {
         let files = self.html.is_some() || self.folded.is_some() || self.pprof.is_some();
-        let logs = !self.sides.is_empty() && self.sides.iter().all(|side| Path::new(side).is_file());
+        let logs = sources::are_paths(&self.sides, &self.campaign);
         !(self.heap || self.json || files || logs)
     }
 
@@ -156,7 +191,13 @@ impl Explain {
     }
 
     /// Writes the files that were asked for; whether there were any.
-    fn export(&self, program: &str, a: &Read, b: Option<&Read>) -> Result<bool, Failure> {
+    fn export(
+        &self,
+        program: &str,
+        a: &Read,
+        b: Option<&Read>,
+        caution: Option<&str>,
+    ) -> Result<bool, Failure> {
         let alone = |flag: &str| {
             match b {
             Some(_) => Err(Failure::request(format!(
@@ -168,11 +209,12 @@ impl Explain {
         };
         if let Some(path) = &self.html {
             let side = |read| {
-                let Read { side, profile, program }: &Read = read;
+                let Read { side, profile, program, .. }: &Read = read;
                 flame::Side { name: &side.name, profile, program }
             };
+            let caution = caution.map_or(String::new(), |caution| format!(" ({caution})"));
             let title = match b {
-                Some(b) => format!("{program}: heap of {} and {}", a.side.name, b.side.name),
+                Some(b) => format!("{program}: heap of {} and {}{caution}", a.side.name, b.side.name),
                 None => format!("{program}: heap of {}", a.side.name),
             };
             let flame = Flame {

@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+/// The exit status that shells give to what Ctrl-C has ended.
+pub const INTERRUPTED: u8 = 130;
+
 /// An error on its way out.
 #[derive(Debug)]
 pub struct Failure {
@@ -35,7 +38,12 @@ impl Failure {
     /// The user asked for an end, and has been told how to go on: the status that shells give to what Ctrl-C has ended, so
     /// that a script does not go on as if all had been measured.
     pub fn interrupted() -> Failure {
-        Failure { status: 130, message: String::new() }
+        Failure { status: INTERRUPTED, message: String::new() }
+    }
+
+    /// Whether the user asked for an end.
+    pub fn is_interrupted(&self) -> bool {
+        self.status == INTERRUPTED
     }
 
     /// What went wrong, for a report that goes on without it.

@@ -1,9 +1,10 @@
-//! Files that a user asked for.
+//! Files that a user asked for, and pages of a campaign.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// Writes a file whole or not at all; `-` is standard output.
 pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -15,11 +16,21 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             other => other.map_err(failed),
         };
     }
+    write_whole(path, bytes).map_err(failed)
+}
+
+/// Writes a file of a campaign's own, whole or not at all.
+pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, bytes).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
-        let _ = std::fs::remove_file(&partial);
-        failed(error)
+    interrupt::finish(|| {
+        std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path)).inspect_err(|_| {
+            let _ = std::fs::remove_file(&partial);
+        })
     })
 }

@@ -177,11 +177,7 @@ fn ready(
         _ => Vec::new(),
     };
     if start.as_ref().is_ok_and(|start| start.runtime.is_some()) {
-        warnings.push(format!(
-            "{}: this kernel has no x32, so x32run runs it in user space; a little of its resident memory is \
-             x32run's own (`widthwise exec --stats` says how much)",
-            variant.name
-        ));
+        warnings.push(format!("{}: this kernel has no x32, so x32run runs it in user space", variant.name));
     }
     Ready {
         name: variant.name.clone(),

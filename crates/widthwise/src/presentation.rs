@@ -11,10 +11,12 @@ use widthwise_experiment::{spec, Facts};
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
 use widthwise_report::heap::Recorded;
+use widthwise_report::runtime::RuntimeCalls;
 use widthwise_report::MemoryRun;
 use widthwise_verdict::{judge, Evidence, Judgement, Standing};
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// A campaign read from its archive, and judged.
 pub struct Presentation {
@@ -32,8 +34,15 @@ pub struct Presentation {
 impl Presentation {
     /// Reads and judges.
     pub fn new(archive: &Archive) -> Result<Presentation, Failure> {
+        Presentation::with_margin(archive, None)
+    }
+
+    /// As [`Presentation::new`], with another margin of equivalence than the campaign was begun with.
+    pub fn with_margin(archive: &Archive, equal_within: Option<f64>) -> Result<Presentation, Failure> {
         let head = archive.head().clone();
-        let experiment = experiment(&head.spec, head.seed)?;
+        let mut experiment = experiment(&head.spec, head.seed)?;
+        let judging = &mut experiment.judging;
+        judging.equal_within = equal_within.unwrap_or(judging.equal_within);
         let mut stored = archive.load().map_err(Failure::request)?;
         let memory = std::mem::take(&mut stored.series)
             .into_iter()
@@ -94,6 +103,7 @@ impl Presentation {
             elapsed: self.stored.elapsed,
             warnings: self.stored.warnings.clone(),
             processes: self.processes(),
+            runtime_calls: self.runtime_calls(),
             differences: self.stored.differences.clone(),
         }
     }
@@ -109,6 +119,16 @@ impl Presentation {
             seconds: (!build.cached).then_some(build.seconds),
         };
         self.stored.builds.iter().map(note).collect()
+    }
+
+    fn runtime_calls(&self) -> Vec<RuntimeCalls> {
+        let note = |calls: &widthwise_archive::RuntimeCalls| RuntimeCalls {
+            variant: calls.variant.clone(),
+            call: calls.call.clone(),
+            entered: calls.entered,
+            trapped: calls.trapped,
+        };
+        self.stored.runtime_calls.iter().map(note).collect()
     }
 
     fn processes(&self) -> Vec<ProcessNote> {
@@ -169,6 +189,15 @@ pub fn standing(experiment: &Experiment, state: &str, reason: &str) -> Standing 
         "measured" => Standing::Measured,
         _ => Standing::Unable(reason.to_owned()),
     }
+}
+
+/// All runs of a campaign are made, and only its report is not: from here on an interrupt ends that at once.
+pub fn end_at_once(folder: &Path, ended: &Result<(), Failure>) -> Result<(), Failure> {
+    let folder = short(folder);
+    let line =
+        format!("interrupted; all runs are kept in {folder}: `widthwise report {folder}` makes the report");
+    let is_obeyed = ended.as_ref().is_err_and(Failure::is_interrupted);
+    interrupt::end_at_once(&line, is_obeyed).map_err(Failure::machine)
 }
 
 /// A path as the user would type it.

@@ -36,11 +36,7 @@ impl Progress {
     /// From here on there is a share that is done.
     pub fn begin(&mut self) {
         if self.terminal {
-            let style = ProgressStyle::with_template("  {bar:24} {percent:>3} %  {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("━╸ ");
-            self.bar =
-                ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr()).with_style(style);
+            self.bar = drawn_bar();
         }
     }
 
@@ -69,4 +65,59 @@ impl Progress {
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// The progress of one task that may take long: nothing is shown of one that takes no longer than a second.
+#[derive(Debug)]
+pub struct TaskProgress {
+    name: String,
+    bar: Option<ProgressBar>,
+    terminal: bool,
+    began: Instant,
+    last_line: Option<Instant>,
+}
+
+impl TaskProgress {
+    /// A task, which begins now.
+    pub fn new(name: String) -> TaskProgress {
+        let terminal = std::io::stderr().is_terminal();
+        TaskProgress { name, bar: None, terminal, began: Instant::now(), last_line: None }
+    }
+
+    /// So many bytes of so many are done.
+    pub fn at(&mut self, done: u64, all: u64) {
+        /// A shorter task has no progress.
+        const SHORT: Duration = Duration::from_secs(1);
+        let elapsed = self.began.elapsed();
+        if elapsed < SHORT {
+            return;
+        }
+        let share = (done as f64 / all.max(1) as f64).clamp(0.0, 1.0);
+        let left = elapsed.mul_f64((1.0 - share) / share.max(1e-3));
+        if self.terminal {
+            let bar = self.bar.get_or_insert_with(drawn_bar);
+            bar.set_position((share * 1000.0) as u64);
+            bar.set_message(format!("{} · {} left", self.name, widthwise_report::amounts::duration(left)));
+        } else if self.last_line.is_none_or(|last| last.elapsed() >= PAUSE) {
+            self.last_line = Some(Instant::now());
+            let left = widthwise_report::amounts::duration(left);
+            anstream::eprintln!("{}: {:.0} % · {left} left", self.name, share * 100.0);
+        }
+    }
+}
+
+impl Drop for TaskProgress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar of a thousand steps.
+fn drawn_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("  {bar:24} {percent:>3} %  {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸ ");
+    ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr()).with_style(style)
 }

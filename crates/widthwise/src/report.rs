@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use widthwise_archive::{Archive, StudyArchive};
+use widthwise_experiment::request::Request;
+use widthwise_experiment::{percentage, Said, Stated};
 use widthwise_report::{csv, csv_memory, html, json, markdown, scale, terminal};
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output;
 use crate::presentation::{self, Presentation};
 use crate::scale::presentation::Presented;
@@ -36,6 +39,10 @@ pub struct Report {
     /// The memory series as CSV: one line for each moment and part
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     series: Option<PathBuf>,
+    /// Call variants equivalent (no difference) when the whole interval lies within ± this (default: as the campaign was
+    /// begun, else 1%)
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    equal_within: Option<String>,
     /// Show every metric on the terminal
     #[arg(long)]
     all_metrics: bool,
@@ -45,11 +52,13 @@ impl Report {
     /// Reads, judges, renders.
     pub fn run(&self) -> Result<(), Failure> {
         self.check_outputs()?;
+        let margin = self.margin()?;
+        interrupt::end_by_signal().map_err(Failure::machine)?;
         if StudyArchive::is_one(&self.campaign) {
-            return self.study();
+            return self.study(margin);
         }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let mut presentation = Presentation::new(&archive)?;
+        let mut presentation = Presentation::with_margin(&archive, margin)?;
         if self.html.is_some() {
             presentation = presentation.with_heap(&archive);
         }
@@ -100,9 +109,19 @@ impl Report {
 }
 
 impl Report {
+    /// The margin of equivalence, if one is asked for.
+    fn margin(&self) -> Result<Option<f64>, Failure> {
+        let Some(text) = &self.equal_within else { return Ok(None) };
+        let said = Said::Flag("--equal-within");
+        let value = percentage::parse(text).map_err(|mistake| Failure::request(said.wrong(mistake)))?;
+        let mut request = Request::default();
+        request.measure.equal_within = Some(Stated::new(value, said));
+        request.equal_within().map(Some).map_err(Failure::request)
+    }
+
     /// A study of `scale`.
-    fn study(&self) -> Result<(), Failure> {
-        let presented = Presented::read(&self.campaign)?;
+    fn study(&self, margin: Option<f64>) -> Result<(), Failure> {
+        let presented = Presented::read_with(&self.campaign, margin)?;
         let report = presented.report();
         for (flag, path) in [("--markdown", &self.markdown), ("--series", &self.series)] {
             if path.is_some() {

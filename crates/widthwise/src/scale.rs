@@ -28,7 +28,7 @@ use crate::beginning;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::preparation::{self, Prepared, Workplace};
-use crate::presentation::{experiment, short};
+use crate::presentation::{end_at_once, experiment, short};
 use crate::progress::Progress;
 use keeper::StudyKeeper;
 use question::Question;
@@ -116,6 +116,7 @@ impl Scale {
         let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
         preparation::clear_away(&place.root);
         progress.end();
+        end_at_once(&folder, &ended)?;
         let reported = presentation::report(&folder, self.json);
         ended.and(reported)
     }

@@ -3,9 +3,11 @@
 //!
 //! This crate knows nothing of experiments or machines: it hands out the binary, and says whether it is needed.
 
+mod account;
 mod place;
 mod registration;
 
+pub use account::{Account, Costs, Image, ImageEnd, SlowCalls, ACCOUNT_SIZE, FIRST_RECORD};
 pub use place::{
     cache_folder, command_line, place, place_gdb_script, place_in, runtime_for, runtime_under_valgrind,
 };

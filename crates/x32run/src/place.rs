@@ -39,10 +39,15 @@ pub fn runtime_under_valgrind(file: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(PLACED.get_or_init(|| path).clone()))
 }
 
-/// The words that start a program through the runtime: `arguments` are the program's own, its name the first.
-pub fn command_line(file: &Path, arguments: &[String]) -> Vec<String> {
+/// The words that start a program through the runtime: `arguments` are the program's own, its name the first. `account` is
+/// the file in which the runtime counts what it costs itself, if it is to.
+pub fn command_line(file: &Path, arguments: &[String], account: Option<&Path>) -> Vec<String> {
     let name = arguments.first().cloned().unwrap_or_default();
-    let mut words = vec!["x32run".into(), "--argv0".into(), name, "--".into(), file.display().to_string()];
+    let mut words: Vec<String> = vec!["x32run".into()];
+    if let Some(account) = account {
+        words.extend(["--account".into(), account.display().to_string()]);
+    }
+    words.extend(["--argv0".into(), name, "--".into(), file.display().to_string()]);
     words.extend(arguments.iter().skip(1).cloned());
     words
 }

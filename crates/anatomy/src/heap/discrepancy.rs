@@ -19,6 +19,8 @@ pub struct SystemMoment {
 pub struct Course<'a> {
     /// When its log began, by CLOCK_MONOTONIC.
     pub began_ns: u64,
+    /// When the process was gone, by CLOCK_MONOTONIC: from then on it has nothing. Absent: it was there to the end.
+    pub ended_ns: Option<u64>,
     /// In the order of time.
     pub moments: &'a [Moment],
 }
@@ -64,7 +66,15 @@ pub struct Views {
     pub moments: Vec<Both>,
     /// Means over time; `at_ns` is the length of time.
     pub mean: Both,
+    /// At least so many bytes were kept for [`LONG`] of the time. Unlike a mean this does not follow from how long the phases of a
+    /// program take, and unlike a peak not from the moment between a release and the next reading.
+    pub kept_long: u64,
+    /// Likewise of those that were asked for and never touched.
+    pub untouched_long: u64,
 }
+
+/// A share of a run that is not a moment.
+pub const LONG: f64 = 0.05;
 
 impl Views {
     /// Puts them beside each other, up to `end_ns`. `None`: the system's view was never read.
@@ -79,17 +89,19 @@ impl Views {
         let of_courses = courses.iter().flat_map(|course| {
             course.moments.iter().map(|moment| course.began_ns.saturating_add(moment.time_ns))
         });
+        let ends = courses.iter().filter_map(|course| course.ended_ns);
         let of_system = system.iter().map(|moment| moment.at_ns);
         let mut times: Vec<u64> =
-            of_courses.chain(of_system).chain([end]).filter(|at| *at >= first.at_ns).collect();
+            of_courses.chain(ends).chain(of_system).chain([end]).filter(|at| *at >= first.at_ns).collect();
         times.sort_unstable();
         times.dedup();
+        let mut programs = Sum::of(courses);
         let moments: Vec<Both> = times
             .into_iter()
             .map(|at_ns| {
                 let index = system.partition_point(|moment| moment.at_ns <= at_ns);
                 let given = index.checked_sub(1).map_or(*first, |index| system[index]);
-                both(courses, &SystemMoment { at_ns, ..given })
+                programs.at(at_ns, &given)
             })
             .collect();
         let length = end.saturating_sub(first.at_ns);
@@ -110,7 +122,8 @@ impl Views {
                 sums.map(|sum| (sum / length as f64).round() as u64);
             Both { at_ns: length, asked, live, live_main, resident, resident_heap }
         };
-        Some(Views { moments, mean })
+        let (kept_long, untouched_long) = (long(&moments, Both::kept), long(&moments, Both::untouched));
+        Some(Views { moments, mean, kept_long, untouched_long })
     }
 
     /// The moment at which the system gave most.
@@ -119,22 +132,66 @@ impl Views {
     }
 }
 
-fn both(courses: &[Course], system: &SystemMoment) -> Both {
-    let mut both = Both {
-        at_ns: system.at_ns,
-        resident: system.heap + system.mmapped,
-        resident_heap: system.heap,
-        ..Both::default()
-    };
-    for course in courses {
-        let Some(since) = system.at_ns.checked_sub(course.began_ns) else { continue };
-        let index = course.moments.partition_point(|moment| moment.time_ns <= since);
-        let Some(now) = index.checked_sub(1).map(|index| &course.moments[index]) else { continue };
-        both.asked += now.bytes + now.own_bytes;
-        both.live += now.main_bytes + now.mapped_bytes + now.arena_bytes + now.own_bytes;
-        both.live_main += now.main_bytes;
+/// The most that there was for [`LONG`] of the time.
+fn long(moments: &[Both], of: fn(&Both) -> u64) -> u64 {
+    let mut levels: Vec<(u64, u64)> =
+        moments.windows(2).map(|pair| (of(&pair[0]), pair[1].at_ns.saturating_sub(pair[0].at_ns))).collect();
+    levels.sort_unstable_by(|a, b| b.cmp(a));
+    let length: f64 = levels.iter().map(|(_, time)| *time as f64).sum();
+    let mut passed = 0.0;
+    let mut at_least = levels.iter().skip_while(|(_, time)| {
+        passed += *time as f64;
+        passed < LONG * length
+    });
+    at_least.next().map_or(0, |(level, _)| *level)
+}
+
+/// The sum over several processes' courses, as time goes on.
+struct Sum<'a> {
+    courses: &'a [Course<'a>],
+    /// The moments of all courses that are still to come, the next one last: when it is, and its course and index. The index
+    /// behind a course's last moment is its process's end.
+    coming: Vec<(u64, usize, usize)>,
+    asked: u64,
+    live: u64,
+    live_main: u64,
+}
+
+impl<'a> Sum<'a> {
+    fn of(courses: &'a [Course<'a>]) -> Sum<'a> {
+        let mut coming = Vec::new();
+        for (course, of) in courses.iter().enumerate() {
+            let at = of.moments.iter().map(|moment| of.began_ns.saturating_add(moment.time_ns));
+            coming.extend(at.enumerate().map(|(index, at_ns)| (at_ns, course, index)));
+            let last = of.moments.last().map_or(0, |last| of.began_ns.saturating_add(last.time_ns));
+            coming.extend(of.ended_ns.map(|ended_ns| (ended_ns.max(last), course, of.moments.len())));
+        }
+        coming.sort_unstable_by(|a, b| b.cmp(a));
+        Sum { courses, coming, asked: 0, live: 0, live_main: 0 }
     }
-    both
+
+    /// Both views at a moment, which is no earlier than the one asked for before.
+    fn at(&mut self, at_ns: u64, system: &SystemMoment) -> Both {
+        while let Some((_, course, index)) = self.coming.pop_if(|(coming, _, _)| *coming <= at_ns) {
+            let moments = self.courses[course].moments;
+            let before = index.checked_sub(1).map_or(Moment::default(), |before| moments[before]);
+            let now = moments.get(index).copied().unwrap_or_default();
+            // Processes' bytes are sums of what they asked for, and may be anything where a log is hostile.
+            let live = |moment: &Moment| moment.chunk_bytes().saturating_add(moment.own_bytes);
+            let change = |sum: u64, before: u64, now: u64| sum.saturating_sub(before).saturating_add(now);
+            self.asked = change(self.asked, before.asked_bytes(), now.asked_bytes());
+            self.live = change(self.live, live(&before), live(&now));
+            self.live_main = change(self.live_main, before.main_bytes, now.main_bytes);
+        }
+        Both {
+            at_ns,
+            asked: self.asked,
+            live: self.live,
+            live_main: self.live_main,
+            resident: system.heap.saturating_add(system.mmapped),
+            resident_heap: system.heap,
+        }
+    }
 }
 
 /// A saving seen by the system that the program's own asking does not explain, or the other way round: shares of the first
@@ -169,25 +226,61 @@ mod tests {
             SystemMoment { at_ns: 1050, heap: 100, mmapped: 0 },
             SystemMoment { at_ns: 1100, heap: 100, mmapped: 0 },
         ];
-        let views = Views::of(&[Course { began_ns: 1000, moments: &moments }], &system, 0).unwrap();
+        let views =
+            Views::of(&[Course { began_ns: 1000, ended_ns: None, moments: &moments }], &system, 0).unwrap();
         assert_eq!(views.moments[2].kept(), 80);
         assert_eq!(views.moments[2].kept_in_heap(), 80);
         assert_eq!((views.mean.asked, views.mean.resident), (60, 100));
     }
 
     #[test]
+    fn what_is_kept_for_a_moment_is_not_kept_for_long() {
+        let moments = [moment(0, 100), moment(50, 20), moment(52, 90)];
+        let system = [SystemMoment { at_ns: 0, heap: 100, mmapped: 0 }];
+        let views =
+            Views::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 100).unwrap();
+        assert_eq!((views.kept_long, views.untouched_long), (10, 0));
+    }
+
+    #[test]
     fn what_the_program_gave_back_after_the_last_reading_counts_from_then_on() {
         let moments = [moment(0, 100), moment(20, 0)];
         let system = [SystemMoment { at_ns: 10, heap: 100, mmapped: 0 }];
-        let views = Views::of(&[Course { began_ns: 0, moments: &moments }], &system, 110).unwrap();
+        let views =
+            Views::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 110).unwrap();
         assert_eq!((views.mean.asked, views.mean.resident), (10, 100));
+    }
+
+    #[test]
+    fn the_courses_of_several_processes_are_summed_from_their_own_beginnings_on() {
+        let (parent, child) = ([moment(0, 100), moment(30, 10)], [moment(0, 7), moment(15, 0)]);
+        let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0 }];
+        let course = |began_ns, moments| Course { began_ns, ended_ns: None, moments };
+        let courses = [course(10, &parent[..]), course(30, &child[..])];
+        let views = Views::of(&courses, &system, 60).unwrap();
+        let asked: Vec<(u64, u64)> = views.moments.iter().map(|both| (both.at_ns, both.asked)).collect();
+        assert_eq!(asked, [(10, 100), (30, 107), (40, 17), (45, 10), (60, 10)]);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_nothing_whatever_it_did_not_give_back() {
+        let (parent, child) = ([moment(0, 100)], [moment(0, 7)]);
+        let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0 }];
+        let courses = [
+            Course { began_ns: 10, ended_ns: None, moments: &parent },
+            Course { began_ns: 20, ended_ns: Some(30), moments: &child },
+        ];
+        let views = Views::of(&courses, &system, 60).unwrap();
+        let asked: Vec<(u64, u64)> = views.moments.iter().map(|both| (both.at_ns, both.asked)).collect();
+        assert_eq!(asked, [(10, 100), (20, 107), (30, 100), (60, 100)]);
     }
 
     #[test]
     fn what_was_asked_for_and_never_touched_is_not_kept_by_anybody() {
         let moments = [moment(0, 500)];
         let system = [SystemMoment { at_ns: 1, heap: 20, mmapped: 10 }];
-        let views = Views::of(&[Course { began_ns: 0, moments: &moments }], &system, 0).unwrap();
+        let views =
+            Views::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 0).unwrap();
         assert_eq!((views.moments[0].kept(), views.moments[0].untouched()), (0, 470));
     }
 

@@ -1,18 +1,22 @@
 //! A process's heap over time: what was live when, at which stack, and how much of it the allocator's own keeping costs.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::heap::decoder::{Block, Event, Events, Happening, Home};
+use crate::heap::decoder::{Arena, Block, Event, EventKind, Events, Exec};
 use crate::heap::lives::{Life, Lives};
-use crate::heap::log::Log;
-use crate::heap::places::{Places, StackId};
+use crate::heap::log::{LogFile, Process};
+use crate::heap::profile::Values;
+use crate::heap::stacks::{StackId, Stacks};
 
 /// More moments than this are thinned out to half.
 const MOST_MOMENTS: usize = 2048;
 /// mmap(2), `MAP_ANONYMOUS`: what is mapped without it is a file.
 const ANONYMOUS: u64 = 0x20;
+/// So many generations of ancestors are asked whether they had a block.
+const MOST_GENERATIONS: u32 = 64;
 
 /// What a stack has asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,6 +44,20 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// As a profile has them.
+    pub fn values(&self) -> Values {
+        Values {
+            peak_count: self.peak_count,
+            peak_bytes: self.peak_bytes,
+            peak_chunk_bytes: self.peak_chunk_bytes,
+            count: self.count,
+            bytes: self.bytes,
+            live_count: self.live_count,
+            live_bytes: self.live_bytes,
+            lives: self.lives,
+        }
+    }
+
     /// Before a change: if the process's peak was since the last one, this is what it had of this stack.
     fn settle(&mut self, now: u64, peak: u64) {
         if peak >= self.seen {
@@ -70,13 +88,23 @@ pub struct Moment {
     pub own_bytes: u64,
 }
 
+impl Moment {
+    /// What the program has asked for and not given back, its own mappings among it.
+    pub fn asked_bytes(&self) -> u64 {
+        self.bytes.saturating_add(self.own_bytes)
+    }
+
+    /// What the allocator uses for its live blocks.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.main_bytes.saturating_add(self.mapped_bytes).saturating_add(self.arena_bytes)
+    }
+}
+
 /// The history of one process.
 #[derive(Debug)]
 pub struct History {
-    /// Modules and stacks.
-    pub places: Places,
-    /// What each stack asked for; the index is the stack's number.
-    pub stacks: Vec<Blocks>,
+    /// Those stacks that asked for anything, with what they asked for, in the order of their numbers.
+    pub stacks: Vec<(StackId, Blocks)>,
     /// When the process had most bytes.
     pub peak: Moment,
     /// At its end.
@@ -85,37 +113,80 @@ pub struct History {
     pub course: Vec<Moment>,
     /// Blocks that came, and their bytes.
     pub total: (u64, u64),
-    /// What is mapped by the program itself: stack and bytes, at the end.
-    pub own_maps: Vec<(StackId, u64)>,
-    /// Releases of blocks that nobody had seen coming: they came before the recorder, or from where it does not look.
+    /// What is mapped by the program itself at the end, in bytes.
+    pub own_mapped_bytes: u64,
+    /// Releases of blocks that were never recorded as allocated, in this process or, before the fork, in those that it was
+    /// forked from: they came before the recorder, or from where it does not look.
     pub strangers: u64,
     /// Blocks of at least 128 KiB, glibc's first threshold for a mapping of their own: how many had one, how many did not.
     pub large: (u64, u64),
-    /// Blocks that were there when it was forked, and their bytes: they are its parent's, and in no other number here.
-    pub inherited: (u64, u64),
+    /// The programs that were executed, in their order.
+    pub execs: Vec<Exec>,
     /// What could not be decoded.
     pub faults: Vec<String>,
 }
 
+/// A live block. There may be very many: it has 24 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Live {
     stack: StackId,
-    home: Home,
+    /// The arena, and the bytes of the allocator's chunk beyond the requested ones.
+    arena_and_spare: u32,
     requested: u64,
-    chunk: u64,
     time_ns: u64,
-    /// Its number among the process's blocks.
-    number: u64,
-    inherited: bool,
 }
 
+impl Live {
+    /// So many bits say which arena.
+    const ARENA_BITS: u32 = 2;
+
+    fn new(block: &Block, chunk: u64, time_ns: u64) -> Live {
+        let arena = match block.arena {
+            Arena::Main => 0,
+            Arena::Mapped => 1,
+            Arena::Secondary => 2,
+        };
+        // No allocator wastes a gigabyte on one block.
+        let spare = chunk.saturating_sub(block.requested).min(u64::from(u32::MAX >> Self::ARENA_BITS));
+        let arena_and_spare = (spare as u32) << Self::ARENA_BITS | arena;
+        Live { stack: block.stack, arena_and_spare, requested: block.requested, time_ns }
+    }
+
+    fn arena(&self) -> Arena {
+        match self.arena_and_spare & 3 {
+            1 => Arena::Mapped,
+            2 => Arena::Secondary,
+            _ => Arena::Main,
+        }
+    }
+
+    /// Bytes of the allocator's chunk.
+    fn chunk(&self) -> u64 {
+        self.requested.saturating_add(u64::from(self.arena_and_spare >> Self::ARENA_BITS))
+    }
+}
+
+/// The last release of a stream: it may turn out not to have been one.
+#[derive(Debug, Clone, Copy)]
+enum Gone {
+    /// Of a block of this process.
+    Own(u64, Live, Life),
+    /// Of one that it may have from the process it was forked from.
+    Inherited(u64),
+}
+
+#[derive(Default)]
 struct Account {
     live: FxHashMap<u64, Live>,
-    /// The block that went last in each stream: it may turn out to have stayed.
-    gone: FxHashMap<u32, (u64, Live, Life)>,
-    /// From its first byte: behind its last byte, and who asked for it.
-    maps: BTreeMap<u64, (u64, StackId)>,
-    stacks: Vec<Blocks>,
+    /// The address of the block that came last.
+    newest: Option<u64>,
+    /// By stream.
+    gone: FxHashMap<u32, Gone>,
+    /// From its first byte: behind its last byte.
+    maps: BTreeMap<u64, u64>,
+    /// By stack: 1 + the index in `blocks`, or 0. The next process uses it again, with zeros alone.
+    of_stack: Vec<u32>,
+    blocks: Vec<(StackId, Blocks)>,
     now: Moment,
     peak: Moment,
     peak_at: u64,
@@ -124,97 +195,170 @@ struct Account {
     total: (u64, u64),
     strangers: u64,
     large: (u64, u64),
-    inherited: (u64, u64),
     word: u64,
     glibc: bool,
+    /// Where the process was forked from another: addresses of blocks that it released, and had not asked for itself.
+    inherited: Option<FxHashSet<u64>>,
 }
 
-impl History {
-    /// The history of a log's process. `ancestors` are the logs of the processes it was forked from, the oldest first: what
-    /// they had when it was forked, it has too.
-    pub fn of(log: &Log, ancestors: &[&Log]) -> History {
-        let mut account = Account {
-            live: FxHashMap::default(),
-            gone: FxHashMap::default(),
-            maps: BTreeMap::new(),
-            stacks: Vec::new(),
-            now: Moment::default(),
-            peak: Moment::default(),
-            peak_at: 0,
-            step: 1,
-            course: Course::default(),
-            total: (0, 0),
-            strangers: 0,
-            large: (0, 0),
-            inherited: (0, 0),
-            word: u64::from(log.header.word),
-            glibc: log.header.glibc,
-        };
-        let mut places = Places::default();
-        let mut faults = Vec::new();
-        for (index, ancestor) in ancestors.iter().enumerate() {
-            let until = ancestors.get(index + 1).map_or(log.header.inherited, |next| next.header.inherited);
-            let mut events = Events::after(ancestor, places);
-            for event in events.by_ref().take_while(|event| event.number < until) {
-                account.take(&event);
+/// Releases of a process whose blocks an ancestor should have had when it forked.
+struct Question {
+    /// The process that released them.
+    asker: usize,
+    addresses: Vec<u64>,
+    /// Events of the asked process before this number count.
+    until: u64,
+    generations: u32,
+}
+
+impl LogFile<'_> {
+    /// The histories of all processes, in the order of [`LogFile::processes`]. Their stacks are added to `stacks`.
+    ///
+    /// Each process is read once, children before parents: what a child released without having asked for it is looked up
+    /// among its parent's blocks when the parent's events reach the fork.
+    ///
+    /// `observer` gets the number of record bytes that were read since its last call, and says whether to go on.
+    pub fn histories(
+        &self,
+        stacks: &mut Stacks,
+        observer: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> ControlFlow<(), Vec<History>> {
+        let mut questions: Vec<Vec<Question>> = self.processes.iter().map(|_| Vec::new()).collect();
+        let mut histories: Vec<History> = Vec::new();
+        let mut strangers = vec![0u64; self.processes.len()];
+        let mut of_stack = Vec::new();
+        for (index, process) in self.processes.iter().enumerate().rev() {
+            let mut account = Account { of_stack, ..Account::new(process) };
+            let asked = std::mem::take(&mut questions[index]);
+            let mut forks = Forks::new(asked, process, &mut strangers);
+            let history = account.read(process, stacks, &mut forks, observer)?;
+            let passed_on = forks.passed_on;
+            of_stack = account.of_stack;
+            for (stack, _) in &history.stacks {
+                of_stack[stack.0 as usize] = 0;
             }
-            places = events.places;
+            if let Some(parent) = process.header.parent {
+                let own = Question {
+                    asker: index,
+                    addresses: account.inherited.take().unwrap_or_default().into_iter().collect(),
+                    until: process.header.inherited,
+                    generations: 0,
+                };
+                questions[parent].extend(passed_on.into_iter().chain([own]));
+            }
+            histories.push(history);
         }
-        account.begin_anew();
-        let mut events = Events::after(log, places);
-        for event in events.by_ref() {
-            account.take(&event);
+        histories.reverse();
+        for (history, strangers) in histories.iter_mut().zip(strangers) {
+            history.strangers = history.strangers.saturating_add(strangers);
         }
-        account.now.time_ns = events.latest_ns();
-        faults.append(&mut events.faults);
-        faults.truncate(20);
-        let places = std::mem::take(&mut events.places);
-        account.stacks.resize(places.len(), Blocks::default());
-        for stack in &mut account.stacks {
-            stack.settle(u64::MAX, account.peak_at);
+        ControlFlow::Continue(histories)
+    }
+}
+
+/// The questions of a process's descendants, in the order of the forks.
+struct Forks<'s> {
+    waiting: std::iter::Peekable<std::vec::IntoIter<Question>>,
+    /// What the process had not asked for itself: for its own parent.
+    passed_on: Vec<Question>,
+    inherited: u64,
+    strangers: &'s mut [u64],
+}
+
+impl<'s> Forks<'s> {
+    fn new(mut questions: Vec<Question>, process: &Process, strangers: &'s mut [u64]) -> Forks<'s> {
+        questions.sort_by_key(|question| question.until);
+        Forks {
+            waiting: questions.into_iter().peekable(),
+            passed_on: Vec::new(),
+            inherited: process.header.inherited,
+            strangers,
         }
-        account.course.end(account.now);
-        History {
-            places,
-            stacks: account.stacks,
-            peak: account.peak,
-            end: account.now,
-            course: account.course.moments,
-            total: account.total,
-            own_maps: account.maps.iter().map(|(low, (high, stack))| (*stack, high - low)).collect(),
-            strangers: account.strangers,
-            large: account.large,
-            inherited: account.inherited,
-            faults,
+    }
+
+    /// Answers those forks that were before the event of that number; all of them where there is no more event.
+    fn answer(&mut self, number: Option<u64>, account: &Account) {
+        while let Some(question) =
+            self.waiting.next_if(|question| number.is_none_or(|number| question.until <= number))
+        {
+            let mut unknown = question.addresses;
+            unknown.retain(|address| !account.live.contains_key(address));
+            let Some(released) = &account.inherited else {
+                self.strangers[question.asker] += unknown.len() as u64;
+                continue;
+            };
+            let before = unknown.len();
+            unknown.retain(|address| !released.contains(address));
+            self.strangers[question.asker] += (before - unknown.len()) as u64;
+            let generations = question.generations + 1;
+            if !unknown.is_empty() && generations < MOST_GENERATIONS {
+                self.passed_on.push(Question {
+                    asker: question.asker,
+                    addresses: unknown,
+                    until: self.inherited,
+                    generations,
+                });
+            }
         }
     }
 }
 
 impl Account {
-    /// What ancestors did is not this process's doing. What they left is there, but it is theirs: the system shares it until
-    /// one of them writes to it, and a sum over a tree has it once.
-    fn begin_anew(&mut self) {
-        self.inherited = (self.now.count, self.now.bytes);
-        self.stacks.fill(Blocks::default());
-        for live in self.live.values_mut() {
-            live.inherited = true;
+    fn new(process: &Process) -> Account {
+        Account {
+            step: 1,
+            word: u64::from(process.header.word),
+            glibc: process.header.glibc,
+            inherited: process.header.parent.map(|_| FxHashSet::default()),
+            ..Account::default()
         }
-        self.maps.clear();
-        self.now = Moment::default();
-        self.peak = self.now;
-        self.peak_at = self.step;
-        self.total = (0, 0);
-        self.strangers = 0;
-        self.large = (0, 0);
-        self.gone.clear();
-        self.course = Course::default();
+    }
+
+    fn read(
+        &mut self,
+        process: &Process,
+        stacks: &mut Stacks,
+        forks: &mut Forks,
+        observer: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> ControlFlow<(), History> {
+        let mut events = Events::of(process, stacks);
+        let mut observed = 0;
+        while let Some(event) = events.next() {
+            if events.read_bytes() != observed {
+                observer(events.read_bytes() - observed)?;
+                observed = events.read_bytes();
+            }
+            forks.answer(Some(event.number), self);
+            self.take(&event);
+        }
+        forks.answer(None, self);
+        observer(events.read_bytes() - observed)?;
+        self.now.time_ns = events.latest_ns();
+        for (_, blocks) in &mut self.blocks {
+            blocks.settle(u64::MAX, self.peak_at);
+        }
+        self.course.end(self.now);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.sort_unstable_by_key(|(stack, _)| *stack);
+        ControlFlow::Continue(History {
+            stacks: blocks,
+            peak: self.peak,
+            end: self.now,
+            course: std::mem::take(&mut self.course.moments),
+            total: self.total,
+            own_mapped_bytes: self.now.own_bytes,
+            strangers: self.strangers,
+            large: self.large,
+            execs: events.take_execs(),
+            faults: events.faults.lines(),
+        })
     }
 
     /// What glibc uses for a block: a word before it, two where it is mapped by itself (malloc/malloc.c, `malloc_chunk`).
     fn chunk(&self, block: &Block) -> u64 {
-        let words = match (self.glibc, block.home) {
+        let words = match (self.glibc, block.arena) {
             (false, _) => 0,
-            (true, Home::Mapped) => 2,
+            (true, Arena::Mapped) => 2,
             (true, _) => 1,
         };
         block.usable.saturating_add(words * self.word)
@@ -222,20 +366,24 @@ impl Account {
 
     fn stack(&mut self, stack: StackId) -> &mut Blocks {
         let index = stack.0 as usize;
-        if index >= self.stacks.len() {
-            self.stacks.resize(index + 1, Blocks::default());
+        if index >= self.of_stack.len() {
+            self.of_stack.resize(index + 1, 0);
+        }
+        if self.of_stack[index] == 0 {
+            self.blocks.push((stack, Blocks::default()));
+            self.of_stack[index] = self.blocks.len() as u32;
         }
         let (now, peak) = (self.step, self.peak_at);
-        let blocks = &mut self.stacks[index];
+        let (_, blocks) = &mut self.blocks[self.of_stack[index] as usize - 1];
         blocks.settle(now, peak);
         blocks
     }
 
-    fn home(&mut self, home: Home) -> &mut u64 {
-        match home {
-            Home::Main => &mut self.now.main_bytes,
-            Home::Mapped => &mut self.now.mapped_bytes,
-            Home::Arena => &mut self.now.arena_bytes,
+    fn arena(&mut self, arena: Arena) -> &mut u64 {
+        match arena {
+            Arena::Main => &mut self.now.main_bytes,
+            Arena::Mapped => &mut self.now.mapped_bytes,
+            Arena::Secondary => &mut self.now.arena_bytes,
         }
     }
 
@@ -244,15 +392,12 @@ impl Account {
             // Its release was not seen.
             self.leave(before, None);
         }
-        if live.inherited {
-            return;
-        }
         let blocks = self.stack(live.stack);
         blocks.live_count += 1;
         blocks.live_bytes = blocks.live_bytes.saturating_add(live.requested);
-        blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_add(live.chunk);
-        let home = self.home(live.home);
-        *home = home.saturating_add(live.chunk);
+        blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_add(live.chunk());
+        let arena = self.arena(live.arena());
+        *arena = arena.saturating_add(live.chunk());
         self.now.count += 1;
         self.now.bytes = self.now.bytes.saturating_add(live.requested);
         if self.now.bytes > self.peak.bytes {
@@ -262,18 +407,15 @@ impl Account {
     }
 
     fn leave(&mut self, live: Live, life: Option<Life>) {
-        if live.inherited {
-            return;
-        }
         let blocks = self.stack(live.stack);
         blocks.live_count = blocks.live_count.saturating_sub(1);
         blocks.live_bytes = blocks.live_bytes.saturating_sub(live.requested);
-        blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_sub(live.chunk);
+        blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_sub(live.chunk());
         if let Some(life) = life {
             blocks.lives.end(life);
         }
-        let home = self.home(live.home);
-        *home = home.saturating_sub(live.chunk);
+        let arena = self.arena(live.arena());
+        *arena = arena.saturating_sub(live.chunk());
         self.now.count = self.now.count.saturating_sub(1);
         self.now.bytes = self.now.bytes.saturating_sub(live.requested);
     }
@@ -281,82 +423,91 @@ impl Account {
     fn take(&mut self, event: &Event) {
         self.step += 1;
         self.now.time_ns = event.time_ns;
-        match event.happening {
-            Happening::Allocated { address, block } => {
-                let chunk = self.chunk(&block);
-                let live = Live {
-                    stack: block.stack,
-                    home: block.home,
-                    requested: block.requested,
-                    chunk,
-                    time_ns: event.time_ns,
-                    number: self.total.0 + 1,
-                    inherited: false,
-                };
-                self.total.0 += 1;
-                self.total.1 = self.total.1.saturating_add(block.requested);
-                if self.glibc && block.requested >= 128 << 10 {
-                    match block.home {
-                        Home::Mapped => self.large.0 += 1,
-                        _ => self.large.1 += 1,
-                    }
-                }
-                self.come(address, live);
-                let blocks = self.stack(block.stack);
-                blocks.count += 1;
-                blocks.bytes = blocks.bytes.saturating_add(block.requested);
-            }
-            Happening::Released { address } => match self.live.remove(&address) {
-                Some(live) => {
-                    let life = Life {
-                        long_ns: event.time_ns.saturating_sub(live.time_ns),
-                        at_once: live.number == self.total.0,
-                    };
-                    self.leave(live, Some(life));
-                    self.gone.insert(event.stream, (address, live, life));
-                }
-                None => {
-                    self.strangers += 1;
-                    self.gone.remove(&event.stream);
-                }
-            },
-            Happening::Kept => {
-                if let Some((address, live, life)) = self.gone.remove(&event.stream) {
-                    if !live.inherited {
-                        self.stack(live.stack).lives.undo(life);
-                    }
+        match event.kind {
+            EventKind::Allocated { address, block } => self.allocate(event, address, &block),
+            EventKind::Released { address } => self.release(event, address),
+            EventKind::Kept => match self.gone.remove(&event.stream) {
+                Some(Gone::Own(address, live, life)) => {
+                    self.stack(live.stack).lives.undo(life);
                     self.come(address, live);
                 }
-            }
-            Happening::Mapped { address, bytes, stack, flags } => {
+                Some(Gone::Inherited(address)) => {
+                    if let Some(inherited) = &mut self.inherited {
+                        inherited.remove(&address);
+                    }
+                }
+                None => {}
+            },
+            EventKind::Mapped { address, bytes, flags, .. } => {
                 if flags & ANONYMOUS != 0 {
                     self.unmap(address, bytes);
-                    self.maps.insert(address, (address.saturating_add(bytes), stack));
-                    self.now.own_bytes = self.now.own_bytes.saturating_add(bytes);
+                    let high = address.saturating_add(bytes);
+                    self.maps.insert(address, high);
+                    self.now.own_bytes = self.now.own_bytes.saturating_add(high - address);
                 }
             }
-            Happening::Unmapped { address, bytes } => self.unmap(address, bytes),
+            EventKind::Unmapped { address, bytes } => self.unmap(address, bytes),
         }
         self.course.take(self.now);
+    }
+
+    fn allocate(&mut self, event: &Event, address: u64, block: &Block) {
+        self.total.0 += 1;
+        self.total.1 = self.total.1.saturating_add(block.requested);
+        if self.glibc && block.requested >= 128 << 10 {
+            match block.arena {
+                Arena::Mapped => self.large.0 += 1,
+                _ => self.large.1 += 1,
+            }
+        }
+        let live = Live::new(block, self.chunk(block), event.time_ns);
+        self.newest = Some(address);
+        self.come(address, live);
+        let blocks = self.stack(block.stack);
+        blocks.count += 1;
+        blocks.bytes = blocks.bytes.saturating_add(block.requested);
+    }
+
+    fn release(&mut self, event: &Event, address: u64) {
+        let gone = match self.live.remove(&address) {
+            Some(live) => {
+                let life = Life {
+                    long_ns: event.time_ns.saturating_sub(live.time_ns),
+                    at_once: self.newest == Some(address),
+                };
+                self.leave(live, Some(life));
+                Some(Gone::Own(address, live, life))
+            }
+            None if self.inherited.as_mut().is_some_and(|inherited| inherited.insert(address)) => {
+                Some(Gone::Inherited(address))
+            }
+            None => {
+                self.strangers += 1;
+                None
+            }
+        };
+        match gone {
+            Some(gone) => self.gone.insert(event.stream, gone),
+            None => self.gone.remove(&event.stream),
+        };
     }
 
     /// Cuts a range out of what the program has mapped.
     fn unmap(&mut self, address: u64, bytes: u64) {
         let (low, high) = (address, address.saturating_add(bytes));
-        let before =
-            self.maps.range(..low).next_back().filter(|(_, (to, _))| *to > low).map(|(from, _)| *from);
+        let before = self.maps.range(..low).next_back().filter(|(_, to)| **to > low).map(|(from, _)| *from);
         let within: Vec<u64> =
             before.into_iter().chain(self.maps.range(low..high).map(|(from, _)| *from)).collect();
         for from in within {
-            let Some((to, stack)) = self.maps.remove(&from) else { continue };
+            let Some(to) = self.maps.remove(&from) else { continue };
             let own = &mut self.now.own_bytes;
             *own = own.saturating_sub(to - from);
             if from < low {
-                self.maps.insert(from, (low, stack));
+                self.maps.insert(from, low);
                 *own = own.saturating_add(low - from);
             }
             if to > high {
-                self.maps.insert(high, (to, stack));
+                self.maps.insert(high, to);
                 *own = own.saturating_add(to - high);
             }
         }
@@ -379,7 +530,7 @@ impl Course {
         let width = self.width_ns.max(1000);
         match &mut self.now {
             Some((most, last)) if moment.time_ns / width == last.time_ns / width => {
-                if moment.bytes + moment.own_bytes >= most.bytes + most.own_bytes {
+                if moment.asked_bytes() >= most.asked_bytes() {
                     *most = moment;
                 }
                 *last = moment;

@@ -36,6 +36,8 @@ pub struct Site {
     pub line: Option<u32>,
     /// The object file's name.
     pub module: String,
+    /// That is the program itself, whose file may have another name in another build.
+    pub is_program: bool,
     /// What is made there, where the standard library was asked by its type.
     pub made: Option<String>,
     /// How much.
@@ -45,6 +47,7 @@ pub struct Site {
 /// By what a site of one build is found in another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteKey {
+    module: Option<String>,
     function: String,
     file: Option<String>,
     line: Option<u32>,
@@ -59,7 +62,10 @@ impl Site {
                 .file_name()
                 .map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned())
         };
+        // Functions of one name in two object files are two sites. Each ABI has a dynamic linker of another name.
+        let module = if self.module.starts_with("ld-linux") { "ld.so" } else { self.module.as_str() };
         SiteKey {
+            module: (!self.is_program).then(|| module.to_owned()),
             function: naming::key(&self.function),
             file: self.file.as_ref().map(base),
             line: self.line,
@@ -180,6 +186,7 @@ fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> 
             },
             file: frame.file.clone(),
             line: frame.line,
+            is_program: frame.module == program.name,
             module: frame.module.clone(),
             made,
             values,
@@ -189,6 +196,7 @@ fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> 
             file: None,
             line: None,
             module: String::new(),
+            is_program: false,
             made: None,
             values,
         },
@@ -231,6 +239,21 @@ pub fn pairs(a: &[Site], b: &[Site]) -> Vec<Pair> {
     pairs
 }
 
+/// The bytes at the peak that each pair's site has in each of several recordings of one side.
+pub fn peaks(pairs: &[Pair], recordings: &[Vec<Site>]) -> Vec<Vec<u64>> {
+    let mut peaks: Vec<Vec<u64>> = vec![vec![0; recordings.len()]; pairs.len()];
+    let known: FxHashMap<SiteKey, usize> =
+        pairs.iter().enumerate().map(|(index, pair)| (pair.site.key(), index)).collect();
+    for (recording, sites) in recordings.iter().enumerate() {
+        for site in sites {
+            if let Some(index) = known.get(&site.key()) {
+                peaks[*index][recording] = site.values.peak_bytes;
+            }
+        }
+    }
+    peaks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +292,20 @@ mod tests {
     }
 
     #[test]
+    fn functions_of_one_name_in_two_object_files_are_two_sites() {
+        let mut own = frame("0x1234", None, 0);
+        own.module = "liba.so".to_owned();
+        let mut other = own.clone();
+        other.module = "libb.so".to_owned();
+        let of = |bytes| Values { peak_bytes: bytes, peak_count: 1, ..Values::default() };
+        let samples =
+            vec![Sample { stack: vec![0], values: of(100) }, Sample { stack: vec![1], values: of(10_000) }];
+        let found = sites(&Profile { frames: vec![own, other], samples }, "prog", &[]);
+        let told: Vec<_> = found.iter().map(|site| (site.module.as_str(), site.values.peak_bytes)).collect();
+        assert_eq!(told, [("libb.so", 10_000), ("liba.so", 100)]);
+    }
+
+    #[test]
     fn a_function_that_hands_requests_on_is_no_site_but_its_caller_is() {
         let names = ["fill".to_owned()];
         assert_eq!(sites(&profile("unsigned long", 48), "prog", &names)[0].function, "main");
@@ -288,6 +325,12 @@ mod tests {
         let pairs = pairs(&a, &b);
         assert_eq!(pairs.len(), 1);
         assert_eq!(pairs[0].saving(), 24);
+    }
+
+    #[test]
+    fn a_site_that_a_recording_does_not_have_has_nothing_in_it() {
+        let recordings = [sites(&profile("unsigned long", 48), "prog", &[]), Vec::new()];
+        assert_eq!(peaks(&pairs(&recordings[0], &[]), &recordings), [[48, 0]]);
     }
 
     #[test]

@@ -1,15 +1,20 @@
-//! Names for places: functions, inlined ones included, with file and line, out of the modules' debug information.
+//! Names for code addresses: functions, inlined ones included, with file and line, out of the modules' debug information.
 
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
 use crate::heap::history::History;
-use crate::heap::places::{Module, Place, StackId};
-use crate::heap::profile::{Frame, Profile, Sample, Values};
+use crate::heap::profile::{Frame, Gathering, Profile, Values};
+use crate::heap::stacks::{CodeAddress, StackId, Stacks};
 
 /// Deeper stacks are shown without what is outside.
 const DEEPEST: usize = 2048;
+/// All stacks of a profile have no more calls than this together, or four for each stack: where they would, only those of the
+/// deepest are shown without what is outside.
+const MOST_CALLS: usize = 16 << 20;
+/// The debug information of no more object files than this is read.
+const MOST_MODULES: usize = 4096;
 
 /// A module whose debug information is read when it is first asked for.
 struct Source {
@@ -17,7 +22,7 @@ struct Source {
     name: String,
 }
 
-/// Names places. Modules are read once each.
+/// Names code addresses. Modules are read once each.
 #[derive(Default)]
 pub struct Symbols {
     sources: FxHashMap<String, Source>,
@@ -27,34 +32,46 @@ pub struct Symbols {
 
 impl Symbols {
     fn source(&mut self, path: &str) -> &Source {
-        let unread = &mut self.unread;
-        self.sources.entry(path.to_owned()).or_insert_with(|| {
+        if !self.sources.contains_key(path) {
             let name = Path::new(path)
                 .file_name()
                 .map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
-            // The kernel's own module is in no file.
-            let virtual_module = path.starts_with("linux-");
-            let loader = match addr2line::Loader::new(path) {
+            let loader = match self.load(path) {
                 Ok(loader) => Some(loader),
-                Err(_) if virtual_module => None,
-                Err(error) => {
-                    unread.push((path.to_owned(), error.to_string()));
+                Err(reason) => {
+                    // The kernel's own module is in no file.
+                    if !path.starts_with("linux-") {
+                        self.unread.push((path.to_owned(), reason));
+                    }
                     None
                 }
             };
-            Source { loader, name }
-        })
+            self.sources.insert(path.to_owned(), Source { loader, name });
+        }
+        &self.sources[path]
     }
 
-    /// The frames of a call that returns to `place`, the innermost first: the last one is that of the function itself, those
-    /// before it were inlined into it.
-    pub fn frames(&mut self, place: &Place) -> Vec<Frame> {
-        let Some(module) = place.module else {
-            return vec![unnamed(place.address, String::new())];
+    fn load(&self, path: &str) -> Result<addr2line::Loader, String> {
+        if self.sources.len() >= MOST_MODULES {
+            return Err(format!("it is one of more than {MOST_MODULES} files"));
+        }
+        // Nobody waits at the other end of a pipe.
+        match std::fs::metadata(path) {
+            Ok(data) if data.is_file() => addr2line::Loader::new(path).map_err(|error| error.to_string()),
+            Ok(_) => Err("it is no regular file".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The frames of a call that returns to `address` of the object file at `module`, the innermost first: the last one is
+    /// that of the function itself, those before it were inlined into it.
+    pub fn frames(&mut self, module: Option<&str>, return_address: u64) -> Vec<Frame> {
+        let Some(module) = module else {
+            return vec![unnamed(return_address, String::new())];
         };
-        let source = self.source(&module.path);
+        let source = self.source(module);
         // A call may be the last instruction of its function.
-        let address = place.address.wrapping_sub(1);
+        let address = return_address.wrapping_sub(1);
         let mut frames: Vec<Frame> = Vec::new();
         if let Some(loader) = &source.loader {
             if let Ok(mut found) = loader.find_frames(address) {
@@ -78,14 +95,14 @@ impl Symbols {
                 if let Some(name) = loader.find_symbol(address) {
                     frames.push(Frame {
                         function: demangled(name),
-                        ..unnamed(place.address, source.name.clone())
+                        ..unnamed(return_address, source.name.clone())
                     });
                 }
             }
         }
         match frames.last_mut() {
             Some(last) => last.inlined = false,
-            None => frames.push(unnamed(place.address, source.name.clone())),
+            None => frames.push(unnamed(return_address, source.name.clone())),
         }
         frames
     }
@@ -108,55 +125,83 @@ pub(crate) fn demangled(name: &str) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// A history's stacks with their names.
-pub fn profile(history: &History, symbols: &mut Symbols) -> Profile {
-    let mut profile = Profile::default();
-    let mut frames: FxHashMap<Frame, u32> = FxHashMap::default();
-    let mut calls: FxHashMap<(Option<*const Module>, u64), Vec<u32>> = FxHashMap::default();
-    let mut stacks: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
-    for (index, blocks) in history.stacks.iter().enumerate() {
-        let values = Values {
-            peak_count: blocks.peak_count,
-            peak_bytes: blocks.peak_bytes,
-            peak_chunk_bytes: blocks.peak_chunk_bytes,
-            count: blocks.count,
-            bytes: blocks.bytes,
-            live_count: blocks.live_count,
-            live_bytes: blocks.live_bytes,
-            lives: blocks.lives,
-        };
-        if values == Values::default() {
-            continue;
-        }
-        let mut stack = Vec::new();
-        let mut at = StackId(index as u32);
-        while let Some((place, outer)) = history.places.call(at) {
-            if stack.len() >= DEEPEST {
-                break;
-            }
-            let key = (place.module.map(std::ptr::from_ref), place.address);
-            let named = calls.entry(key).or_insert_with(|| {
-                let mut named = Vec::new();
-                for frame in symbols.frames(&place) {
-                    let next = frames.len() as u32;
-                    named.push(*frames.entry(frame.clone()).or_insert_with(|| {
-                        profile.frames.push(frame);
-                        next
-                    }));
-                }
-                named
-            });
-            stack.extend_from_slice(named);
-            at = outer;
-        }
-        stack.reverse();
-        match stacks.get(&stack) {
-            Some(known) => profile.samples[*known].values.add(&values),
-            None => {
-                stacks.insert(stack.clone(), profile.samples.len());
-                profile.samples.push(Sample { stack, values });
-            }
+/// What the stacks of one or several processes asked for together.
+#[derive(Debug, Default)]
+pub struct StackValues(FxHashMap<StackId, Values>);
+
+impl StackValues {
+    /// Adds what a process asked for, which is moved here.
+    pub fn add(&mut self, history: &mut History) {
+        for (stack, blocks) in std::mem::take(&mut history.stacks) {
+            self.0.entry(stack).or_default().add(&blocks.values());
         }
     }
-    profile
+
+    /// Blocks whose stack could not be followed to its outermost call.
+    pub fn of_broken_stacks(&self, stacks: &Stacks) -> u64 {
+        let broken = stacks.broken();
+        let is_broken = |stack: &StackId| broken.get(stack.0 as usize) == Some(&true);
+        self.0
+            .iter()
+            .filter(|(stack, _)| is_broken(stack))
+            .fold(0, |sum, (_, values)| values.count.saturating_add(sum))
+    }
+
+    /// In the order of the stacks' numbers.
+    fn sorted(self) -> Vec<(StackId, Values)> {
+        let mut sorted: Vec<_> = self.0.into_iter().collect();
+        sorted.retain(|(_, values)| *values != Values::default());
+        sorted.sort_unstable_by_key(|(stack, _)| *stack);
+        sorted
+    }
+}
+
+/// The stacks with their names.
+pub fn profile(stacks: &Stacks, values: StackValues, symbols: &mut Symbols) -> Profile {
+    let mut profile = Gathering::default();
+    let mut calls: FxHashMap<CodeAddress, Vec<u32>> = FxHashMap::default();
+    let values = values.sorted();
+    let deepest = deepest(stacks, &values);
+    for (stack, values) in values {
+        let mut frames = Vec::new();
+        let mut at = stack;
+        for _ in 0..deepest {
+            let Some((code, outer)) = stacks.call(at) else { break };
+            let named = calls.entry(code).or_insert_with(|| {
+                let path = code.module.and_then(|module| stacks.path(module));
+                let frames = symbols.frames(path, code.address);
+                frames.into_iter().map(|frame| profile.frame(frame)).collect()
+            });
+            frames.extend_from_slice(named);
+            at = outer;
+        }
+        frames.reverse();
+        profile.sample(frames, &values);
+    }
+    profile.profile()
+}
+
+/// How many calls of each stack are shown, so that a program that allocates at every depth of a deep recursion does not take
+/// the square of its stacks' number.
+fn deepest(stacks: &Stacks, values: &[(StackId, Values)]) -> usize {
+    let mut depths: Vec<u16> = vec![0; stacks.len()];
+    for index in 0..stacks.len() {
+        if let Some((_, outer)) = stacks.call(StackId(index as u32)) {
+            depths[index] = (depths[outer.0 as usize] + 1).min(DEEPEST as u16);
+        }
+    }
+    let mut stacks_of_depth = vec![0usize; DEEPEST + 1];
+    for (stack, _) in values {
+        stacks_of_depth[usize::from(depths[stack.0 as usize])] += 1;
+    }
+    let most = MOST_CALLS.max(4 * stacks.len());
+    let (mut calls, mut deeper) = (0, values.len());
+    for depth in 1..=DEEPEST {
+        deeper -= stacks_of_depth[depth - 1];
+        calls += deeper;
+        if calls > most {
+            return depth - 1;
+        }
+    }
+    DEEPEST
 }

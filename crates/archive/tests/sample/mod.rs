@@ -55,7 +55,7 @@ pub fn run(round: u32, position: u32, variant: &str) -> Run {
             ("major_faults", Reading::whole(4.0, Source::Rusage)),
             ("voluntary_switches", Reading::whole(2.0, Source::Rusage)),
             ("involuntary_switches", Reading::whole(0.0, Source::Rusage)),
-            ("cycles", Reading { value: 12345.0, source: Source::Hardware, coverage: 0.75 }),
+            ("cycles", Reading { value: 12345.0, source: Source::Hardware, coverage: 0.75, upper: None }),
         ]),
         answer: Some("5d41402abc4b2a76".into()),
     }
@@ -76,6 +76,12 @@ pub fn processes(variant: &str) -> Vec<ProcessNote> {
 
 /// The end of a timed round.
 pub fn timed(number: u32) -> Round {
-    let noise = Noise { steal: 0.004, pressure: Some(0.125), others: 0.01, throttled: 3 };
+    let noise = Noise {
+        steal: 0.004,
+        pressure: Some(0.125),
+        others: 0.01,
+        others_ns: Some(12_000_000),
+        throttled: 3,
+    };
     Round { number, kind: RoundKind::Timed, cpu: Some(1), noise }
 }

@@ -16,14 +16,28 @@ macro_rules! carried {
 
 /// The recorder's source, file by file.
 const SOURCE: &[(&str, &str)] = carried!(
+    "aside.c",
+    "aside.h",
+    "descriptors.c",
     "hooks.c",
+    "jumps.c",
+    "kernel.h",
+    "lifecycle.c",
     "log.h",
+    "log_file.c",
+    "log_file.h",
     "module.h",
+    "modules.c",
+    "modules.h",
     "operators.c",
+    "processes.c",
+    "processes.h",
     "real.c",
     "real.h",
     "recorder.c",
     "recorder.h",
+    "stack.c",
+    "stack.h",
     "unwind.c",
     "unwind.h"
 );
@@ -46,6 +60,20 @@ const WRAPPED: &[&str] = &[
     "mmap64",
     "munmap",
     "mremap",
+    "close",
+    "dup2",
+    "dup3",
+    "execve",
+    "execvpe",
+    "fexecve",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "popen",
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "setcontext",
 ];
 
 /// No recorder could be made.

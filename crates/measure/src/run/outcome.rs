@@ -61,7 +61,7 @@ fn no_start(file: &Path, error: &std::io::Error) -> String {
 
 /// `rusage` forgets children for whom nobody waits (SIGCHLD ignored); their control group does not. The group also has
 /// the launcher's clone until its `execve`, a fraction of a millisecond, so that only a clear excess counts.
-pub(super) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
+pub(crate) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
     const CLEAR: Duration = Duration::from_millis(2);
     let user = after.user.saturating_sub(before.user);
     let system = after.system.saturating_sub(before.system);
@@ -74,7 +74,13 @@ pub(super) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> b
 }
 
 /// Puts together what the launcher and taskstats saw.
-pub(super) fn sample(reply: &Reply, tree: Option<&[Process]>) -> BTreeMap<&'static str, Reading> {
+///
+/// `largest` is `ru_maxrss` where it is a process's own. It has what processes had before an `execve`, which taskstats forget.
+pub(super) fn sample(
+    reply: &Reply,
+    tree: Option<&[Process]>,
+    largest: u64,
+) -> BTreeMap<&'static str, Reading> {
     let time = |duration: Duration| duration.as_nanos() as f64;
     let mut sample = BTreeMap::new();
     let mut put = |name, value, source| {
@@ -95,14 +101,15 @@ pub(super) fn sample(reply: &Reply, tree: Option<&[Process]>) -> BTreeMap<&'stat
         put("peak_resident_sum", at_exit.peak_resident_sum as f64, Source::ExitStop);
         put("processes", at_exit.processes as f64, Source::ExitStop);
     } else if let Some(tree) = tree {
-        let largest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
-        put("peak_resident", largest(|process| process.peak_resident), Source::Taskstats);
-        put("peak_virtual", largest(|process| process.peak_virtual), Source::Taskstats);
-        put(
-            "peak_resident_sum",
-            tree.iter().map(|process| process.peak_resident).sum::<u64>() as f64,
-            Source::Taskstats,
-        );
+        let highest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
+        let at_exit = highest(|process| process.peak_resident);
+        // A larger image than any that ended was left by execve.
+        let before_exec = (largest as f64 - at_exit).max(0.0);
+        let source = if before_exec > 0.0 { Source::Rusage } else { Source::Taskstats };
+        put("peak_resident", at_exit + before_exec, source);
+        put("peak_virtual", highest(|process| process.peak_virtual), Source::Taskstats);
+        let sum = tree.iter().map(|process| process.peak_resident).sum::<u64>() as f64;
+        put("peak_resident_sum", sum + before_exec, Source::Taskstats);
         put("processes", tree.len() as f64, Source::Taskstats);
     } else {
         put("peak_resident", reply.peak_resident as f64, Source::Rusage);

@@ -40,6 +40,11 @@ impl Purse {
         self.cost
     }
 
+    /// Something else was read from this allowance, which says nothing of what the next reading will cost.
+    pub fn spend_besides(&mut self, took: u64) {
+        self.gone += took as f64;
+    }
+
     /// A reading was made that ended at `now` and took so long. The next one is thought to take about as long; a single
     /// one that took long for no reason of its own is not believed altogether.
     pub fn spend(&mut self, now: u64, took: u64) {

@@ -16,6 +16,10 @@ use super::smaps::{self, Mapping, Surroundings};
 /// Of more threads than this the stack pointers are not asked for.
 const MOST_THREADS: usize = 256;
 
+/// Mappings of files are listed again when the address space has changed by so much, and after so many nanoseconds.
+const LISTED_CHANGE: u64 = 1 << 20;
+const LISTED_AGAIN: u64 = 20_000_000;
+
 /// Where addresses of programs end: four levels of page tables, less a page (Documentation/arch/x86/x86_64/mm.rst). What the
 /// kernel shows above is its own.
 pub const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
@@ -35,6 +39,10 @@ pub struct Watched {
     /// Stack pointers of its threads, each as it was when it was first found waiting.
     stacks: BTreeMap<u32, u64>,
     threads: bool,
+    /// When its mappings were last listed, and its address space then.
+    listed: Option<(u64, u64)>,
+    /// The program that it executed when it was last read.
+    program: PathBuf,
     /// What the last full reading found its mappings to be for, by their addresses.
     known: BTreeMap<(u64, u64), Part>,
 }
@@ -88,6 +96,8 @@ impl Watched {
             resident: 0,
             stacks: BTreeMap::new(),
             threads: false,
+            listed: None,
+            program: PathBuf::new(),
             known: BTreeMap::new(),
         })
     }
@@ -104,13 +114,30 @@ impl Watched {
         Some(size)
     }
 
+    /// Whether it should be known how much of its address space has files mapped in: that changed since it was last read.
+    pub fn is_to_be_listed(&mut self, at_ns: u64) -> bool {
+        let Some(size) = self.size() else { return false };
+        self.listed.is_none_or(|(listed_ns, virtual_bytes)| {
+            size.virtual_bytes.abs_diff(virtual_bytes) > LISTED_CHANGE && at_ns >= listed_ns + LISTED_AGAIN
+        })
+    }
+
+    /// Reads its mappings, to be understood by [`Texts::mapped_files`].
+    ///
+    /// # Errors
+    /// The system's: the process is gone, or may not be read.
+    pub fn list(&mut self, texts: &mut Texts, at_ns: u64) -> io::Result<()> {
+        self.listed = Some((at_ns, self.size().map_or(0, |size| size.virtual_bytes)));
+        texts.maps.take(&format!("/proc/{}/maps", self.pid))
+    }
+
     /// The texts of a full reading, to be understood afterwards; what is read in pieces may be from several moments.
     ///
     /// # Errors
     /// The system's: the process is gone, or may not be read.
     pub fn read(&mut self, texts: &mut Texts) -> io::Result<()> {
         let folder = format!("/proc/{}", self.pid);
-        texts.program = std::fs::read_link(format!("{folder}/exe"))?;
+        self.find_program(texts, &folder)?;
         if self.threads {
             self.find_stacks(&folder);
         }
@@ -124,10 +151,10 @@ impl Watched {
     /// The system's: the process is gone, or may not be read, or the kernel cannot do it.
     pub fn scan(&mut self, texts: &mut Texts, pagemap: &mut Pagemap) -> io::Result<Option<Vec<Range<u64>>>> {
         let folder = format!("/proc/{}", self.pid);
+        self.find_program(texts, &folder)?;
         // A thread that began since the last full reading has a stack that is told by its guard. (proc_task_getattr,
         // fs/proc/base.c: a folder for each thread.)
         self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
-        texts.program = std::fs::read_link(format!("{folder}/exe"))?;
         texts.maps.take(&format!("{folder}/maps"))?;
         let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
         self.glance();
@@ -217,6 +244,18 @@ impl Watched {
         Some(Portrait { mappings, around, totals, name: status.name })
     }
 
+    /// Which program it executes. What was known of its memory is of no use when another has taken its place.
+    fn find_program(&mut self, texts: &mut Texts, folder: &str) -> io::Result<()> {
+        texts.program = std::fs::read_link(format!("{folder}/exe"))?;
+        if self.program != texts.program {
+            self.program.clone_from(&texts.program);
+            self.known.clear();
+            self.stacks.clear();
+            self.threads = false;
+        }
+        Ok(())
+    }
+
     /// Asks where the stacks of its threads are. The kernel tells it of a thread that waits, and not of one that runs
     /// (`/proc/PID/task/TID/syscall`; the pointer in `stat` is 0 but for a process that is dumping core).
     fn find_stacks(&mut self, folder: &str) {
@@ -236,6 +275,18 @@ impl Watched {
 }
 
 impl Texts {
+    /// Which stretches of which files a process has mapped: device and inode, from and to.
+    pub fn mapped_files(&self) -> Vec<((u64, u64), Range<u64>)> {
+        let mappings = smaps::read(self.maps.bytes());
+        let of_files = mappings.into_iter().filter(|mapping| mapping.file.1 != 0);
+        of_files
+            .map(|mapping| {
+                let length = mapping.range.end - mapping.range.start;
+                (mapping.file, mapping.offset..mapping.offset.saturating_add(length))
+            })
+            .collect()
+    }
+
     /// Of the files for which it matters; those that cannot be read are left out.
     fn zero_pages(&mut self, mappings: &[Mapping]) -> BTreeMap<PathBuf, u64> {
         let mut found = BTreeMap::new();
@@ -342,12 +393,18 @@ pub fn children(pid: u32, thread: u32) -> Vec<u32> {
 
 /// Every descendant of the launcher, with its parent: what it started, and orphans that came to it.
 pub fn descendants(launcher: u32) -> BTreeMap<u32, u32> {
+    descendants_and(launcher, |_| {})
+}
+
+/// Likewise; `task` is given the number of each thread.
+pub fn descendants_and(launcher: u32, mut task: impl FnMut(u32)) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
     let mut next: Vec<(u32, u32)> =
         children(launcher, launcher).into_iter().map(|pid| (pid, launcher)).collect();
     while let Some((pid, parent)) = next.pop() {
         if found.insert(pid, parent).is_none() {
             for thread in threads(pid) {
+                task(thread);
                 next.extend(children(pid, thread).into_iter().map(|child| (child, pid)));
             }
         }

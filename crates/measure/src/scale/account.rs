@@ -1,16 +1,18 @@
 //! What an attempt came to: what launchers, taskstats, counters and the program itself have told, put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use widthwise_experiment::memory::NEAR_PEAK;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
-use widthwise_experiment::scale::{Attempt, Member, Memory, Mode, Told};
+use widthwise_experiment::scale::{Attempt, CpuWait, Member, Memory, Mode, Told};
+use widthwise_machine::noise::{self, Snapshot};
 
-use super::crew::{Performance, Task};
+use super::crew::{Done, Performance, Task};
 use super::family::Family;
 use super::told::{self, Telling};
+use super::waits::Waits;
 use super::watcher::Watcher;
 use super::{filled, not_begun, Order};
 use crate::answer;
@@ -23,6 +25,10 @@ use crate::taskstats::Exit;
 const APART: f64 = 0.01;
 /// Or if it is the highest of so many moments, however far from the peak.
 const SEVERAL: usize = 5;
+/// Ends are told a moment after they have come, in nanoseconds.
+const MOMENT: u64 = 2_000_000;
+/// The waiting of tasks is known if so much of the CPU time was read of them before they ended.
+const SEEN: f64 = 0.1;
 /// What a log is read up to.
 const MOST_LOG: u64 = 64 << 20;
 
@@ -31,16 +37,20 @@ pub(super) fn accounted(
     order: &Order,
     tasks: &[Task],
     performance: Performance,
-    watcher: Watcher,
+    mut watcher: Watcher,
 ) -> Attempt {
-    let Watcher { mut family, camera, pipes, mut remarks, mut counters, .. } = watcher;
-    let counted: BTreeMap<u32, u64> = counters
-        .iter_mut()
-        .filter_map(|(pid, (counter, before))| Some((*pid, *before + counter.read().ok()?)))
-        .collect();
-    drop(counters);
+    let (counted, parent_cpu_ns) = watcher.counted();
+    let Watcher { mut family, camera, pipes, mut remarks, waits, .. } = watcher;
     let cell = order.cell;
+    let load = performance.done.iter().zip(tasks).filter(|(_, task)| task.background);
+    let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let Performance { done, mut exits, exits_lost, appointed, counters: sums, .. } = performance;
+    let around = Around {
+        machine: performance.machine,
+        // Load is on the cell's CPUs only where these are all that there are.
+        own_cpu_ns: performance.own_cpu_ns + if order.cpus.is_empty() { used_by_load } else { 0 },
+        throttled_ns: performance.throttled_ns,
+    };
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.background).collect();
     let mut attempt = not_begun(order, Ending::Done);
     attempt.failure = None;
@@ -59,10 +69,11 @@ pub(super) fn accounted(
         return attempt;
     };
     let ends = done.iter().map(|(done, _)| (done.reply.began + done.reply.wall).as_nanos() as u64);
-    attempt.elapsed_ns = ends.max().unwrap_or(first) - first;
+    let (ended, orphans_ended) = (ends.max().unwrap_or(first), orphans_ended(&done, &exits));
+    let outlived = orphans_ended > ended + MOMENT;
+    attempt.elapsed_ns = if outlived { orphans_ended } else { ended } - first;
     attempt.spread_ns = last - first;
-    attempt.cpu_ns =
-        done.iter().map(|(done, _)| (done.reply.user + done.reply.system).as_nanos() as u64).sum();
+    attempt.cpu_ns = done.iter().map(|(done, _)| used(done)).sum();
     attempt.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
     if attempt.spread_ns as f64 > APART * attempt.elapsed_ns as f64 && attempt.spread_ns > 1_000_000 {
         remarks.push(format!(
@@ -91,6 +102,7 @@ pub(super) fn accounted(
                 let began = reply.began.as_nanos() as u64;
                 Member {
                     pid: reply.pid,
+                    others: Vec::new(),
                     cpu: task.cpus.first().copied(),
                     moved_to: None,
                     began_ns: began.saturating_sub(first),
@@ -106,6 +118,7 @@ pub(super) fn accounted(
         exits.retain(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
         family.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
         attempt.before_fork = family.before_fork(first, &exits);
+        attempt.parent_cpu_ns = parent_cpu_ns;
         attempt.members = family.members(first, &exits, &counted);
         let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
         members_failed(&mut attempt, &family, &exits, left_over);
@@ -128,7 +141,6 @@ pub(super) fn accounted(
                 },
             ));
         }
-        attempt.members.truncate(cell.processes);
         // Ends are told a moment after they have come.
         let end = attempt.elapsed_ns;
         attempt.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
@@ -141,10 +153,11 @@ pub(super) fn accounted(
             ));
         }
     }
+    attempt.cpu_wait = Some(cpu_wait(order, &attempt, &family, &waits, &around));
     let uncounted = attempt.members.iter().filter(|member| !member.exact).count();
     if uncounted > 0 {
         remarks.push(format!(
-            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks, and evtime is by the whole tree",
+            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks (those of the whole tree are not)",
             cell.mode.noun()
         ));
     }
@@ -178,6 +191,81 @@ pub(super) fn accounted(
     }
     attempt.remarks = remarks;
     attempt
+}
+
+/// CPU time of a program and of all that it started.
+fn used(done: &Done) -> u64 {
+    (done.reply.user + done.reply.system).as_nanos() as u64
+}
+
+/// When the last process ended that had outlived its program: the launcher is the parent of none but these and the program.
+fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
+    let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
+    let launchers: Vec<u32> = exits
+        .iter()
+        .filter(|(exit, _)| exit.pid == exit.tgid && programs.contains(&exit.pid))
+        .map(|(exit, _)| exit.parent)
+        .collect();
+    let is_orphan = |exit: &Exit| {
+        exit.pid == exit.tgid && launchers.contains(&exit.parent) && !programs.contains(&exit.pid)
+    };
+    let ends = exits.iter().filter(|(exit, _)| is_orphan(exit)).map(|(_, told_ns)| *told_ns);
+    ends.max().unwrap_or(0)
+}
+
+/// The machine around an attempt.
+struct Around {
+    machine: Option<(Snapshot, Snapshot)>,
+    /// CPU time of those who measure.
+    own_cpu_ns: u64,
+    throttled_ns: u64,
+}
+
+/// How the tasks came by their CPUs.
+fn cpu_wait(order: &Order, attempt: &Attempt, family: &Family, waits: &Waits, around: &Around) -> CpuWait {
+    let asked = if order.cpus.is_empty() { order.allowed } else { order.cpus };
+    let mut cpus: BTreeSet<u32> = asked.iter().copied().collect();
+    // Who has gone elsewhere by itself waits there.
+    let moved: BTreeSet<u32> =
+        family.moved_to().flat_map(|cpus| cpus.split(',')).filter_map(|cpu| cpu.parse().ok()).collect();
+    let has_moved = !moved.is_empty();
+    cpus.extend(moved);
+    let others = around
+        .machine
+        .as_ref()
+        .map(|(before, after)| noise::others(before, after, &cpus, attempt.cpu_ns + around.own_cpu_ns));
+    let others = others.unwrap_or_default();
+    // Of one member: what it waited in all its threads, and in those that came before it in its place.
+    let group = |root: usize, process: u32, thread: u32| match order.cell.mode {
+        Mode::Jobs => root as u64,
+        Mode::Fork => family.lane(process).map_or(1 << 32 | u64::from(process), |lane| lane as u64),
+        Mode::Threads => family.lane(thread).map_or(1 << 32 | u64::from(thread), |lane| lane as u64),
+    };
+    let mut wait = CpuWait {
+        others_ns: others.ran_ns,
+        throttled_ns: around.throttled_ns,
+        stolen_ns: others.stolen_ns,
+        uncertain_ns: others.uncertain_ns,
+        cpus: cpus.len(),
+        // Members that have chosen their CPUs may have chosen the same.
+        wanting: if has_moved { usize::MAX } else { waits.wanting(attempt.elapsed_ns / 20) },
+        ..CpuWait::default()
+    };
+    match waits.total(&group) {
+        None => {
+            wait.unknown = Some("the kernel does not tell how long tasks wait for a CPU (schedstat)".into())
+        }
+        Some((seen, _)) if (seen.ran_ns as f64) < SEEN * attempt.cpu_ns as f64 => {
+            wait.unknown = Some("its tasks lived too short for their waiting to be read".into());
+        }
+        Some((seen, longest)) => {
+            // The last of each task's time was not seen; it is taken to be like the rest.
+            let whole = (attempt.cpu_ns as f64 / seen.ran_ns as f64).max(1.0);
+            wait.waited_ns = Some((seen.waited_ns as f64 * whole) as u64);
+            wait.longest_ns = Some(((longest as f64 * whole) as u64).min(attempt.elapsed_ns));
+        }
+    }
+    wait
 }
 
 /// Whether the moment that stands for all was one at which the members were about as large as the kernel says that they
@@ -250,10 +338,10 @@ fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt)
                     let by_name = attempt
                         .members
                         .iter()
-                        .position(|member| member.pid.to_string() == name)
+                        .position(|member| numbers(member).any(|pid| pid.to_string() == name))
                         .or_else(|| name.parse().ok().filter(|index| *index < attempt.members.len()));
                     if let Some(member) = attempt.members.get_mut(by_name.unwrap_or(place)) {
-                        member.told = Some(told);
+                        add(member, told);
                     }
                 }
             }
@@ -294,13 +382,27 @@ fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt)
             for (place, (file, told)) in told.into_iter().enumerate() {
                 let name =
                     file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                let by_pid = attempt.members.iter().position(|member| holds_number(&name, member.pid));
+                let is_of = |member: &Member| numbers(member).any(|pid| holds_number(&name, pid));
+                let by_pid = attempt.members.iter().position(is_of);
                 if let Some(member) = attempt.members.get_mut(by_pid.unwrap_or(place)) {
-                    member.told = Some(told);
+                    add(member, told);
                 }
             }
         }
     }
+}
+
+/// The numbers of all who were in a member's place.
+fn numbers(member: &Member) -> impl Iterator<Item = u32> + '_ {
+    std::iter::once(member.pid).chain(member.others.iter().copied())
+}
+
+/// What one more in a member's place has told.
+fn add(member: &mut Member, told: Told) {
+    member.told = match member.told {
+        Some(before) => told::together(&[before, told]),
+        None => Some(told),
+    };
 }
 
 /// Whether a file's name has that number in it, and not as part of another.

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::Metric;
+use widthwise_machine::noise::{NoiseReader, Snapshot};
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{Cgroup, Throttling, Usage};
 use crate::counters::Counters;
 use crate::launcher::{Launcher, Reply, Request};
 use crate::rounds::failure;
-use crate::run::{ending, Limits, RunError, Start};
+use crate::run::{add_forgotten, ending, Limits, RunError, Start};
 use crate::sampler::now;
 use crate::taskstats::{Exit, Listener};
 
@@ -80,6 +81,10 @@ pub struct Performance {
     pub counters: Vec<(Metric, f64)>,
     /// CPU time of all that is ours meanwhile: this process and its launchers.
     pub own_cpu_ns: u64,
+    /// The machine before and after.
+    pub machine: Option<(Snapshot, Snapshot)>,
+    /// For how long a CPU quota kept tasks from running, over all CPUs.
+    pub throttled_ns: u64,
 }
 
 #[derive(Debug)]
@@ -88,6 +93,8 @@ struct Hand {
     launcher: Launcher,
     counters: Counters,
     group: Cgroup,
+    /// What its group had used before.
+    used: Usage,
 }
 
 /// Launchers, as many as were ever needed at once.
@@ -98,6 +105,8 @@ pub struct Crew {
     /// Why there are no taskstats.
     pub without_taskstats: Option<String>,
     metrics: Vec<Metric>,
+    noise: Option<NoiseReader>,
+    throttling: Throttling,
 }
 
 impl Crew {
@@ -107,7 +116,14 @@ impl Crew {
             Ok(listener) => (Some(listener), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        Crew { hands: Vec::new(), listener, without_taskstats, metrics: metrics.to_vec() }
+        Crew {
+            hands: Vec::new(),
+            listener,
+            without_taskstats,
+            metrics: metrics.to_vec(),
+            noise: NoiseReader::open([]).ok(),
+            throttling: Throttling::find(),
+        }
     }
 
     /// Counters that cannot be had here, with the reason. Known once there is a first launcher.
@@ -131,7 +147,7 @@ impl Crew {
             let launcher = Launcher::start(&group)?;
             group.adopt(launcher.pid());
             let counters = Counters::open(&self.metrics, launcher.pid());
-            self.hands.push(Hand { launcher, counters, group });
+            self.hands.push(Hand { launcher, counters, group, used: Usage::default() });
         }
         Ok(())
     }
@@ -153,6 +169,8 @@ impl Crew {
         if let Some(listener) = &mut self.listener {
             listener.drain(&mut Vec::new());
         }
+        let throttled_before = self.throttling.read();
+        let before = self.noise.as_mut().map(NoiseReader::read);
         let appointed = Duration::from_nanos(now()) + LEAD + LEAD_EACH * tasks.len() as u32;
         let mut numbers = Vec::new();
         for (hand, task) in self.hands.iter_mut().zip(tasks) {
@@ -223,15 +241,22 @@ impl Crew {
                 }
             }
         }
+        let machine = before.zip(self.noise.as_mut().map(NoiseReader::read));
+        let throttled = self.throttling.read().into_iter().zip(throttled_before);
+        let throttled_ns = throttled.map(|(now, then)| now.saturating_sub(then)).max().unwrap_or(0);
         let counters = self.counted(tasks);
         // It may have failed just before there was nothing left to measure.
         let without_load = failed_load(tasks, &replies);
         let mut done = Vec::new();
-        for ((task, reply), killed) in tasks.iter().zip(replies).zip(killed) {
-            let Some(reply) = reply else { return Err(RunError::Escaped) };
+        for (place, ((task, reply), killed)) in tasks.iter().zip(replies).zip(killed).enumerate() {
+            let Some(mut reply) = reply else { return Err(RunError::Escaped) };
             if reply.escaped {
                 return Err(RunError::Escaped);
             }
+            let hand = &mut self.hands[place];
+            let used = reply.group;
+            add_forgotten(&mut reply, hand.used, used);
+            hand.used = used;
             let ending = match killed {
                 Some(why) if reply.failed.is_none() && reply.cut_off => why,
                 _ => ending(&reply, task.start, &task.output, &task.cpus),
@@ -249,6 +274,8 @@ impl Crew {
             appointed,
             counters,
             own_cpu_ns: own_cpu().saturating_sub(own_before),
+            machine,
+            throttled_ns,
         })
     }
 
@@ -340,6 +367,7 @@ impl Hand {
             fixed_addresses: task.start.fixed_addresses,
             thp: task.start.thp,
             exit_stop: false,
+            find_parents: false,
             not_before,
         };
         self.counters.begin();

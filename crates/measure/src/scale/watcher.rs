@@ -1,26 +1,39 @@
-//! Watches an attempt: looks who is there and puts each on its CPU, hears marks, has memory read.
+//! Watches an attempt: looks who is there and puts each on its CPU, reads how long they waited for it, hears marks, has
+//! memory read.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use widthwise_experiment::scale::{Mode, Purpose};
 
 use super::crew::Overseer;
-use super::family::{self, Family};
+use super::family::{self, Family, Put, Scope, TaskCounter};
 use super::snapshot::{self, Camera};
+use super::waits::Waits;
 use super::Order;
 use crate::memory::runtime_of;
 use crate::sampler::marks::Marks;
 use crate::sampler::{now, tree};
 
-/// While members are still awaited they are looked for so often: until then they may be on each other's CPUs.
+/// While members are still awaited, and soon after somebody came, they are looked for so often: until then they may be on
+/// each other's CPUs.
 const AWAITING: Duration = Duration::from_millis(2);
+const SOON: Duration = Duration::from_millis(50);
 /// When nobody new has come for so long, they are looked for less often.
 const PATIENT: Duration = Duration::from_secs(5);
 const LESS_OFTEN: Duration = Duration::from_millis(20);
-/// What is looked at when all are there: whether they stay where they were put, and CPU times where nobody else tells.
+/// How often it is asked whether the machine has a new process or thread; if it has, it is looked for.
+const ANYBODY_NEW: Duration = Duration::from_millis(10);
+/// Everyone is looked at after at most so long, and after this share of the time that has passed: what is read of those who
+/// live is then never older than that share of their lives.
 const ALL_THERE: Duration = Duration::from_millis(100);
+const SHARE: u32 = 4;
+/// A look is followed by at least so many times its own length.
+const PAUSE: u32 = 50;
+
 /// Watches an attempt.
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -30,21 +43,29 @@ pub(super) struct Watcher {
     pub(super) family: Family,
     pub(super) camera: Option<Camera>,
     pub(super) pipes: Vec<Marks>,
-    poll_cpu: bool,
+    pub(super) waits: Waits,
     launcher_file: Option<PathBuf>,
+    load: Option<File>,
+    newest_pid: Option<u32>,
+    began: Instant,
     newest: Instant,
     seen: usize,
-    all_seen: Option<Instant>,
+    /// When everyone was looked at last, and how long that takes to be due again.
+    all_seen: Option<(Instant, Duration)>,
     looked: Instant,
     look_again: Duration,
     photographed: Option<(Instant, Duration)>,
     pub(super) remarks: Vec<String>,
-    /// A counter for each member, and what it had used before.
-    pub(super) counters: BTreeMap<u32, (perf_event::Counter, u64)>,
+    /// A counter for each task of the members, and for the parent.
+    counters: BTreeMap<u32, TaskCounter>,
+    /// What the counters of those who have ended had counted.
+    counted: BTreeMap<u32, u64>,
+    /// CPU times that are asked for when an attempt has ended go by these.
+    parents: BTreeMap<u32, TaskCounter>,
 }
 
 impl Watcher {
-    pub(super) fn new(order: &Order, pipes: Vec<Marks>, poll_cpu: bool) -> Watcher {
+    pub(super) fn new(order: &Order, pipes: Vec<Marks>) -> Watcher {
         let cell = order.cell;
         let now = Instant::now();
         Watcher {
@@ -54,8 +75,11 @@ impl Watcher {
             family: Family::new(cell.mode, cell.processes, order.cpus),
             camera: (order.purpose == Purpose::Memory).then(|| Camera::new(runtime_of(order.start))),
             pipes,
-            poll_cpu,
+            waits: Waits::default(),
             launcher_file: None,
+            load: File::open("/proc/loadavg").ok(),
+            newest_pid: None,
+            began: now,
             newest: now,
             seen: 0,
             all_seen: None,
@@ -64,41 +88,151 @@ impl Watcher {
             photographed: None,
             remarks: Vec::new(),
             counters: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            parents: BTreeMap::new(),
         }
     }
 
-    /// Counts the CPU time of members that have come.
-    fn count_members(&mut self) {
-        let process = self.family.parent().unwrap_or(0);
-        for pid in self.family.member_pids() {
-            if !self.counters.contains_key(&pid) {
-                if let Some(counter) = family::counter(self.mode, process, pid) {
+    /// The CPU time of each task of the members, and of the parent if it is none of them, now that all have ended.
+    pub(super) fn counted(&mut self) -> (BTreeMap<u32, u64>, Option<u64>) {
+        let mut counted = std::mem::take(&mut self.counted);
+        for (pid, counter) in &mut self.counters {
+            counted.extend(counter.read().map(|ns| (*pid, ns)));
+        }
+        self.counters.clear();
+        let parent = self.family.parent().filter(|parent| !self.family.member_pids().contains(parent));
+        let last = |pid: u32| self.waits.process(pid).map(|reading| reading.ran_ns);
+        let of_parent = parent
+            .and_then(|pid| self.parents.get_mut(&pid).and_then(TaskCounter::read).or_else(|| last(pid)));
+        (counted, of_parent)
+    }
+
+    /// Counts the CPU time of members that have come, and keeps that of those who have ended.
+    fn count_members(&mut self, living: Option<&[u32]>) {
+        let Some(parent) = self.family.parent() else { return };
+        let members = self.family.member_pids();
+        let scope = if self.mode == Mode::Threads { Scope::Thread } else { Scope::Tree };
+        for pid in members.iter().copied() {
+            if !self.counters.contains_key(&pid) && !self.counted.contains_key(&pid) {
+                if let Some(counter) = family::counter(scope, parent, pid) {
                     self.counters.insert(pid, counter);
                 }
             }
         }
+        if self.mode == Mode::Fork && !members.contains(&parent) && !self.parents.contains_key(&parent) {
+            if let Some(counter) = family::counter(Scope::Process, parent, parent) {
+                self.parents.insert(parent, counter);
+            }
+        }
+        // A thread that has ended has used all that it will; what a child has started may go on without it.
+        if let (Mode::Threads, Some(living)) = (self.mode, living) {
+            let ended: Vec<u32> =
+                self.counters.keys().copied().filter(|pid| *pid != parent && !living.contains(pid)).collect();
+            for pid in ended {
+                let count = self.counters.remove(&pid).and_then(|mut counter| counter.read());
+                self.counted.extend(count.map(|ns| (pid, ns)));
+            }
+        }
+    }
+
+    /// Whether the machine has a new process or thread since this was asked last: the last word of `/proc/loadavg` is the
+    /// number that was given last.
+    fn is_anybody_new(&mut self) -> bool {
+        let mut text = [0; 128];
+        let read = self.load.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
+        let newest = read.and_then(|length| {
+            std::str::from_utf8(&text[..length]).ok()?.split_whitespace().last()?.parse().ok()
+        });
+        let is_known = newest.is_some() && newest == self.newest_pid;
+        self.newest_pid = newest;
+        !is_known
     }
 
     /// Looks who is there, and puts whoever is new on a CPU.
-    fn find_members(&mut self, launcher: u32) {
+    fn find_members(&mut self, launchers: &[u32]) {
+        let began = Instant::now();
+        let is_due = self.all_seen.is_none_or(|(at, gap)| at.elapsed() >= gap);
+        let is_new = self.is_anybody_new();
+        if !is_due && !is_new {
+            self.look_again = self.pace(Duration::ZERO);
+            return;
+        }
+        let launcher = launchers[0];
         if self.launcher_file.is_none() {
             self.launcher_file = tree::program(launcher);
         }
-        let awaited = !self.family.is_complete();
-        let parent = self.family.parent().filter(|parent| !self.family.member_pids().contains(parent));
-        let sightings = match parent {
-            // The whole tree now and then: who was taken for the parent need not be it.
-            Some(parent) if self.all_seen.is_some_and(|at| at.elapsed() < ALL_THERE) => {
-                family::sight_new(self.mode, parent, &|pid| self.family.knows(pid))
+        let members = self.family.member_pids();
+        let parent =
+            self.family.parent().filter(|parent| self.mode == Mode::Threads || !members.contains(parent));
+        let known_fork = self.family.has_forked();
+        // The whole tree now and then: who was taken for the parent need not be it.
+        let (mut puts, living) = match parent.filter(|_| !is_due) {
+            Some(parent) => {
+                let (new, living) = family::sight_new(self.mode, parent, &|pid| self.family.knows(pid));
+                (self.family.seen_more(parent, &new, &living, now()), Some(living))
             }
-            _ => {
-                self.all_seen = Some(Instant::now());
-                let with_cpu = awaited || self.poll_cpu;
-                family::sight(self.mode, launcher, self.launcher_file.as_ref(), with_cpu)
+            None => {
+                let sightings = family::sight(self.mode, launcher, self.launcher_file.as_ref());
+                let living = sightings.iter().map(|sighting| sighting.pid).collect();
+                (self.family.seen(&sightings, now()), Some(living))
             }
         };
-        let puts = self.family.seen(&sightings, now());
-        for put in &puts {
+        if let Some(parent) = self.family.has_forked().filter(|parent| known_fork != Some(*parent)) {
+            self.family.parent_had(family::used(self.mode, parent, parent));
+        }
+        self.put(&puts);
+        self.count_members(living.as_deref());
+        if is_due {
+            self.waits.look(launchers, self.launcher_file.as_ref());
+            puts.extend(self.judge());
+            let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
+            self.all_seen = Some((Instant::now(), gap.max(began.elapsed() * PAUSE)));
+        }
+        if self.pins && puts.is_empty() {
+            for pid in self.family.living_members() {
+                if let Some(cpus) = family::allowed(pid) {
+                    self.family.found_on(pid, &cpus);
+                }
+            }
+        }
+        let members = self.family.member_pids().len();
+        if members != self.seen {
+            self.newest = Instant::now();
+        }
+        self.seen = members;
+        self.look_again = self.pace(began.elapsed());
+    }
+
+    /// When to look again, after a look that took so long.
+    fn pace(&self, took: Duration) -> Duration {
+        let quiet = self.newest.elapsed();
+        let gap = match self.family.is_complete() {
+            true if quiet > SOON => ANYBODY_NEW,
+            false if quiet > PATIENT => LESS_OFTEN,
+            _ => AWAITING,
+        };
+        // Until all are there nobody waits for their placement.
+        if self.family.is_complete() {
+            gap.max(took * PAUSE)
+        } else {
+            gap
+        }
+    }
+
+    /// Moves members when those that work are on the same CPU.
+    fn judge(&mut self) -> Vec<Put> {
+        let (waits, is_threads) = (&self.waits, self.mode == Mode::Threads);
+        let used = |pid: u32| {
+            let reading = if is_threads { waits.thread(pid) } else { waits.process(pid) };
+            reading.map(|reading| (reading.ran_ns, reading.waited_ns))
+        };
+        let puts = self.family.judge(&used, now());
+        self.put(&puts);
+        puts
+    }
+
+    fn put(&mut self, puts: &[Put]) {
+        for put in puts {
             // Whoever puts itself somewhere is left there, and told.
             if let Some(cpus) = family::allowed(put.pid).filter(|cpus| self.family.has_chosen(put, cpus)) {
                 self.family.found_on(put.pid, &cpus);
@@ -112,26 +246,17 @@ impl Watcher {
                 _ => {}
             }
         }
-        self.count_members();
-        if self.pins && puts.is_empty() {
-            for pid in self.family.member_pids() {
-                if let Some(cpus) = family::allowed(pid) {
-                    self.family.found_on(pid, &cpus);
-                }
-            }
+    }
+
+    /// Reads how long jobs have waited; nobody is put anywhere.
+    fn look_at_jobs(&mut self, launchers: &[u32]) {
+        let began = Instant::now();
+        if self.launcher_file.is_none() {
+            self.launcher_file = launchers.first().and_then(|launcher| tree::program(*launcher));
         }
-        let members = self.family.member_pids().len();
-        if members != self.seen {
-            self.newest = Instant::now();
-        }
-        self.seen = members;
-        self.look_again = if !awaited {
-            ALL_THERE
-        } else if self.newest.elapsed() > PATIENT {
-            LESS_OFTEN
-        } else {
-            AWAITING
-        };
+        self.waits.look(launchers, self.launcher_file.as_ref());
+        let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
+        self.look_again = gap.max(began.elapsed() * PAUSE);
     }
 }
 
@@ -142,13 +267,14 @@ impl Overseer for Watcher {
             pipe.hear(at);
         }
         let mut next = if self.pipes.is_empty() { ALL_THERE } else { LESS_OFTEN };
-        if self.mode != Mode::Jobs {
-            if let ([launcher, ..], true) = (launchers, self.looked.elapsed() >= self.look_again) {
-                self.find_members(*launcher);
-                self.looked = Instant::now();
+        if !launchers.is_empty() && self.looked.elapsed() >= self.look_again {
+            match self.mode {
+                Mode::Jobs => self.look_at_jobs(launchers),
+                _ => self.find_members(launchers),
             }
-            next = next.min(self.look_again.saturating_sub(self.looked.elapsed()));
+            self.looked = Instant::now();
         }
+        next = next.min(self.look_again.saturating_sub(self.looked.elapsed()));
         if let Some(camera) = &mut self.camera {
             let due = self.photographed.is_none_or(|(at, gap)| at.elapsed() >= gap);
             if due {

@@ -2,6 +2,8 @@
 
 use widthwise_anatomy::heap::Profile;
 
+use super::Side;
+
 /// One variant's recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
@@ -16,8 +18,8 @@ pub struct Recorded {
 pub struct Heap {
     /// File name of the program itself.
     pub program: String,
-    /// All of its stacks.
+    /// Its sums, and those of all its recordings.
+    pub side: Side,
+    /// All stacks of the recording that stands for it.
     pub profile: Profile,
-    /// What a reader must know.
-    pub remarks: Vec<String>,
 }

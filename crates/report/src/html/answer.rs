@@ -8,7 +8,7 @@ use widthwise_verdict::Word;
 use super::wording::{amount, name, titles, unbroken};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{statements, visible};
+use crate::{amounts, runtime, statements, visible};
 
 /// Columns of one table: more would not fit a sheet of paper.
 const COLUMNS: usize = 4;
@@ -48,6 +48,7 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
                 @for sentence in statements::agreement(campaign).iter().chain(&statements::noise(campaign)) {
                     p { (unbroken(sentence)) }
                 }
+                @for sentence in runtime::lines(campaign) { p { (unbroken(&sentence)) } }
             }
             @if !warnings.is_empty() {
                 ul class="warnings" aria-label="Warnings" {
@@ -95,6 +96,12 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
                                 @for metric in metrics { (verdict(campaign, &variant, metric)) }
                             }
                         }
+                        @if let Some(own) = runtime::row(campaign, &variant, metrics) {
+                            tr class="own" {
+                                th scope="row" { (visible::line(&runtime::label(&variant))) }
+                                @for cell in own { td { small { (unbroken(&cell)) } } }
+                            }
+                        }
                     }
                 }
             }
@@ -105,18 +112,19 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
 fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
     html! {
         @match campaign.typical(variant, metric) {
-            Some(typical) => (amount(typical.value, metric.unit)),
-            None => span class="missing" { (Word::Missing.name()) },
+            Some(typical) if typical.upper.is_none() => (amount(typical.value, metric.unit)),
+            Some(typical) => (unbroken(&amounts::typical(typical))),
+            None => span class="missing" { (Word::NoData.text()) },
         }
     }
 }
 
 fn verdict(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
     let Some(verdict) = campaign.verdict(variant, metric) else {
-        return html! { td { span class="missing" { (Word::Missing.name()) } } };
+        return html! { td { span class="missing" { (Word::NoData.text()) } } };
     };
     let is_twin = variant == campaign.experiment.twin();
-    let judged = !matches!(verdict.word, Word::Withheld | Word::Missing);
+    let judged = !matches!(verdict.word, Word::Withheld | Word::NoData);
     html! {
         td {
             @let reason = verdict.reason.as_deref().map(visible::line);
@@ -124,7 +132,7 @@ fn verdict(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
                 (unbroken(&visible::line(&words::interval(verdict))))
             }
             @if is_twin {
-                @if let Some(floor) = campaign.floor(metric) { small { "floor " (unbroken(&share(floor))) } }
+                @if let Some(floor) = campaign.floor_text(metric) { small { "floor " (unbroken(&floor)) } }
             } @else if judged {
                 small { (typical(campaign, variant, metric)) }
             }

@@ -151,6 +151,11 @@ impl RatioScale {
         self.0.place(ratio.max(f64::MIN_POSITIVE).ln())
     }
 
+    /// Whether the axis reaches to that ratio.
+    pub fn holds(&self, ratio: f64) -> bool {
+        ratio > 0.0 && (self.0.low..=self.0.high).contains(&ratio.ln())
+    }
+
     /// Round differences on the axis, as ratios and as the per cents to be read.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let (low, high) = (self.0.low.exp(), self.0.high.exp());

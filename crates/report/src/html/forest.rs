@@ -2,7 +2,7 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
-use widthwise_verdict::words::{self, share};
+use widthwise_verdict::words::{self, margin};
 use widthwise_verdict::{Verdict, Word};
 
 use super::axis::RatioScale;
@@ -20,7 +20,9 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
             h2 { "Differences to the baseline" }
             p class="lead" {
                 "The bar is the interval, the dot the estimate: filled where it is called a difference, hollow where "
-                "it is not. The band is what this machine cannot tell from none."
+                "it is not. The band is what this machine cannot tell from none. Between the dashed lines lies the "
+                "margin, " (unbroken(&margin(campaign.experiment.judging.equal_within))) ": an interval wholly between "
+                "them that is called no difference shows one. Where the axis ends before them, they are not drawn."
             }
             div class="forests" {
                 @for metric in &columns.leading { (figure(campaign, metric)) }
@@ -54,7 +56,7 @@ pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
         figure class="forest" {
             figcaption {
                 strong { (campaign.title(metric)) }
-                @if let Some(floor) = floor { span { "floor " (unbroken(&share(floor))) } }
+                @if let Some(floor) = campaign.floor_text(metric) { span { "floor " (unbroken(&floor)) } }
                 @else { span { "no detection floor is known" } }
             }
             @for variant in &others {
@@ -78,7 +80,7 @@ fn band(floor: f64) -> (f64, f64) {
 
 /// The interval of a verdict that may be shown. One that is withheld has numbers, but none to compare by.
 fn interval(verdict: &Verdict) -> Option<(f64, f64, f64)> {
-    if matches!(verdict.word, Word::Withheld | Word::Missing) {
+    if matches!(verdict.word, Word::Withheld | Word::NoData) {
         return None;
     }
     // A count can fall to zero, and its ratio with it: the axis, which is logarithmic, holds it at its edge.
@@ -94,13 +96,22 @@ fn variant_row(
     ticks: &[(f64, String)],
     band: Option<(f64, f64)>,
 ) -> Markup {
+    if verdict.difference.is_some() && !matches!(verdict.word, Word::Withheld | Word::NoData) {
+        return without_ratio(campaign, verdict);
+    }
     let Some((ratio, low, high)) = interval(verdict) else {
         let reason = visible::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
-        return absent(campaign, &verdict.variant, verdict.word.name(), &reason);
+        return absent(campaign, &verdict.variant, verdict.word.text(), &reason);
     };
     let middle = f64::from(HEIGHT) / 2.0;
     let (mut floor, mut zero, mut bar, mut dot) =
         (Path::default(), Path::default(), Path::default(), Path::default());
+    let mut margin = Path::default();
+    for end in [1.0 / (1.0 + verdict.equal_within), 1.0 + verdict.equal_within] {
+        if scale.holds(end) {
+            margin.down(scale.place(end), 0.0, f64::from(HEIGHT));
+        }
+    }
     if let Some((from, to)) = band {
         let (from, to) = (scale.place(from), scale.place(to));
         floor.bar(from, 0.0, to - from, f64::from(HEIGHT));
@@ -113,7 +124,7 @@ fn variant_row(
     dot.dot(scale.place(ratio), middle);
     let word = verdict.word.name();
     let text = visible::line(&words::interval(verdict));
-    let figures = words::numbers(verdict).filter(|_| verdict.word == Word::Same);
+    let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
     let reason = verdict.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let says = visible::line(&format!("{}: {text}{reason}", verdict.variant));
     let places: Vec<f64> = ticks.iter().map(|tick| tick.0).collect();
@@ -124,16 +135,30 @@ fn variant_row(
             HEIGHT,
             &says,
             html! {
-                (floor.drawn("band")) (grid(&places, HEIGHT)) (zero.drawn("zero"))
+                (floor.drawn("band")) (grid(&places, HEIGHT)) (zero.drawn("zero")) (margin.drawn("margin"))
                 (bar.drawn("bar")) (dot.drawn("dot"))
-                @if verdict.word == Word::Same { (dot.drawn("hole")) }
+                @if is_open { (dot.drawn("hole")) }
             },
         ),
-        html! {
-            span class=(word) { (unbroken(&text)) }
-            @if let Some(figures) = figures { " " span class="quiet" { (unbroken(&visible::line(&figures))) } }
-        },
+        value(verdict),
     )
+}
+
+/// A row without a drawing: an amount has no place on an axis of ratios.
+fn without_ratio(campaign: &Campaign, verdict: &Verdict) -> Markup {
+    let reason = verdict.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
+    let says = visible::line(&format!("no ratio: some run counted 0{reason}"));
+    row(name(campaign, &verdict.variant), instead(&says), value(verdict))
+}
+
+/// The word or the figures and, beside a word that found no difference, the figures too.
+fn value(verdict: &Verdict) -> Markup {
+    let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
+    let figures = words::numbers(verdict).filter(|_| is_open);
+    html! {
+        span class=(verdict.word.name()) { (unbroken(&visible::line(&words::interval(verdict)))) }
+        @if let Some(figures) = figures { " " span class="quiet" { (unbroken(&visible::line(&figures))) } }
+    }
 }
 
 fn absent(campaign: &Campaign, variant: &str, word: &str, reason: &str) -> Markup {

@@ -6,7 +6,7 @@ use widthwise_anatomy::heap::Column;
 use super::flame::{self, Flame, Side};
 use crate::amounts::listed;
 use crate::campaign::Campaign;
-use crate::heap::{Heap, Recorded};
+use crate::heap::{bytes, Differences, Heap, Recorded};
 use crate::visible;
 
 /// Drawings of one page, which a browser has to hold all at once.
@@ -17,20 +17,26 @@ struct Picture<'a> {
     variant: &'a str,
     heap: &'a Heap,
     baseline: Option<(&'a str, &'a Heap)>,
+    /// What it differs from the baseline by; also where it is drawn alone.
+    differences: Option<Differences>,
 }
 
-/// The baseline first, then what is compared with it; each alone where the baseline has no recording.
+/// The baseline first, then what is compared with it; each alone where the baseline has no recording, or where the two differ by
+/// no more than recordings of one of them do.
 fn pictures<'a>(campaign: &Campaign<'a>) -> Vec<Picture<'a>> {
     let recorded: &'a [Recorded] = campaign.heap;
     let read = recorded.iter().filter_map(|one| Some((one.variant.as_str(), one.heap.as_ref().ok()?)));
     let (baseline, others): (Vec<_>, Vec<_>) =
         read.partition(|(variant, _)| *variant == campaign.experiment.baseline);
     let baseline = baseline.first().copied();
-    let alone = baseline.map(|(variant, heap)| Picture { variant, heap, baseline: None });
-    alone
-        .into_iter()
-        .chain(others.into_iter().map(|(variant, heap)| Picture { variant, heap, baseline }))
-        .collect()
+    let alone = baseline.map(|(variant, heap)| Picture { variant, heap, baseline: None, differences: None });
+    let equal_within = campaign.experiment.judging.equal_within;
+    let compared = others.into_iter().map(|(variant, heap)| {
+        let differences = baseline.map(|(_, base)| Differences::of(&base.side, &heap.side, equal_within));
+        let is_clear = differences.as_ref().is_some_and(|differences| differences.peak_heap.is_clear());
+        Picture { variant, heap, baseline: baseline.filter(|_| is_clear), differences }
+    });
+    alone.into_iter().chain(compared).collect()
 }
 
 /// Whether anything is drawn, which takes the script of flame graphs.
@@ -50,14 +56,16 @@ pub fn section(campaign: &Campaign) -> Markup {
         section id="heap" {
             h2 { "Heap" }
             p class="lead" {
-                "What the program asked for and had not given back when it had most, by who asked, in one run of each variant with "
-                "the heap recorder. That run is no part of any other number here."
+                "Peak heap: what the program asked for and had not given back when it had most, by who asked, in runs of each "
+                "variant with the heap recorder. Of each variant, the recording whose peak heap is the middle one. Those runs are "
+                "no part of any other number here."
             }
+            (peaks(&pictures))
             @for (index, picture) in pictures.iter().take(MOST_FIGURES).enumerate() {
                 details class="metric" open[index < 2] {
                     summary { h3 { (title(picture)) } }
                     (PreEscaped(flame::figure_within(&flame(picture, &title(picture)), flame::EMBEDDED_BOXES)))
-                    @for remark in &picture.heap.remarks { p class="quiet" { (visible::line(remark)) } }
+                    @for remark in &picture.heap.side.remarks { p class="quiet" { (visible::line(remark)) } }
                 }
             }
             div class="notes" {
@@ -66,6 +74,40 @@ pub fn section(campaign: &Campaign) -> Markup {
                         code { "widthwise explain --heap A B --html FILE" } " draws any two." }
                 }
                 @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (visible::line(reason)) "." } }
+            }
+        }
+    }
+}
+
+/// The peak heap of each variant, and whether it differs from the baseline's.
+fn peaks(pictures: &[Picture]) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Peak heap" {
+            table {
+                thead { tr {
+                    th scope="col" { "variant" }
+                    th scope="col" { "peak heap" }
+                    th scope="col" { "the allocator uses" }
+                    th scope="col" { "recordings" }
+                    th scope="col" { "beside the baseline" }
+                } }
+                tbody {
+                    @for picture in pictures {
+                        @let side = &picture.heap.side;
+                        tr {
+                            th scope="row" { (visible::line(picture.variant)) }
+                            td { (bytes(side.peak_bytes)) @if side.processes > 1 {
+                                ", the sum of " (side.processes) " processes' (the largest: " (bytes(side.largest_peak_bytes)) ")"
+                            } }
+                            td { @if side.peak_chunk_bytes > 0 { (bytes(side.peak_chunk_bytes)) } }
+                            td { (side.recordings.len()) }
+                            td { @if let Some(differences) = &picture.differences {
+                                (differences.peak_heap.found.word.text())
+                                @if let Some(reason) = &differences.peak_heap.found.reason { ": " (visible::line(reason)) }
+                            } }
+                        }
+                    }
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Memory over time: what each variant's memory is for, stacked, all variants on one scale, with the program's phases.
 
 use maud::{html, Markup};
-use widthwise_experiment::memory::{Class, Series};
+use widthwise_experiment::memory::{Class, Series, AT_PEAK};
 use widthwise_experiment::units::Unit;
 
 use super::axis::{Scale, WIDTH};
@@ -109,8 +109,11 @@ fn swatch(class: Class) -> Markup {
 }
 
 fn value(portrait: &Portrait) -> Markup {
-    let peak = portrait.run.series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
-    html! { "peak " (amount(peak as f64, Unit::Bytes)) }
+    let read = portrait.run.series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
+    html! {
+        @if portrait.share >= AT_PEAK { "peak " } @else { "at most read " }
+        (amount(read as f64, Unit::Bytes))
+    }
 }
 
 fn panel(
@@ -172,8 +175,12 @@ fn panel(
         .filter(|(_, bytes)| *bytes > 0)
         .map(|(class, bytes)| format!("{} {}", class.title(), amount(bytes as f64, Unit::Bytes)))
         .collect();
-    let says =
-        format!("{}: memory over time; at the peak: {}", visible::line(portrait.variant), largest.join(", "));
+    let says = format!(
+        "{}: memory over time; {}: {}",
+        visible::line(portrait.variant),
+        memory::moment(std::slice::from_ref(portrait)),
+        largest.join(", ")
+    );
     let labels: Vec<(f64, String)> =
         phases.iter().take(MOST_PHASES).map(|(name, from, _)| (x(*from), clipped(name))).collect();
     html! {
@@ -217,26 +224,31 @@ fn table(campaign: &Campaign) -> Markup {
     if compared.is_empty() {
         return html! {};
     }
+    let moment = memory::moment(&compared);
     let class_of =
         |line: &Line| Class::ALL.into_iter().find(|class| !line.is_sum && class.title() == line.title);
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="What memory is for at the peak" {
+        div class="scroll" tabindex="0" role="region" aria-label={ "What memory is for " (moment) } {
             table class="verdicts" {
                 thead { tr {
-                    th scope="col" { "at the peak" }
+                    th scope="col" { (moment) }
                     @for portrait in &compared { th scope="col" { (visible::line(portrait.variant)) } }
                 } }
                 tbody {
-                    @for line in memory::lines(&compared) {
+                    @for line in memory::lines(campaign, &compared) {
                         tr class=[line.is_sum.then_some("baseline")] {
                             th scope="row" {
                                 @if let Some(class) = class_of(&line) { (swatch(class)) }
                                 (line.title)
                             }
-                            @for (place, (bytes, reduction)) in line.amounts.iter().zip(line.reductions()).enumerate() {
+                            @for (bytes, reduction) in line.amounts.iter().zip(&line.reductions) {
                                 td {
-                                    @if *bytes > 0.0 { (amount(*bytes, Unit::Bytes)) } @else { "–" }
-                                    @if let Some(reduction) = reduction.filter(|_| place > 0) {
+                                    @match *bytes {
+                                        None => span class="quiet" { "not read" },
+                                        Some(bytes) if bytes > 0.0 => (amount(bytes, Unit::Bytes)),
+                                        Some(_) => "–",
+                                    }
+                                    @if let Some(reduction) = *reduction {
                                         small { "reduction " (memory::percent(reduction)) }
                                     }
                                 }
@@ -247,7 +259,7 @@ fn table(campaign: &Campaign) -> Markup {
             }
         }
         div class="notes" { p {
-            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more."
+            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more. It stands only where the runs tell the two apart."
         } }
     }
 }

@@ -1,14 +1,13 @@
 //! The page: what stands where.
 
 use maud::{html, Markup, PreEscaped};
-use widthwise_experiment::units::Quantity;
 use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
 use super::{answer, document, flame, forest, heap, memory, raw, record, samples, shape, timeline, POLICY};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{series, statements, visible};
+use crate::{amounts, series, statements, visible};
 
 pub fn page(campaign: &Campaign) -> Markup {
     let title = statements::title(campaign);
@@ -101,7 +100,7 @@ pub fn charts(campaign: &Campaign, metric: Metric) -> Markup {
 /// The verdicts of a metric in one line, for the fold that is closed.
 pub fn brief(campaign: &Campaign, metric: Metric) -> String {
     let baseline = campaign.typical(&campaign.experiment.baseline, metric);
-    let typical = baseline.map(|typical| Quantity { value: typical.value, unit: metric.unit }.to_string());
+    let typical = baseline.map(amounts::typical);
     let verdicts = campaign
         .experiment
         .variants

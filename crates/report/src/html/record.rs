@@ -3,7 +3,7 @@
 use maud::{html, Markup};
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::units::Unit;
-use widthwise_verdict::words::share;
+use widthwise_verdict::words::{self, share};
 
 use super::wording::{amount, name, unbroken};
 use crate::campaign::Campaign;
@@ -175,14 +175,15 @@ fn words(campaign: &Campaign) -> Markup {
             "In every round each variant runs once and the baseline twice, in a fresh random order, on the same core. A \
              round gives a ratio to either of the baseline's runs, in which what slowed the whole round cancels out. The \
              estimate is the trimmed mean of their logarithms; resampling rounds (BCa) gives the interval. Counts that \
-             are 0 in some runs have no such ratio, and are compared by the difference of their means."
+             are 0 in some runs have no ratio: the difference of their means is shown, with its interval and unit."
         }
         Estimator::TenRunTrim => {
             "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
              averages is shown, and resampling the rounds gives the interval. This was asked for, to compare with work that did so."
         }
     };
-    let terms: [(&str, String); 7] = [
+    let within = words::margin(judging.equal_within);
+    let terms: [(&str, String); 9] = [
         (
             "lower, higher",
             "A difference is called: it is outside the detection floor, and chance is an unlikely \
@@ -190,8 +191,24 @@ fn words(campaign: &Campaign) -> Markup {
                 .to_owned(),
         ),
         (
-            "same",
-            "No difference that this machine can see. A smaller one than the floor may be there.".to_owned(),
+            "no difference",
+            format!(
+                "The two are equivalent: the whole interval lies within {within} (--equal-within), and no difference is \
+                 called. This is a claim, by two one-sided tests: a difference as large as the margin is taken for \
+                 none in {} of all cases at most.",
+                unbroken(&share(0.5 * (1.0 - judging.confidence)))
+            ),
+        ),
+        (
+            "inconclusive",
+            format!(
+                "Nothing is known: no difference is called, and the interval reaches beyond {within}. More rounds, or a \
+                 quieter machine, narrow it."
+            ),
+        ),
+        (
+            "A/A",
+            "The baseline beside itself: the A/A difference is noise, and the floor is made of it.".to_owned(),
         ),
         (
             "withheld",
@@ -200,7 +217,7 @@ fn words(campaign: &Campaign) -> Markup {
                 .to_owned(),
         ),
         (
-            "missing",
+            "no data",
             "There are no numbers, and the reason stands beside the word. Missing is never zero.".to_owned(),
         ),
         (

@@ -1,11 +1,15 @@
 //! What the system gives two variants, and what for: known without any recording of their heaps.
 
+use std::cmp::Ordering;
+
 use unicode_width::UnicodeWidthStr;
 use widthwise_experiment::metric;
 
-use super::{lines, portraits, Line, Portrait};
+use super::{judged, lines, moment, portraits, Line, Portrait};
+use crate::amounts;
 use crate::campaign::Campaign;
 use crate::heap::{bytes, paragraph, percent, signed};
+use crate::peaks::MaxRss;
 use crate::terminal::Palette;
 use crate::visible;
 
@@ -24,8 +28,12 @@ pub fn terminal(
         Some(b) => portrait(a).zip(portrait(b)).map(|(a, b)| vec![a, b]),
     };
     let (sentence, table) = match series {
-        Some(series) => (of_series(&series), table(&series, palette)),
-        None => (of_peaks(campaign, a, b)?, String::new()),
+        Some(series) => (of_series(campaign, &series), table(campaign, &series, palette)),
+        None => {
+            let max_rss = MaxRss::of(campaign, a, b)?.sentence();
+            let how = "What it is for was not read: widthwise compare --memory does that.";
+            (format!("{max_rss} {how}"), String::new())
+        }
     };
     let (strong, program) = (palette.strong, visible::line(&campaign.experiment.program.name));
     let names: Vec<String> = [Some(a), b].into_iter().flatten().map(visible::line).collect();
@@ -36,76 +44,92 @@ pub fn terminal(
     Some(format!("{heading}{sentence}{gap}{table}"))
 }
 
-/// `x32 has 1.29 MB (20 %) less than x86-64 at its peak: 6.4 MB → 5.1 MB`.
-fn compared(a: (&str, f64), b: (&str, f64), what: &str) -> String {
-    let more = if b.1 > a.1 { "more" } else { "less" };
-    let by = bytes((a.1 - b.1).abs() as u64);
-    let share = percent((a.1 - b.1).abs(), a.1);
-    let (from, to) = (bytes(a.1 as u64), bytes(b.1 as u64));
-    if a.1 == b.1 {
-        return format!("{} and {} have as much {what}: {from}", a.0, b.0);
-    }
-    format!("{} has {by} ({share}) {more} {what} than {}: {from} → {to}", b.0, a.0)
-}
-
-fn of_series(series: &[Portrait]) -> String {
-    let resident = |portrait: &Portrait| portrait.peak.tree.amounts.resident as f64;
-    match series {
-        [a, b] => format!(
-            "{}. Of each variant, the run whose peak is the middle one.",
-            compared((a.variant, resident(a)), (b.variant, resident(b)), "resident memory at its peak")
-        ),
-        all => all
-            .iter()
-            .map(|a| format!("{} has {} resident at its peak.", a.variant, bytes(resident(a) as u64)))
-            .collect(),
-    }
-}
-
-/// Without a series: the peaks that the kernel keeps, typical of all rounds.
-fn of_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String> {
-    let peak = metric::find("peak_resident")?;
-    let typical = |name: &str| campaign.typical(name, peak).map(|typical| typical.value);
-    let said = match b {
-        Some(b) => compared((a, typical(a)?), (b, typical(b)?), "memory at its peak"),
-        None => format!("{a} has {} at its peak", bytes(typical(a)? as u64)),
+fn of_series(campaign: &Campaign, series: &[Portrait]) -> String {
+    let names: Vec<&str> = series.iter().map(|portrait| portrait.variant).collect();
+    let peaks = of_tree_peaks(campaign, names[0], names.get(1).copied());
+    // The table may be of less than the peak.
+    let table = match moment(series).as_str() {
+        "at the peak" => "The table is of the peak".to_owned(),
+        moment => format!("The table is of the largest reading, {moment}"),
     };
-    Some(format!("{said}. What it is for was not read: widthwise compare --memory does that."))
+    let whose = if series.len() == 2 { "of each variant, of" } else { "of" };
+    let table = format!("{table}, {whose} the run whose peak is the middle one.");
+    peaks.map_or(table.clone(), |peaks| format!("{peaks} {table}"))
 }
 
-/// By what the memory is for, the largest differences first; they add up to the last row.
-fn table(series: &[Portrait], palette: &Palette) -> String {
-    let all = lines(series);
+/// The peaks as the campaign's own table has them, typical of all rounds: `x32 has 1.29 MB (20 %) less memory at its peak than
+/// x86-64: 6.4 MB → 5.1 MB.` That it is less is said only where the verdict says so.
+fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String> {
+    let peak = metric::find("tree_peak")?;
+    let typical = |name: &str| campaign.typical(name, peak);
+    let from = typical(a)?;
+    let Some(b) = b else {
+        return Some(format!("{a} has {} at its peak.", amounts::typical(from)));
+    };
+    let to = typical(b)?;
+    let (from_text, to_text) = (amounts::typical(from), amounts::typical(to));
+    let Some(order) = judged(campaign, a, b, peak).flatten() else {
+        return Some(format!(
+            "At their peaks {a} has {from_text} and {b} has {to_text}; these rounds do not say that one has less."
+        ));
+    };
+    let more = if order == Ordering::Greater { "more" } else { "less" };
+    let by = if from.upper.is_some() || to.upper.is_some() {
+        more.to_owned()
+    } else {
+        let by = (from.value - to.value).abs();
+        format!("{} ({}) {more}", bytes(by as u64), percent(by, from.value))
+    };
+    Some(format!("{b} has {by} memory at its peak than {a}: {from_text} → {to_text}."))
+}
+
+/// By what the memory is for, the largest differences first; they add up to the last row. Where the campaign does not call the
+/// peaks of two different, what each has stands alone: between two runs there is always a difference.
+fn table(campaign: &Campaign, series: &[Portrait], palette: &Palette) -> String {
+    let all = lines(campaign, series);
     let whole = all.iter().find(|line| line.is_sum);
     let classes: Vec<&Line> = all.iter().take_while(|line| !line.is_sum).collect();
     let difference = |line: &Line| match line.amounts.as_slice() {
-        [a, b] => (b - a) as i128,
-        amounts => amounts.iter().sum::<f64>() as i128,
+        [Some(a), Some(b)] => (b - a) as i128,
+        amounts => amounts.iter().flatten().sum::<f64>() as i128,
     };
     let sum = whole.map_or(0, difference);
-    let mut rows: Vec<&Line> = classes.into_iter().filter(|line| difference(line) != 0).collect();
-    rows.sort_by_key(|line| std::cmp::Reverse(difference(line).abs()));
     let of_two = series.len() == 2;
+    let is_clear = || match series {
+        [a, b] => judged(campaign, a.variant, b.variant, metric::find("tree_peak")?).flatten(),
+        _ => None,
+    };
+    let is_told = !of_two || is_clear().is_some();
+    let mut rows: Vec<&Line> = classes.into_iter().filter(|line| !is_told || difference(line) != 0).collect();
+    let amount = |line: &Line| line.amounts.iter().flatten().sum::<f64>() as i128;
+    rows.sort_by_key(|line| std::cmp::Reverse(if is_told { difference(line).abs() } else { amount(line) }));
     let cells = |line: &Line| {
         let amounts: Vec<String> = line
             .amounts
             .iter()
-            .map(|amount| if *amount > 0.0 { bytes(*amount as u64) } else { "none".to_owned() })
+            .map(|amount| match *amount {
+                Some(amount) if amount > 0.0 => bytes(amount as u64),
+                Some(_) => "none".to_owned(),
+                None => "not read".to_owned(),
+            })
             .collect();
         let amount = difference(line);
         let share = percent(amount as f64, sum as f64);
         match of_two {
+            true if !is_told => [String::new(), String::new(), amounts.join(" and "), line.title.clone()],
             true => [signed(amount), share, amounts.join(" → "), line.title.clone()],
             false => [amounts.join(""), share, String::new(), line.title.clone()],
         }
     };
-    let head = if of_two {
+    let head = if !is_told {
+        ["", "", "resident", "what for"]
+    } else if of_two {
         ["difference", "share", "resident", "what for"]
     } else {
         ["resident", "share", "", "what for"]
     };
     let mut table = vec![head.map(str::to_owned)];
-    table.extend(rows.into_iter().chain(whole.filter(|_| sum != 0)).map(cells));
+    table.extend(rows.into_iter().chain(whole.filter(|_| !is_told || sum != 0)).map(cells));
     if table.len() == 1 {
         return String::new();
     }

@@ -6,7 +6,7 @@ use std::io::Write;
 use super::StudyReport;
 
 /// Head of the columns; `docs/scale.md` says what each is. Times are nanoseconds, amounts bytes.
-const HEAD: [&str; 24] = [
+const HEAD: [&str; 27] = [
     "round",
     "position",
     "purpose",
@@ -20,6 +20,9 @@ const HEAD: [&str; 24] = [
     "elapsed_ns",
     "spread_ns",
     "cpu_ns",
+    "waited_ns",
+    "others_ns",
+    "stolen_ns",
     "fork_elapsed_ns",
     "fork_cpu_ns",
     "pss",
@@ -43,6 +46,7 @@ pub fn write(report: &StudyReport, to: &mut impl Write) -> Result<(), ::csv::Err
     let or_empty = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     for attempt in report.attempts {
         let highest = attempt.memory.as_ref().and_then(|memory| memory.moments.get(memory.highest?));
+        let wait = attempt.cpu_wait.as_ref();
         let common = [
             attempt.round.to_string(),
             attempt.position.to_string(),
@@ -57,6 +61,9 @@ pub fn write(report: &StudyReport, to: &mut impl Write) -> Result<(), ::csv::Err
             attempt.elapsed_ns.to_string(),
             attempt.spread_ns.to_string(),
             attempt.cpu_ns.to_string(),
+            or_empty(wait.and_then(|wait| wait.waited_ns)),
+            or_empty(wait.map(|wait| wait.others_ns)),
+            or_empty(wait.map(|wait| wait.stolen_ns)),
             or_empty(attempt.before_fork.map(|fork| fork.elapsed_ns)),
             or_empty(attempt.before_fork.map(|fork| fork.cpu_ns)),
             or_empty(highest.map(|moment| moment.pss)),

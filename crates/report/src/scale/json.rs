@@ -5,6 +5,7 @@ use widthwise_experiment::scale::Cell;
 use widthwise_verdict::scaling::{Best, Figure, Line, Unfitted};
 use widthwise_verdict::study::{EventSource, Row, Table};
 
+use super::comparison::word;
 use super::StudyReport;
 
 /// Of the format; it goes up when something changes its meaning.
@@ -34,12 +35,14 @@ pub fn render(report: &StudyReport) -> Result<String, serde_json::Error> {
         "machine": report.machine_lines.iter().map(|(name, text)| (name.clone(), Value::from(text.clone())))
             .collect::<serde_json::Map<_, _>>(),
         "rounds": summary.rounds,
+        "equal_within": report.equal_within,
         "floor": summary.floor.as_ref().map(figure),
         "tables": summary.tables.iter().map(table).collect::<Vec<_>>(),
         "comparisons": summary.comparisons.iter().map(|comparison| json!({
             "cell": cell(&comparison.cell),
             "beside": cell(&comparison.beside),
             "throughput": known(&comparison.throughput),
+            "verdict": word(report, &comparison.throughput).name(),
             "memory": comparison.memory,
         })).collect::<Vec<_>>(),
         "smt": summary.smt.iter().map(|(one, two, found)| json!({
@@ -87,7 +90,15 @@ fn figure(figure: &Figure) -> Value {
 fn known(found: &Result<Figure, Unfitted>) -> Value {
     match found {
         Ok(found) => figure(found),
-        Err(reason) => json!({"reason": reason.to_string()}),
+        Err(reason) => instead(reason),
+    }
+}
+
+/// Why there is no figure; `withheld` where there are numbers that must not be compared.
+fn instead(reason: &Unfitted) -> Value {
+    match reason {
+        Unfitted::Withheld(_) => json!({"verdict": "withheld", "reason": reason.to_string()}),
+        _ => json!({"reason": reason.to_string()}),
     }
 }
 
@@ -99,14 +110,14 @@ fn line(found: &Result<Line, Unfitted>) -> Value {
             "residual": line.residual,
             "places": line.places,
         }),
-        Err(reason) => json!({"reason": reason.to_string()}),
+        Err(reason) => instead(reason),
     }
 }
 
 fn table(table: &Table) -> Value {
     let amdahl = match &table.amdahl {
         Ok(law) => json!({"one": figure(&law.one), "serial": figure(&law.serial), "residual": law.residual}),
-        Err(reason) => json!({"reason": reason.to_string()}),
+        Err(reason) => instead(reason),
     };
     let universal = match &table.universal {
         Ok(law) => json!({
@@ -121,7 +132,7 @@ fn table(table: &Table) -> Value {
                 Best::NoneWithinReach => Value::Null,
             },
         }),
-        Err(reason) => json!({"reason": reason.to_string()}),
+        Err(reason) => instead(reason),
     };
     json!({
         "variant": table.variant,
@@ -167,6 +178,12 @@ fn row(row: &Row) -> Value {
         "NTIME": known(&row.ntime),
         "ipc": known(&row.ipc),
         "sci": known(&row.sci),
+        "waiting": row.waiting.as_ref().map(|waiting| json!({
+            "waited": waiting.waited,
+            "unknown": waiting.unknown,
+            "lost": waiting.lost,
+            "others": waiting.others,
+        })),
         "memory": row.memory.as_ref().map(|memory| json!({
             "pss": memory.pss,
             "member_pss": memory.member_pss,

@@ -1,9 +1,11 @@
 //! What the tables come to, in sentences.
 
 use widthwise_experiment::scale::Mode;
-use widthwise_verdict::scaling::{Best, Bounds, Figure};
+use widthwise_verdict::scaling::{Best, Figure, Unfitted};
 use widthwise_verdict::study::Table;
+use widthwise_verdict::words::margin;
 
+use super::comparison::{remark, word};
 use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
 use crate::amounts::{counted, duration, listed};
 
@@ -27,6 +29,7 @@ pub fn extent(report: &StudyReport) -> String {
 /// Every sentence, the answer first.
 pub fn all(report: &StudyReport) -> Vec<String> {
     let mut all = different(report);
+    all.extend(withheld(report));
     all.extend(growth(report));
     all.extend(marginal(report));
     all.extend(smt(report));
@@ -36,6 +39,7 @@ pub fn all(report: &StudyReport) -> Vec<String> {
         all.extend(laws(report, table));
     }
     all.extend(unfitted(report));
+    all.extend(unknown_waits(report));
     all.extend(unshared(report));
     all.extend(pages(report));
     all.extend(agreement(report));
@@ -49,8 +53,10 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     }
     if let Some(floor) = &report.summary.floor {
         all.push(format!(
-            "Detection floor: the same cell twice differs by {}; what is nearer than that cannot be told from none.",
-            signed(&less_one(floor))
+            "Detection floor: the A/A difference, of the same cell to itself, is {}; what is nearer to none than that is not \
+             called a difference. No difference: the whole interval lies within {} (--equal-within).",
+            signed(&less_one(floor)),
+            margin(report.equal_within)
         ));
     }
     all
@@ -74,10 +80,50 @@ fn of_several(report: &StudyReport, table: &Table) -> String {
     }
 }
 
+/// The cells whose tasks did not get their CPUs.
+fn withheld(report: &StudyReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in &report.summary.tables {
+        let starved = table.rows.iter().filter_map(|row| row.waiting.as_ref()?.starved(row.processes));
+        let starved: Vec<String> = starved.map(|starved| starved.to_string()).collect();
+        if !starved.is_empty() {
+            all.push(format!("{}Withheld: {}.", of_several(report, table), starved.join("; ")));
+        }
+    }
+    if !all.is_empty() {
+        all.push(
+            "What is withheld says how busy the machine was and not how the program scales: measure again when the machine is \
+             free, or on other CPUs (--placement)."
+                .into(),
+        );
+    }
+    all
+}
+
+/// Where it is not known whether tasks got their CPUs, and who else was there.
+fn unknown_waits(report: &StudyReport) -> Option<String> {
+    let rows = report.summary.tables.iter().flat_map(|table| &table.rows);
+    let unknown: Vec<_> = rows
+        .filter_map(|row| row.waiting.as_ref().filter(|waiting| waiting.waited.is_none()))
+        .filter_map(|waiting| Some((waiting.unknown.as_ref()?, waiting.others)))
+        .collect();
+    let (reason, _) = unknown.first()?;
+    let others = unknown.iter().map(|(_, others)| *others).fold(0.0, f64::max);
+    Some(format!(
+        "Whether tasks had to wait for their CPUs is not known in {}: {reason}. Other programs used up to {:.0} % of these CPUs.",
+        counted(unknown.len(), "cell"),
+        100.0 * others
+    ))
+}
+
 /// Where the throughput is highest.
 fn growth(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| is_the_same_work(report, &table.variant)) {
+        // A cell that is withheld may be the highest.
+        if table.rows.iter().any(|row| matches!(row.throughput, Err(Unfitted::Withheld(_)))) {
+            continue;
+        }
         let best = table
             .rows
             .iter()
@@ -133,8 +179,9 @@ fn marginal(report: &StudyReport) -> Vec<String> {
 fn smt(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for (one, two, found) in &report.summary.smt {
-        let word = |name: &str, figure: &Result<Figure, widthwise_verdict::scaling::Unfitted>| match figure {
+        let word = |name: &str, figure: &Result<Figure, Unfitted>| match figure {
             Ok(figure) => format!("{} by {name}", signed(figure)),
+            Err(Unfitted::Withheld(_)) => format!("withheld by {name}"),
             Err(reason) => format!("unknown by {name} ({reason})"),
         };
         all.push(format!(
@@ -198,17 +245,6 @@ fn capacity(report: &StudyReport) -> Vec<String> {
     all
 }
 
-/// Whether a difference is further from none than its interval is wide, and than the same cell twice may differ.
-fn is_told(report: &StudyReport, difference: &Figure) -> bool {
-    let beyond = |ends: &Bounds| {
-        let floor = report.summary.floor.as_ref().map(less_one);
-        let floor =
-            floor.and_then(|floor| floor.bounds).map_or(0.0, |ends| ends.low.abs().max(ends.high.abs()));
-        ends.low > floor || ends.high < -floor
-    };
-    difference.bounds.as_ref().is_some_and(beyond)
-}
-
 /// Other variants, modes and placements beside the first, where they are largest.
 fn beside(report: &StudyReport) -> Vec<String> {
     let most = report.plan.counts.last().copied().unwrap_or(1);
@@ -220,10 +256,12 @@ fn beside(report: &StudyReport) -> Vec<String> {
         .filter(|comparison| is_the_same_work(report, &comparison.cell.variant))
         .map(|comparison| {
             let mut parts = Vec::new();
+            if let Err(Unfitted::Withheld(_)) = &comparison.throughput {
+                parts.push("throughput withheld".to_owned());
+            }
             if let Ok(figure) = &comparison.throughput {
-                let difference = less_one(figure);
-                let doubt = if is_told(report, &difference) { "" } else { ", not to be told from none" };
-                parts.push(format!("throughput {}{doubt}", signed(&difference)));
+                let remark = remark(report, word(report, &comparison.throughput));
+                parts.push(format!("throughput {}{remark}", signed(&less_one(figure))));
             }
             if let Some(memory) = comparison.memory {
                 let sign = if memory < 1.0 { "−" } else { "+" };
@@ -325,6 +363,8 @@ fn unfitted(report: &StudyReport) -> Vec<String> {
             ("Amdahl's law", table.amdahl.as_ref().err()),
             ("The universal scalability law", table.universal.as_ref().err()),
         ] {
+            // Why something is withheld has been said.
+            let reason = reason.filter(|reason| !matches!(reason, Unfitted::Withheld(_)));
             let text = reason.map(|reason| format!("{law} was not fitted: {reason} (on CPUs of their own)."));
             if let Some(text) = text.filter(|text| !reasons.contains(text)) {
                 reasons.push(text);
@@ -373,7 +413,7 @@ fn unshared(report: &StudyReport) -> Vec<String> {
 fn agreement(report: &StudyReport) -> Option<String> {
     let mut worst: Option<(f64, String)> = None;
     let mut drift = 0.0_f64;
-    let mut untold = 0;
+    let mut anonymous = 0;
     for table in &report.summary.tables {
         for row in &table.rows {
             let Some(memory) = &row.memory else { continue };
@@ -382,7 +422,7 @@ fn agreement(report: &StudyReport) -> Option<String> {
                 continue;
             }
             if !memory.system_is_telling() {
-                untold += 1;
+                anonymous += 1;
                 continue;
             }
             drift = drift.max(memory.system_drift);
@@ -393,7 +433,7 @@ fn agreement(report: &StudyReport) -> Option<String> {
             }
         }
     }
-    if worst.is_none() && untold > 0 {
+    if worst.is_none() && anonymous > 0 {
         return Some(
             "Sums of anonymous memory were not held against the system's AnonPages: the rest of the machine changed too much."
                 .into(),

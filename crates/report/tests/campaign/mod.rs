@@ -16,7 +16,7 @@ use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::{spec, Experiment, Facts, Metric};
-use widthwise_report::heap::{Heap, Recorded};
+use widthwise_report::heap::{Heap, Recorded, RecordingSums, Side};
 use widthwise_report::series::quantile;
 use widthwise_report::{BuildNote, Campaign, MemoryRun, ProcessNote};
 use widthwise_verdict::{Evidence, Judgement, Standing, Typical, Verdict, Word};
@@ -84,6 +84,7 @@ impl Laid {
                 process(SLOW, "speedtest1", 1, 11_800_000, 0.98),
                 process(SLOW, "sh", 2, 1_700_000, 0.02),
             ],
+            runtime_calls: Vec::new(),
             differences: self.differences.clone(),
         }
     }
@@ -244,38 +245,74 @@ impl Laid {
     /// Adds the recordings of heaps: 3 kB of the baseline's, 2 kB of the others', and none of the one that cannot start.
     pub fn record_heaps(&mut self, function: &str) {
         for variant in &self.experiment.variants {
-            let bytes = if variant.name == BASELINE { 3000 } else { 2000 };
+            let bytes = if variant.name == BASELINE { 30_000 } else { 20_000 };
             let text = format!("main (m.cpp:4);{function} (m.cpp:8) {bytes}\nmain (m.cpp:6) 100\n");
             let profile = folded::read(text.as_bytes(), Column::PeakBytes).expect("folded stacks");
-            let heap =
-                Heap { program: "m".to_owned(), profile, remarks: vec![format!("recorded: {function}")] };
+            let side = heap_side(&variant.name, bytes + 100, format!("recorded: {function}"));
+            let heap = Heap { program: "m".to_owned(), side, profile };
             let heap =
                 if variant.name == UNABLE { Err(format!("it left no log: {function}")) } else { Ok(heap) };
             self.heap.push(Recorded { variant: variant.name.clone(), heap });
         }
     }
 
-    /// Adds a round of the memory series; the slow variant needs six tenths of the baseline's heap.
-    pub fn read_memory(&mut self, library: &str, phase: &str) {
-        let number = self.rounds.last().map_or(0, |round| round.number + 1);
-        self.experiment.memory = 1;
+    /// Adds rounds of the memory series; the slow variant needs six tenths of the baseline's heap. `missed` is how much higher
+    /// the tree's peak may have been than what was read.
+    pub fn read_memory(&mut self, rounds: u32, missed: f64, library: &str, phase: &str) {
+        self.experiment.memory = rounds;
         self.experiment.metrics.extend(metric::series());
+        for _ in 0..rounds {
+            self.read_memory_once(missed, library, phase);
+        }
+        self.judge();
+    }
+
+    fn read_memory_once(&mut self, missed: f64, library: &str, phase: &str) {
+        let number = self.rounds.last().map_or(0, |round| round.number + 1);
         self.rounds.push(Round { number, kind: RoundKind::Memory, cpu: None, noise: Noise::default() });
         let names = [self.experiment.baseline.clone(), SLOW.to_owned(), self.experiment.twin()];
         for (position, (variant, scale)) in (0..).zip(names.into_iter().zip([10_000, 6_000, 10_000])) {
             let series = series(scale, library, phase);
+            let mut sample = series.sample(&self.experiment.metrics);
+            if let Some(peak) = sample.get_mut("tree_peak").filter(|_| missed > 1.0) {
+                peak.upper = Some(missed * peak.value);
+            }
             self.runs.push(Run {
                 variant: variant.clone(),
                 round: number,
                 position,
                 began_ns: 0,
                 ending: Ending::Done,
-                sample: series.sample(&self.experiment.metrics),
+                sample,
                 answer: None,
             });
             self.memory.push(MemoryRun { round: number, variant, series });
         }
-        self.judge();
+    }
+}
+
+/// A heap that was recorded three times, with the same peak each time.
+pub fn heap_side(name: &str, peak_bytes: u64, remark: String) -> Side {
+    let once = RecordingSums { peak_bytes, blocks: 2, bytes: peak_bytes, ..RecordingSums::default() };
+    Side {
+        name: name.to_owned(),
+        processes: 1,
+        peak_bytes,
+        largest_peak_bytes: peak_bytes,
+        peak_blocks: 2,
+        peak_chunk_bytes: 0,
+        blocks: 2,
+        bytes: peak_bytes,
+        left_blocks: 0,
+        left_bytes: 0,
+        own_mapped_bytes: 0,
+        system: None,
+        large_blocks: (0, 0),
+        lost_events: 0,
+        broken_stacks: 0,
+        by_process: Vec::new(),
+        recordings: vec![once; 3],
+        remarks: vec![remark],
     }
 }
 
@@ -303,6 +340,7 @@ pub fn laid(timed: u32) -> Laid {
             steal: if number % 13 == 5 { 0.015 } else { 0.003 },
             pressure: Some(if burst { 0.21 } else { 0.004 }),
             others: if burst { 0.31 } else { 0.001 },
+            others_ns: None,
             throttled: 0,
         };
         rounds.push(Round { number, kind, cpu: Some(1), noise });
@@ -420,7 +458,7 @@ fn judged(
             }
         }
     }
-    Judgement { comparisons: verdicts.len(), verdicts, typical }
+    Judgement { comparisons: verdicts.len(), verdicts, typical, runtime: Default::default() }
 }
 
 fn values(rounds: &[Round], runs: &[Run], name: &str, metric: Metric) -> BTreeMap<u32, f64> {
@@ -452,6 +490,7 @@ fn typical_of(name: &str, metric: Metric, values: &BTreeMap<u32, f64>) -> Option
     let mut sorted: Vec<f64> = values.values().copied().collect();
     sorted.sort_by(f64::total_cmp);
     Some(Typical {
+        upper: None,
         variant: name.to_owned(),
         metric,
         value: quantile(&sorted, 0.5)?,
@@ -474,11 +513,11 @@ fn verdict(
     pairs: usize,
 ) -> Verdict {
     let (word, reason) = match (standings.get(name), found) {
-        (Some(Standing::Unable(reason)), _) => (Word::Missing, Some(reason.clone())),
+        (Some(Standing::Unable(reason)), _) => (Word::NoData, Some(reason.clone())),
         (Some(Standing::Different(reason)), _) => {
             (Word::Withheld, Some(format!("it answers differently: {reason}")))
         }
-        (_, None) => (Word::Missing, Some("fewer than two rounds with a number above zero".to_owned())),
+        (_, None) => (Word::NoData, Some("fewer than two rounds with a number above zero".to_owned())),
         (_, Some((ratio, low, high))) => {
             let floor = floor.unwrap_or(0.0);
             let word = if high < 1.0 && ratio < 1.0 - floor {
@@ -486,7 +525,7 @@ fn verdict(
             } else if low > 1.0 && ratio > 1.0 + floor {
                 Word::Higher
             } else {
-                Word::Same
+                Word::NoDifference
             };
             (word, None)
         }
@@ -496,10 +535,14 @@ fn verdict(
         variant: name.to_owned(),
         baseline: experiment.baseline.clone(),
         ratio: found.map(|(ratio, _, _)| ratio),
+        difference: None,
+        baseline_mean: None,
         low: found.map(|(_, low, _)| low),
         high: found.map(|(_, _, high)| high),
         confidence: experiment.judging.confidence,
+        equal_within: experiment.judging.equal_within,
         floor,
+        difference_floor: None,
         pairs: pairs as u32,
         p: found.map(|_| 0.0004),
         adjusted_p: found.map(|_| 0.004),

@@ -60,7 +60,7 @@ pub fn experiment(variants: &[&str], metrics: &[&str]) -> Experiment {
         stopping: Stopping::default(),
         warmup: 0,
         memory: 0,
-        judging: Judging { confidence: 0.95, estimator: Estimator::Paired },
+        judging: Judging { confidence: 0.95, equal_within: 0.01, estimator: Estimator::Paired },
         seed: 7,
     }
 }

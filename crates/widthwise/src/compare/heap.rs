@@ -1,20 +1,39 @@
-//! The recordings of the heap: one run of each variant, after everything that is timed.
+//! The recordings of the heap: several runs of each variant, in turn, after everything that is timed.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use widthwise_archive::ArchiveError;
 use widthwise_machine::compiler::{self, Compiler};
-use widthwise_measure::heap;
 use widthwise_measure::heap::recorder::Recorder as HeapRecorder;
-use widthwise_measure::rounds::{End, Plan, RoundsError, Witness};
+use widthwise_measure::heap::{self, Recording, Repeats};
+use widthwise_measure::rounds::{End, Participant, Plan, RoundsError, Witness};
 use widthwise_measure::run::Runner;
+use widthwise_report::amounts::duration;
 
 use crate::compare::recorder::Recorder;
+use crate::explain::sources;
 
-/// Records those variants that an earlier session has not. What cannot be recorded is said, and ends nothing.
+/// A pass over the variants of a campaign.
+struct Pass<'a, 'r> {
+    plan: &'a Plan,
+    /// Those that can be recorded; none twice.
+    participants: Vec<&'a Participant>,
+    heap_recorder: HeapRecorder,
+    runner: &'a mut Runner,
+    recorder: &'a mut Recorder<'r>,
+    /// Warnings that were given already.
+    told: BTreeSet<String>,
+}
+
+/// Makes those recordings that an earlier session has not made; `wanted`: so many of each variant, where that was said. What
+/// cannot be recorded is said, and ends nothing.
 pub fn record(
     plan: &Plan,
     compilers: &[Compiler],
+    wanted: Option<u32>,
     runner: &mut Runner,
     recorder: &mut Recorder,
 ) -> Result<End, RoundsError<ArchiveError>> {
@@ -34,23 +53,99 @@ pub fn record(
             return Ok(End::Enough);
         }
     };
-    let answers = recorder.answers();
     let again = plan.participants.last().map(|twin| twin.name.clone());
-    for participant in plan.participants.iter().filter(|one| Some(&one.name) != again.as_ref()) {
-        recorder.says(&format!("recording the heap of {}", participant.name));
-        let interrupted = recorder.interrupted();
-        let cut_off = || interrupted.load(Ordering::Relaxed) >= 1;
-        let answer = answers.get(&participant.name).map(String::as_str);
-        let Some(recording) = heap::record(plan, participant, &heap_recorder, answer, runner, &cut_off)?
-        else {
+    let participants = plan.participants.iter().filter(|one| Some(&one.name) != again.as_ref()).collect();
+    let mut pass = Pass { plan, participants, heap_recorder, runner, recorder, told: BTreeSet::new() };
+    let Some(first) = pass.round(1)? else { return Ok(End::Interrupted) };
+    let number = wanted.unwrap_or_else(|| pass.repeats(&first).number());
+    let long: Duration = first.iter().map(|recording| Duration::from_nanos(recording.wall_ns)).sum();
+    for repeat in 2..=number {
+        if pass.is_left(repeat) {
+            pass.recorder.says(&format!(
+                "recording every heap again, {repeat} of {number}: some {} left",
+                duration(long * (number + 1 - repeat))
+            ));
+        }
+        if pass.round(repeat)?.is_none() {
             return Ok(End::Interrupted);
-        };
-        let remarks =
-            recording.refused.iter().map(|reason| format!("its heap could not be recorded: {reason}"));
-        for remark in remarks.chain(recording.remarks.iter().cloned()) {
-            let text = format!("{}: {remark}", participant.name);
-            recorder.archive.warn(&text).map_err(RoundsError::Witness)?;
         }
     }
     Ok(End::Enough)
+}
+
+impl Pass<'_, '_> {
+    /// One recording of each variant; every other time in the opposite order, so that what drifts meets all alike. Variants
+    /// that cannot be recorded are left out from then on. `None`: it was interrupted.
+    fn round(&mut self, repeat: u32) -> Result<Option<Vec<Recording>>, RoundsError<ArchiveError>> {
+        let answers = self.recorder.answers();
+        let mut order = self.participants.clone();
+        if repeat.is_multiple_of(2) {
+            order.reverse();
+        }
+        let mut recordings = Vec::new();
+        for participant in order {
+            if repeat == 1 && heap::recorded(&self.plan.folder, &participant.slug, repeat).is_none() {
+                self.recorder.says(&format!("recording the heap of {}", participant.name));
+            }
+            let interrupted = self.recorder.interrupted();
+            let cut_off = || interrupted.load(Ordering::Relaxed) >= 1;
+            let answer = answers.get(&participant.name).map(String::as_str);
+            let made = heap::record(
+                self.plan,
+                participant,
+                repeat,
+                &self.heap_recorder,
+                answer,
+                self.runner,
+                &cut_off,
+            )?;
+            let Some(recording) = made else { return Ok(None) };
+            self.warn(participant, &recording)?;
+            if recording.refused.is_some() {
+                self.participants.retain(|one| one.name != participant.name);
+            } else {
+                recordings.push(recording);
+            }
+        }
+        Ok(Some(recordings))
+    }
+
+    /// What a reader must know, once.
+    fn warn(
+        &mut self,
+        participant: &Participant,
+        recording: &Recording,
+    ) -> Result<(), RoundsError<ArchiveError>> {
+        let refused =
+            recording.refused.iter().map(|reason| format!("its heap could not be recorded: {reason}"));
+        for remark in refused.chain(recording.remarks.iter().cloned()) {
+            let text = format!("{}: {remark}", participant.name);
+            if self.told.insert(text.clone()) {
+                self.recorder.archive.warn(&text).map_err(RoundsError::Witness)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a recording of that number is still to be made.
+    fn is_left(&self, repeat: u32) -> bool {
+        let is_missing = |one: &&Participant| heap::recorded(&self.plan.folder, &one.slug, repeat).is_none();
+        self.participants.iter().any(is_missing)
+    }
+
+    /// What decides how often each variant is recorded.
+    fn repeats(&self, first: &[Recording]) -> Repeats {
+        let packed = |participant: &&Participant| log_bytes(&self.plan.folder, &participant.slug);
+        Repeats {
+            first: first.iter().map(|recording| Duration::from_nanos(recording.wall_ns)).sum(),
+            log_bytes: self.participants.iter().map(packed).max().unwrap_or(0),
+            campaign: self.recorder.timed_alone(),
+        }
+    }
+}
+
+/// The packed logs of a variant's first recording.
+fn log_bytes(campaign: &Path, slug: &str) -> u64 {
+    let logs = sources::logs(&heap::folder(campaign, slug, 1));
+    logs.iter().filter_map(|log| Some(log.metadata().ok()?.len())).sum()
 }

@@ -132,6 +132,11 @@ impl<'a> Recorder<'a> {
         Duration::try_from_secs_f64(total / 1e9).ok()
     }
 
+    /// How long the programs of all timed rounds ran, as far as the last round tells.
+    pub fn timed_alone(&self) -> Duration {
+        self.round_alone().map_or(Duration::ZERO, |round| round * self.timed)
+    }
+
     /// One line that stays.
     pub fn says(&self, text: &str) {
         self.progress.say(&format!("  {text}"));
@@ -193,7 +198,7 @@ impl<'a> Recorder<'a> {
         let twin = self.experiment.twin();
         let deciding = self.experiment.deciding();
         let known = |verdict: &&Verdict| {
-            verdict.ratio.is_some()
+            (verdict.ratio.is_some() || verdict.difference.is_some())
                 && verdict.variant != twin
                 && deciding.first().is_some_and(|m| m.name == verdict.metric.name)
         };
@@ -295,6 +300,10 @@ impl Witness for Recorder<'_> {
 
     fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), ArchiveError> {
         self.archive.add_sampled_run(run, &notes(&run.variant, ran), ran.series.as_ref())?;
+        if let Some(account) = &ran.account {
+            let calls = account.slow_calls.iter().map(|(call, ways)| (*call, (ways.entered, ways.trapped)));
+            self.archive.add_runtime_calls(run.round, &run.variant, &calls.collect())?;
+        }
         for remark in &ran.remarks {
             self.archive.warn(&format!("{} {remark}", run.variant))?;
         }
@@ -351,11 +360,12 @@ impl Witness for Recorder<'_> {
 
 /// The processes of a run, by command name. A program that is one process needs no list.
 fn notes(variant: &str, ran: &Ran) -> Vec<ProcessNote> {
-    if ran.processes.len() < 2 {
+    let own = ran.processes.as_deref().unwrap_or_default();
+    if own.len() < 2 {
         return Vec::new();
     }
     let mut by_name: BTreeMap<&str, ProcessNote> = BTreeMap::new();
-    for process in &ran.processes {
+    for process in own {
         let note = by_name.entry(&process.comm).or_insert_with(|| ProcessNote {
             variant: variant.to_owned(),
             comm: process.comm.clone(),

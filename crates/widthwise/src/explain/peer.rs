@@ -1,11 +1,19 @@
 //! Files of other profilers, for comparison with ours: massif's, heaptrack's, pprof's.
 
+use std::io::Read;
 use std::path::Path;
 
 use widthwise_anatomy::heap::{heaptrack, massif, pprof, Profile};
 
 use crate::failure::Failure;
 use crate::presentation::short;
+
+const MASSIF: &[u8] = b"desc:";
+const HEAPTRACK: &[u8] = b"v ";
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// What files of other profilers begin with.
+const BEGINNINGS: [&[u8]; 4] = [MASSIF, HEAPTRACK, GZIP, ZSTD];
 
 /// What a file of another profiler has: the profile, the program's file name, and what a reader must know.
 pub struct Foreign {
@@ -18,17 +26,36 @@ pub struct Foreign {
 }
 
 /// Reads it, by how it begins. `None`: it begins as none of theirs does.
-pub fn read(path: &Path, bytes: &[u8]) -> Option<Result<Foreign, Failure>> {
+pub fn read(path: &Path) -> Option<Result<Foreign, Failure>> {
     let failed = |error: &dyn std::fmt::Display| Failure::request(format!("{}: {error}", short(path)));
-    if bytes.starts_with(b"desc:") {
+    match begins_as_one(path) {
+        Ok(true) => {}
+        Ok(false) => return None,
+        Err(error) => return Some(Err(failed(&error))),
+    }
+    match std::fs::read(path) {
+        Ok(bytes) => of_bytes(path, &bytes),
+        Err(error) => Some(Err(failed(&error))),
+    }
+}
+
+/// Whether it begins as one of theirs: what does not is not read.
+fn begins_as_one(path: &Path) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    std::fs::File::open(path)?.take(8).read_to_end(&mut start)?;
+    Ok(BEGINNINGS.iter().any(|beginning| start.starts_with(beginning)))
+}
+
+fn of_bytes(path: &Path, bytes: &[u8]) -> Option<Result<Foreign, Failure>> {
+    let failed = |error: &dyn std::fmt::Display| Failure::request(format!("{}: {error}", short(path)));
+    if bytes.starts_with(MASSIF) {
         return Some(match massif::read(bytes) {
             Ok(peer) => Ok(recorded(peer.profile, &peer.command, "massif")),
             Err(error) => Err(failed(&error)),
         });
     }
-    let is_gzip = bytes.starts_with(&[0x1f, 0x8b]);
-    let is_zstd = bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
-    if is_gzip || is_zstd || bytes.starts_with(b"v ") {
+    let is_gzip = bytes.starts_with(GZIP);
+    if is_gzip || bytes.starts_with(ZSTD) || bytes.starts_with(HEAPTRACK) {
         match heaptrack::read(bytes) {
             Ok(peer) => return Some(Ok(recorded(peer.profile, &peer.command, "heaptrack"))),
             Err(error) if !is_gzip => return Some(Err(failed(&error))),

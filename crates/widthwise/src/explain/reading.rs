@@ -1,100 +1,181 @@
 //! The logs of one side, read: what it asked for, where, and what of it cannot be seen.
 
-use std::collections::BTreeMap;
+mod remarks;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
 
 use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
-use widthwise_anatomy::heap::{symbols, History, Log, Profile, Symbols};
+use widthwise_anatomy::heap::{
+    symbols, Frame, Header, History, LogError, LogFile, Profile, StackValues, Stacks, Symbols,
+};
 use widthwise_measure::heap::{self, Recording};
-use widthwise_report::heap::{Side, SystemView};
+use widthwise_report::heap::{typical, ProcessSums, RecordingSums, Side, SystemView};
 
+use super::log_file;
 use super::peer::{self, Foreign};
-use super::sources::Source;
+use super::sources::{Recorded as RecordedLogs, Source};
+use super::trees::Member;
 use crate::failure::Failure;
 use crate::presentation::short;
+use crate::progress::TaskProgress;
 
 /// One side, read.
 pub struct Read {
-    /// The sums.
+    /// The sums: those of the recording that stands for the side.
     pub side: Side,
-    /// All of its stacks.
+    /// All stacks of that recording.
     pub profile: Profile,
     /// File name of the program itself.
     pub program: String,
+    /// The stacks of the other recordings.
+    pub others: Vec<Profile>,
 }
 
-/// Reads the logs of one side, and names their places.
+/// One recording, read.
+struct One {
+    side: Side,
+    profile: Profile,
+    program: String,
+    /// File name of the first process's program.
+    root: String,
+}
+
+/// A process of a side.
+struct Recorded {
+    header: Header,
+    /// The number of the process that it was forked from.
+    forked_from: Option<u32>,
+    history: History,
+}
+
+/// Reads all recordings of one side, and names their code addresses. The recording with the middle peak stands for the side.
 ///
 /// # Errors
-/// A log cannot be read, or is none.
+/// A log cannot be read, or is none; or the recordings are of several programs.
 pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
-    let Source { name, logs, recording } = source;
-    let mut side = empty(name, logs.len(), recording);
-    let mut files = Vec::new();
+    let mut all = Vec::new();
+    for recorded in source.recordings.iter().filter(|recorded| !recorded.logs.is_empty()) {
+        all.push(read_one(&source.name, recorded, symbols)?);
+    }
+    if let Some(other) = all.iter().find(|one| one.root != all[0].root) {
+        return Err(Failure::request(format!(
+            "{}: its recordings are of {} and of {}, and those of one side are of one program",
+            source.name, all[0].root, other.root
+        )));
+    }
+    let recordings = source.recordings.iter().filter(|recorded| !recorded.logs.is_empty());
+    let sums: Vec<RecordingSums> = all
+        .iter()
+        .zip(recordings)
+        .map(|(one, recorded)| RecordingSums { samples: recorded.recording.samples, ..one.side.sums() })
+        .collect();
+    let remarks: Vec<String> = all.iter().flat_map(|one| one.side.remarks.iter().cloned()).collect();
+    let Some(typical) = typical(&sums) else {
+        return Err(Failure::request(format!("{} has no recording", source.name)));
+    };
+    let One { mut side, profile, program, .. } = all.swap_remove(typical);
+    // What is wrong with any recording is said; numbers of processes are other ones each time.
+    let of_others = remarks.into_iter().filter(|remark| !remark.starts_with("process "));
+    for remark in of_others {
+        if !side.remarks.contains(&remark) {
+            side.remarks.push(remark);
+        }
+    }
+    side.system = SystemView::mean(&sums);
+    side.recordings = sums;
+    let others = all.into_iter().map(|one| one.profile).collect();
+    Ok(Read { side, profile, program, others })
+}
+
+/// Reads the logs of one recording.
+fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Result<One, Failure> {
+    let RecordedLogs { logs, recording } = recorded;
+    let mut side = empty(name, recording);
+    let mut stacks = Stacks::default();
+    let mut processes = Vec::new();
     for path in logs {
-        let bytes =
-            heap::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
-        if let ([path], false) = (logs.as_slice(), Log::is_one(&bytes)) {
-            let packed =
-                std::fs::read(path).map_err(|error| Failure::request(format!("{}: {error}", short(path))))?;
-            if let Some(foreign) = peer::read(path, &packed) {
-                return Ok(of_peer(side, foreign?));
-            }
-        }
-        files.push((path, bytes));
+        let name = short(path);
+        let mut unpacking = TaskProgress::new(format!("unpacking {name}"));
+        let opened = log_file::open(path, &mut |done, all| unpacking.at(done, all))?;
+        drop(unpacking);
+        let bytes = match opened {
+            Some(bytes) => bytes,
+            None => match (logs.as_slice(), peer::read(path)) {
+                ([_], Some(foreign)) => return Ok(of_peer(side, foreign?)),
+                _ => return Err(Failure::request(format!("{name} {}", LogError::NotALog))),
+            },
+        };
+        side.remarks.extend(decode(&name, &bytes, &mut stacks, &mut processes)?);
     }
-    let mut parsed = Vec::new();
-    for (path, bytes) in &files {
-        parsed.push(Log::read(bytes).map_err(|error| Failure::request(format!("{} {error}", short(path))))?);
+    let mut values = StackValues::default();
+    for process in &mut processes {
+        add(&mut side, process);
+        values.add(&mut process.history);
     }
-    let by_process: BTreeMap<u32, &Log> = parsed.iter().map(|log| (log.header.process, log)).collect();
-    let mut courses = Vec::new();
-    let mut profile = Profile::default();
-    let mut program = String::new();
-    let mut most = 0;
-    for log in &parsed {
-        let history = History::of(log, &ancestors(log, &by_process));
-        side.peak_bytes += history.peak.bytes;
-        side.peak_blocks += history.peak.count;
-        side.peak_chunk_bytes +=
-            history.peak.main_bytes + history.peak.mapped_bytes + history.peak.arena_bytes;
-        side.blocks += history.total.0;
-        side.bytes += history.total.1;
-        side.left_blocks += history.end.count;
-        side.left_bytes += history.end.bytes;
-        side.own_mapped_bytes += history.own_maps.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        side.large_blocks.0 += history.large.0;
-        side.large_blocks.1 += history.large.1;
-        side.remarks.extend(remarks(log, &history));
-        if program.is_empty() || history.total.0 > most {
-            most = history.total.0;
-            program = log.header.program.rsplit('/').next().unwrap_or_default().to_owned();
-        }
-        profile.append(symbols::profile(&history, symbols));
-        courses.push((log.header.began_ns, history.course));
-    }
-    let courses: Vec<Course> =
-        courses.iter().map(|(began_ns, moments)| Course { began_ns: *began_ns, moments }).collect();
-    side.system = Views::of(&courses, &system(recording), recording.began_ns + recording.wall_ns)
-        .map(|views| SystemView::of(&views));
-    for (path, reason) in symbols.unread.drain(..) {
-        side.remarks.push(format!("{path} could not be read, so its functions have no names: {reason}"));
-    }
-    let own = |frame: &widthwise_anatomy::heap::Frame| frame.module == program;
+    side.broken_stacks = values.of_broken_stacks(&stacks);
+    side.by_process = by_process(&processes);
+    side.remarks.extend(remarks::of(&processes));
+    side.system = system_view(&processes, recording);
+    let program = main_program(&processes);
+    let profile = symbols::profile(&stacks, values, symbols);
+    side.remarks.extend(remarks::unread(&mut symbols.unread));
+    let own = |frame: &Frame| frame.module == program;
     if profile.frames.iter().any(own)
         && !profile.frames.iter().any(|frame| own(frame) && frame.line.is_some())
     {
         side.remarks.push("it was built without -g: functions are known, lines are not".to_owned());
     }
-    Ok(Read { side, profile, program })
+    let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
+    Ok(One { side, profile, program, root })
 }
 
-fn empty(name: &str, processes: usize, recording: &Recording) -> Side {
+/// What a log says of its processes; nothing where the file is another profiler's.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn members(path: &Path) -> Result<Vec<Member>, Failure> {
+    let Some(bytes) = log_file::open(path, &mut |_, _| {})? else { return Ok(Vec::new()) };
+    let Ok(log) = LogFile::read(&bytes) else { return Ok(Vec::new()) };
+    Ok(log.processes.iter().map(|process| Member::of(&process.header)).collect())
+}
+
+/// Decodes one log; gives back what is wrong with the file.
+fn decode(
+    name: &str,
+    bytes: &[u8],
+    stacks: &mut Stacks,
+    processes: &mut Vec<Recorded>,
+) -> Result<Vec<String>, Failure> {
+    let log = LogFile::read(bytes).map_err(|error| Failure::request(format!("{name} {error}")))?;
+    let mut progress = TaskProgress::new(format!("reading {name}"));
+    let (mut done, all) = (0, log.record_bytes);
+    let histories = log.histories(stacks, &mut |bytes| {
+        done += bytes;
+        progress.at(done, all);
+        ControlFlow::Continue(())
+    });
+    drop(progress);
+    let ControlFlow::Continue(histories) = histories else { return Err(Failure::interrupted()) };
+    let numbers: Vec<u32> = log.processes.iter().map(|process| process.header.process).collect();
+    let read = log.processes.into_iter().zip(histories).map(|(process, history)| Recorded {
+        forked_from: process.header.parent.map(|parent| numbers[parent]),
+        header: process.header,
+        history,
+    });
+    processes.extend(read);
+    Ok(log.faults.lines())
+}
+
+fn empty(name: &str, recording: &Recording) -> Side {
     Side {
         name: name.to_owned(),
-        processes,
+        processes: 0,
         peak_bytes: 0,
         peak_blocks: 0,
         peak_chunk_bytes: 0,
+        largest_peak_bytes: 0,
         blocks: 0,
         bytes: 0,
         left_blocks: 0,
@@ -102,14 +183,72 @@ fn empty(name: &str, processes: usize, recording: &Recording) -> Side {
         own_mapped_bytes: 0,
         system: None,
         large_blocks: (0, 0),
+        lost_events: 0,
+        broken_stacks: 0,
+        by_process: Vec::new(),
+        recordings: Vec::new(),
         remarks: recording.remarks.clone(),
     }
 }
 
+/// Adds a process to the sums. A hostile log has any number.
+fn add(side: &mut Side, process: &Recorded) {
+    let Recorded { header, history, .. } = process;
+    let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
+    side.processes += 1;
+    add(&mut side.peak_bytes, history.peak.bytes);
+    side.largest_peak_bytes = side.largest_peak_bytes.max(history.peak.bytes);
+    add(&mut side.peak_blocks, history.peak.count);
+    add(&mut side.peak_chunk_bytes, history.peak.chunk_bytes());
+    add(&mut side.blocks, history.total.0);
+    add(&mut side.bytes, history.total.1);
+    add(&mut side.left_blocks, history.end.count);
+    add(&mut side.left_bytes, history.end.bytes);
+    add(&mut side.own_mapped_bytes, history.own_mapped_bytes);
+    add(&mut side.large_blocks.0, history.large.0);
+    add(&mut side.large_blocks.1, history.large.1);
+    add(&mut side.lost_events, header.lost.total());
+}
+
+fn by_process(processes: &[Recorded]) -> Vec<ProcessSums> {
+    let numbers: BTreeSet<u32> = processes.iter().map(|process| process.header.process).collect();
+    let sums = |process: &Recorded| {
+        let Recorded { header, forked_from, history } = process;
+        // What started a program that was executed may have left no log.
+        let started_by = Some(header.parent_number).filter(|number| numbers.contains(number));
+        ProcessSums {
+            process: header.process,
+            parent: forked_from.or(started_by),
+            program: header.program.clone(),
+            blocks: history.total.0,
+            bytes: history.total.1,
+            peak_bytes: history.peak.bytes,
+            peak_blocks: history.peak.count,
+            left_blocks: history.end.count,
+            left_bytes: history.end.bytes,
+            lost_events: header.lost.total(),
+            ended: header.ended,
+        }
+    };
+    processes.iter().map(sums).collect()
+}
+
+/// The file name of the program that asked for most blocks.
+fn main_program(processes: &[Recorded]) -> String {
+    let most = processes.iter().rev().max_by_key(|process| process.history.total.0);
+    most.map_or(String::new(), |process| file_name(&process.header.program))
+}
+
+fn file_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
 /// What another profiler recorded.
-fn of_peer(mut side: Side, foreign: Foreign) -> Read {
+fn of_peer(mut side: Side, foreign: Foreign) -> One {
     let sum = foreign.profile.sum();
+    side.processes = 1;
     side.peak_bytes = sum.peak_bytes;
+    side.largest_peak_bytes = sum.peak_bytes;
     side.peak_blocks = sum.peak_count;
     side.peak_chunk_bytes = sum.peak_chunk_bytes;
     side.blocks = sum.count;
@@ -117,60 +256,42 @@ fn of_peer(mut side: Side, foreign: Foreign) -> Read {
     side.left_blocks = sum.live_count;
     side.left_bytes = sum.live_bytes;
     side.remarks.push(foreign.remark);
-    Read { side, profile: foreign.profile, program: foreign.program }
+    One { side, profile: foreign.profile, root: foreign.program.clone(), program: foreign.program }
 }
 
-/// By the clock of the logs.
-fn system(recording: &Recording) -> Vec<SystemMoment> {
+/// When a process was gone, by the clock of the logs: when it was another program, or when the sampler found it gone. One that the
+/// sampler never saw lived for a moment, so that its last event tells.
+fn ended_ns(process: &Recorded, processes: &[Recorded], recording: &Recording) -> Option<u64> {
+    let began = process.header.began_ns;
+    let later = processes.iter().map(|other| &other.header);
+    let executed = later
+        .filter(|other| other.process == process.header.process && other.began_ns > began)
+        .map(|other| other.began_ns)
+        .min();
+    let mut seen = recording.ends.iter().filter(|(number, _)| *number == process.header.process);
+    let found_gone = seen.next_back().map(|(_, ended_ns)| recording.began_ns.saturating_add(*ended_ns));
+    let last_event = began.saturating_add(process.history.end.time_ns);
+    executed.or(found_gone).or((!recording.ends.is_empty()).then_some(last_event))
+}
+
+/// Both views of the heap, by the clock of the logs.
+fn system_view(processes: &[Recorded], recording: &Recording) -> Option<SystemView> {
+    let courses: Vec<Course> = processes
+        .iter()
+        .map(|process| Course {
+            began_ns: process.header.began_ns,
+            ended_ns: ended_ns(process, processes, recording),
+            moments: &process.history.course,
+        })
+        .collect();
     let moment = |moment: &heap::SystemMoment| SystemMoment {
         at_ns: recording.began_ns + moment.at_ns,
         heap: moment.heap,
         mmapped: moment.mmapped,
     };
-    recording.system.iter().map(moment).collect()
-}
-
-/// The processes that a process was forked from, the oldest first.
-fn ancestors<'l, 'b>(log: &Log<'b>, by_process: &BTreeMap<u32, &'l Log<'b>>) -> Vec<&'l Log<'b>> {
-    let mut ancestors: Vec<&Log> = Vec::new();
-    let mut parent = log.header.parent;
-    while let Some(found) = parent.and_then(|parent| by_process.get(&parent)) {
-        // Numbers come round again.
-        if ancestors.len() >= by_process.len() {
-            break;
-        }
-        ancestors.push(found);
-        parent = found.header.parent;
-    }
-    ancestors.reverse();
-    ancestors
-}
-
-/// What cannot be seen in a log.
-fn remarks(log: &Log, history: &History) -> Vec<String> {
-    let header = &log.header;
-    let mut remarks = Vec::new();
-    let mut say = |text: String| remarks.push(format!("process {}: {text}", header.process));
-    if header.own_malloc {
-        say(
-            "the program brings its own malloc, in front of which nobody can stand: what it does is not here"
-                .into(),
-        );
-    }
-    if header.full {
-        say("the disk was full, and what came after is not here".into());
-    }
-    if header.missed > 0 {
-        say(format!(
-            "{} events came in a signal's handler while another was being recorded, and are not here",
-            header.missed
-        ));
-    }
-    if history.strangers > 0 {
-        say(format!("{} blocks were released that had come from elsewhere", history.strangers));
-    }
-    for fault in &history.faults {
-        say(fault.clone());
-    }
-    remarks
+    let system: Vec<SystemMoment> = recording.system.iter().map(moment).collect();
+    let views = Views::of(&courses, &system, recording.began_ns + recording.wall_ns)?;
+    let samples = recording.samples.unwrap_or(system.len() as u64);
+    let held = recording.held_ns.unwrap_or(0) as f64 / recording.wall_ns.max(1) as f64;
+    Some(SystemView::of(&views, samples, held.min(1.0)))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use widthwise_archive::Archive;
 use widthwise_measure::heap::{self, Recording};
 
+use super::{reading, trees};
 use crate::failure::Failure;
 use crate::presentation::{self, short};
 
@@ -12,22 +13,39 @@ use crate::presentation::{self, short};
 pub struct Source {
     /// The variant, or the file.
     pub name: String,
+    /// Its recordings, at least one.
+    pub recordings: Vec<Recorded>,
+}
+
+/// One recording of a side, not read yet.
+#[derive(Default)]
+pub struct Recorded {
     /// Its logs, in the order of their names.
     pub logs: Vec<PathBuf>,
     /// What was noted when they were recorded.
     pub recording: Recording,
 }
 
-/// The program's name, and the sides that are asked for: all of them files, or variants of the campaign. Where none is, the
-/// baseline and the first other variant that was recorded.
+impl Source {
+    /// Whether there is a log of any recording.
+    pub fn has_logs(&self) -> bool {
+        self.recordings.iter().any(|recorded| !recorded.logs.is_empty())
+    }
+
+    /// Why nothing could be recorded.
+    pub fn refused(&self) -> Option<&str> {
+        self.recordings.iter().find_map(|recorded| recorded.recording.refused.as_deref())
+    }
+}
+
+/// The program's name, and the sides that are asked for: all of them files and folders, or variants of the campaign. Where
+/// none is, the baseline and the first other variant that was recorded.
 pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Source>), Failure> {
-    if !wanted_sides.is_empty() && wanted_sides.iter().all(|side| Path::new(side).is_file()) {
-        let sides = wanted_sides.iter().map(|side| Source {
-            name: side.clone(),
-            logs: vec![PathBuf::from(side)],
-            recording: Recording::default(),
-        });
-        return Ok(("logs".to_owned(), sides.collect()));
+    if are_paths(wanted_sides, campaign) {
+        return Ok(("logs".to_owned(), of_files(wanted_sides)?));
+    }
+    if wanted_sides.len() > 2 {
+        return Err(Failure::request("explain compares two variants, not more"));
     }
     let archive = Archive::read(campaign).map_err(Failure::request)?;
     let head = archive.head();
@@ -36,6 +54,11 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
         head.variants.iter().filter(|one| !again(&one.role)).map(|one| one.name.as_str()).collect();
     for side in wanted_sides {
         if !names.contains(&side.as_str()) {
+            if Path::new(side).exists() {
+                return Err(Failure::request(format!(
+                    "\"{side}\" is a file, and another name is none: explain compares two variants, or two recordings"
+                )));
+            }
             return Err(Failure::request(format!(
                 "{} has no variant \"{side}\", and there is no such file; it has {}",
                 short(archive.folder()),
@@ -51,7 +74,7 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
     let wanted: Vec<&str> = match wanted_sides {
         [] => {
             let others = names.iter().copied().filter(|name| *name != experiment.baseline);
-            let with_logs = |name: &&str| of_campaign(name).is_some_and(|source| !source.logs.is_empty());
+            let with_logs = |name: &&str| of_campaign(name).is_some_and(|source| source.has_logs());
             std::iter::once(experiment.baseline.as_str()).chain(others.filter(with_logs).take(1)).collect()
         }
         sides => sides.iter().map(String::as_str).collect(),
@@ -59,8 +82,8 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
     let mut sides = Vec::new();
     for name in wanted {
         match of_campaign(name) {
-            Some(source) if source.logs.is_empty() => {
-                let reason = source.recording.refused.unwrap_or_else(|| "it left no log".to_owned());
+            Some(source) if !source.has_logs() => {
+                let reason = source.refused().unwrap_or("it left no log");
                 return Err(Failure::request(format!("the heap of {name} could not be recorded: {reason}")));
             }
             Some(side) => sides.push(side),
@@ -76,14 +99,91 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
     Ok((experiment.program.name.clone(), sides))
 }
 
-/// What a campaign has of a variant, if its heap was recorded.
-pub fn recorded(campaign: &Path, name: &str, slug: &str) -> Option<Source> {
-    let folder = heap::folder(campaign, slug);
-    let recording: Recording = serde_json::from_slice(&std::fs::read(folder.join(heap::NOTE)).ok()?).ok()?;
-    Some(Source { name: name.to_owned(), logs: logs(&folder), recording })
+/// Whether the names are those of files and folders. One may have the name of a variant, as finished binaries do: the variant is
+/// meant.
+pub fn are_paths(names: &[String], campaign: &Path) -> bool {
+    let exist = !names.is_empty() && names.iter().all(|name| Path::new(name).exists());
+    if !exist {
+        return false;
+    }
+    let variants = Archive::read(campaign).map(|archive| archive.head().variants.clone()).unwrap_or_default();
+    !names.iter().all(|name| variants.iter().any(|variant| variant.name == *name))
 }
 
-fn logs(folder: &Path) -> Vec<PathBuf> {
+/// Sides that are files or folders. Logs of one process tree are one recording. A folder is a side, with a recording for each
+/// process tree in it; files are of one recording, or of one for each of two sides.
+fn of_files(names: &[String]) -> Result<Vec<Source>, Failure> {
+    let (folders, files): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| Path::new(name).is_dir());
+    let mut sides = Vec::new();
+    for folder in folders {
+        sides.push(of_folder(folder)?);
+    }
+    let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    for logs in trees_of(&paths)? {
+        let more = if logs.len() > 1 { format!(" and {} more", logs.len() - 1) } else { String::new() };
+        let name = format!("{}{more}", logs[0].display());
+        let recordings = vec![Recorded { logs, recording: Recording::default() }];
+        sides.push(Source { name, recordings });
+    }
+    if sides.len() > 2 {
+        return Err(Failure::request(format!(
+            "these files are of {} recordings, and explain compares two: name the logs of one recording, or of two; or put \
+             all recordings of a side into a folder of its own, and name the folders",
+            sides.len()
+        )));
+    }
+    // In the order in which they were named.
+    let position = |side: &Source| {
+        let is_of = |name: &String| side.name == *name || side.recordings[0].logs[0] == Path::new(name);
+        names.iter().position(is_of)
+    };
+    sides.sort_by_key(position);
+    Ok(sides)
+}
+
+/// A side whose recordings are in a folder.
+fn of_folder(folder: &str) -> Result<Source, Failure> {
+    let failed = |error: std::io::Error| Failure::request(format!("{folder}: {error}"));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::request(format!("{folder} is a folder without a log")));
+    }
+    let of_trees = trees_of(&files)?;
+    let recordings =
+        of_trees.into_iter().map(|logs| Recorded { logs, recording: Recording::default() }).collect();
+    Ok(Source { name: folder.to_owned(), recordings })
+}
+
+/// The logs of each process tree.
+fn trees_of(files: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, Failure> {
+    let mut logs = Vec::new();
+    for file in files {
+        logs.push(reading::members(file)?);
+    }
+    let of_group = |group: &Vec<usize>| group.iter().map(|log| files[*log].clone()).collect();
+    Ok(trees::group(&logs).iter().map(of_group).collect())
+}
+
+/// What a campaign has of a variant, if its heap was recorded.
+pub fn recorded(campaign: &Path, name: &str, slug: &str) -> Option<Source> {
+    let of_number = |number| {
+        let recording = heap::recorded(campaign, slug, number)?;
+        Some(Recorded { logs: logs(&heap::folder(campaign, slug, number)), recording })
+    };
+    let recordings: Vec<Recorded> = (1..).map_while(of_number).collect();
+    (!recordings.is_empty()).then(|| Source { name: name.to_owned(), recordings })
+}
+
+/// The logs in a folder of a campaign.
+pub fn logs(folder: &Path) -> Vec<PathBuf> {
     let mut logs: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()

@@ -7,13 +7,14 @@ use widthwise_report::heap::{Heap, Recorded};
 use super::short;
 use crate::explain::{reading, sources};
 
-/// Compressed logs of one variant; a page is not worth minutes of reading, and `explain` reads them when asked.
-const MOST_BYTES: u64 = 64 << 20;
+/// Compressed logs of all recordings of one variant; a page is not worth minutes of reading, and `explain` reads them when asked.
+const MOST_BYTES: u64 = 128 << 20;
 
 /// What there is of each variant; nothing where nobody asked for it.
 pub fn recorded(archive: &Archive) -> Vec<Recorded> {
     let (head, campaign) = (archive.head(), archive.folder());
-    let wanted = campaign.join("heap").is_dir() || head.command.iter().any(|word| word == "--heap");
+    let wanted = campaign.join("heap").is_dir()
+        || head.command.iter().any(|word| word == "--heap" || word.starts_with("--heap="));
     let mut symbols = Symbols::default();
     let variants = head.variants.iter().filter(|variant| wanted && variant.role != "again");
     let read = variants.map(|variant| {
@@ -31,18 +32,19 @@ fn heap(archive: &Archive, name: &str, slug: &str, symbols: &mut Symbols) -> Res
              records it"
         ));
     };
-    if let Some(reason) = &source.recording.refused {
+    if let Some(reason) = source.refused() {
         return Err(format!("the heap could not be recorded: {reason}"));
     }
-    if source.logs.is_empty() {
+    if !source.has_logs() {
         return Err(format!("the logs are gone from {folder}/heap"));
     }
-    let size: u64 = source.logs.iter().filter_map(|log| Some(log.metadata().ok()?.len())).sum();
+    let logs = source.recordings.iter().flat_map(|recorded| &recorded.logs);
+    let size: u64 = logs.filter_map(|log| Some(log.metadata().ok()?.len())).sum();
     if size > MOST_BYTES {
         return Err(format!(
             "the logs are too large to be read for this page; widthwise explain --heap --campaign {folder} --html FILE draws them"
         ));
     }
     let read = reading::read(&source, symbols).map_err(|error| error.message().to_owned())?;
-    Ok(Heap { program: read.program, profile: read.profile, remarks: read.side.remarks })
+    Ok(Heap { program: read.program, profile: read.profile, side: read.side })
 }

@@ -12,6 +12,7 @@ use widthwise_report::topology;
 use widthwise_verdict::study::{summarise, Question, Summary};
 
 use crate::failure::Failure;
+use crate::output;
 use crate::presentation::{experiment, short, width};
 use crate::scale::picture;
 
@@ -36,6 +37,7 @@ pub struct Presented {
     remarks: Vec<String>,
     summary: Summary,
     run: String,
+    equal_within: f64,
     allows_different: bool,
     folder: String,
     machine: Option<MachineRecord>,
@@ -44,6 +46,11 @@ pub struct Presented {
 impl Presented {
     /// Reads and sums up.
     pub fn read(folder: &Path) -> Result<Presented, Failure> {
+        Presented::read_with(folder, None)
+    }
+
+    /// As [`Presented::read`], with another margin of equivalence than the study was begun with.
+    pub fn read_with(folder: &Path, equal_within: Option<f64>) -> Result<Presented, Failure> {
         let archive = StudyArchive::read(folder).map_err(Failure::request)?;
         let head = archive.head().clone();
         let attempts = archive.attempts().map_err(Failure::request)?;
@@ -69,10 +76,12 @@ impl Presented {
         if experiment.check.off {
             remarks.push("answers were not compared (--check off)".into());
         }
+        let equal_within = equal_within.unwrap_or(experiment.judging.equal_within);
         let run = experiment.program.run;
         let machine = serde_json::from_value::<MachineRecord>(head.machine.clone()).ok();
         let allows_different = experiment.check.allow_different;
         Ok(Presented {
+            equal_within,
             allows_different,
             attempts,
             remarks,
@@ -118,6 +127,7 @@ impl Presented {
             drawings,
             has_siblings: head.cores.iter().any(|core| core.len() > 1),
             memory: head.memory,
+            equal_within: self.equal_within,
             attempts: &self.attempts,
             summary: &self.summary,
         }
@@ -151,8 +161,7 @@ pub fn report(folder: &Path, as_json: bool) -> Result<(), Failure> {
     let presented = Presented::read(folder)?;
     let report = presented.report();
     let page = folder.join("report.html");
-    std::fs::write(&page, scale::html(&report))
-        .map_err(|error| Failure::machine(format!("{}: {error}", page.display())))?;
+    output::keep(&page, scale::html(&report).as_bytes())?;
     if as_json {
         anstream::println!("{}", scale::json(&report).map_err(Failure::machine)?);
     } else {

@@ -1,0 +1,83 @@
+//! The system's view of a heap: what the readings of a recorded run say, and for how long of it they are known to hold.
+
+use widthwise_experiment::memory::{Class, Reading, Series};
+
+use super::SystemMoment;
+
+/// A size that differs by less than this share is the same one.
+const SAME: f64 = 0.01;
+/// And one that differs by less than this: the kernel counts resident pages for each CPU, in batches (proc(5), statm).
+const BATCHES: u64 = 256 << 10;
+
+/// What the readings of a series say of the heap.
+pub fn moments(series: &Series) -> Vec<SystemMoment> {
+    let moment = |reading: &Reading| {
+        let of = |class| series.of_class(reading, class).resident;
+        SystemMoment {
+            at_ns: reading.at_ns,
+            heap: of(Class::Heap),
+            mmapped: of(Class::Mmapped),
+            resident: reading.tree.amounts.resident.saturating_sub(of(Class::Recorder)),
+        }
+    };
+    series.readings.iter().map(moment).collect()
+}
+
+/// How long the readings hold: each from when it was made until the size of the tree was seen to be another one.
+pub fn held_ns(series: &Series) -> u64 {
+    let levels = series.levels();
+    let mut held = 0u64;
+    for (place, reading) in series.readings.iter().enumerate() {
+        let size = reading.tree.amounts.resident;
+        let tolerance = ((size as f64 * SAME) as u64).max(BATCHES);
+        let next = series.readings.get(place + 1).map_or(u64::MAX, |next| next.at_ns);
+        let first = levels.partition_point(|level| level.at_ns < reading.at_ns);
+        let same = levels[first..]
+            .iter()
+            .take_while(|level| level.at_ns <= next && level.resident.abs_diff(size) <= tolerance);
+        held += same.last().map_or(0, |last| last.at_ns.saturating_sub(reading.at_ns));
+    }
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use widthwise_experiment::memory::{Amounts, Glance, Process, Totals};
+
+    const MB: u64 = 1_000_000;
+
+    fn series(readings: &[(u64, u64)], glances: &[(u64, u64)]) -> Series {
+        let reading = |(at_ns, resident): &(u64, u64)| {
+            let amounts = Amounts { resident: resident * MB, ..Amounts::default() };
+            Reading { at_ns: *at_ns, tree: Totals { amounts, ..Totals::default() }, ..Reading::default() }
+        };
+        let glance = |(at_ns, resident): &(u64, u64)| Glance {
+            at_ns: *at_ns,
+            process: 0,
+            resident: resident * MB,
+            anonymous: 0,
+            virtual_bytes: 0,
+        };
+        Series {
+            wall_ns: 100,
+            processes: vec![Process { pid: 7, parent: 1, name: "x".into(), began_ns: 0, ended_ns: 100 }],
+            readings: readings.iter().map(reading).collect(),
+            glances: glances.iter().map(glance).collect(),
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn a_reading_holds_as_long_as_the_size_is_seen_to_be_the_same() {
+        assert_eq!(held_ns(&series(&[(10, 50)], &[(20, 50), (60, 50), (70, 90), (80, 50)])), 50);
+        // The next reading is one more look at the size.
+        assert_eq!(held_ns(&series(&[(10, 50), (40, 50), (90, 80)], &[])), 30);
+    }
+
+    #[test]
+    fn a_reading_that_nothing_confirms_holds_for_no_time() {
+        assert_eq!(held_ns(&series(&[(10, 50), (60, 90)], &[])), 0);
+        assert_eq!(held_ns(&Series::default()), 0);
+    }
+}

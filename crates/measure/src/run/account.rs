@@ -1,0 +1,297 @@
+//! The x32 runtime's own cost in a run: the file in which it counts, what each way of a call costs on this machine, and
+//! what has to be left out of the program's figures.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use widthwise_experiment::outcome::{Reading, Source};
+use widthwise_x32run::{Account, Costs, Image, ImageEnd, ACCOUNT_SIZE};
+
+use crate::taskstats::Process;
+
+/// A clock that changes and a host that is busy change what a way costs: it is measured again after that long.
+const COSTS_HOLD: Duration = Duration::from_secs(10);
+
+/// The peak of a process that was looked at before its very end may be so much lower than what the kernel has in the end:
+/// it counts pages by CPU, and adds them up now and then (`lib/percpu_counter.c`).
+const PEAK_LAGS: u64 = 512 << 10;
+
+/// So many more of a task's page faults may be the runtime's: beside a kernel with x32 it is three in a process, six in
+/// one that was forked, and five in a thread (docs/x32.md).
+const FAULTS_UNCOUNTED: u64 = 6;
+
+/// The accounts of runs that were begun.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    /// One for each pair of output files.
+    files: BTreeMap<usize, File>,
+    costs: Option<(Costs, Instant)>,
+}
+
+impl Accounts {
+    /// Makes an empty account for a run, and says where the runtime finds it.
+    pub fn begin(&mut self, files: usize) -> io::Result<PathBuf> {
+        let file = match self.files.remove(&files) {
+            Some(file) => file,
+            None => memory_file()?,
+        };
+        // What the last run counted goes, with its pages.
+        file.set_len(0)?;
+        file.set_len(ACCOUNT_SIZE)?;
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        self.files.insert(files, file);
+        Ok(path)
+    }
+
+    /// What the run has counted; absent where the runtime could not open the file.
+    pub fn end(&self, files: usize) -> Option<Account> {
+        let mut bytes = vec![0; ACCOUNT_SIZE as usize];
+        self.files.get(&files)?.read_exact_at(&mut bytes, 0).ok()?;
+        Account::read(&bytes)
+    }
+
+    /// Measures what each way of a call costs, on the CPUs of the runs, unless that is known. Nothing may be running.
+    pub fn measure_costs(&mut self, runtime: &Path, cpus: &[u32]) {
+        if self.costs.as_ref().is_some_and(|(_, since)| since.elapsed() < COSTS_HOLD) {
+            return;
+        }
+        if let Some(costs) = costs(runtime, cpus) {
+            self.costs = Some((costs, Instant::now()));
+        }
+    }
+
+    /// What each way costs, where that could be measured.
+    pub fn costs(&self) -> Option<&Costs> {
+        self.costs.as_ref().map(|(costs, _)| costs)
+    }
+}
+
+fn memory_file() -> io::Result<File> {
+    // SAFETY: a name that ends in 0; the descriptor is nobody else's.
+    unsafe {
+        match libc::memfd_create(c"x32run-account".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
+    }
+}
+
+fn costs(runtime: &Path, cpus: &[u32]) -> Option<Costs> {
+    let mut command = Command::new(runtime);
+    command.arg("--costs").stdin(Stdio::null()).stderr(Stdio::null());
+    if !cpus.is_empty() {
+        let cpus = cpus.to_vec();
+        let go_there = move || {
+            // SAFETY: a set of CPUs is plain bits; sched_setaffinity(2) may be called between fork and exec.
+            unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                cpus.iter().for_each(|cpu| libc::CPU_SET(*cpu as usize, &mut set));
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+            }
+            Ok(())
+        };
+        // SAFETY: nothing is allocated there.
+        unsafe { command.pre_exec(go_there) };
+    }
+    let began = (Instant::now(), ticks());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let (elapsed, ticks) = (began.0.elapsed(), ticks() - began.1);
+    Costs::read(&String::from_utf8_lossy(&output.stdout), elapsed.as_nanos() as f64 / ticks.max(1) as f64)
+}
+
+/// The time-stamp counter: the same on every CPU wherever Linux uses it as a clock.
+fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads a counter.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    return 0;
+}
+
+type Sample = BTreeMap<&'static str, Reading>;
+
+/// Leaves the runtime's own pages and faults out of a sample and of its processes, and adds what they were.
+pub(super) fn leave_out(
+    account: &Account,
+    costs: Option<&Costs>,
+    sample: &mut Sample,
+    processes: Option<&mut [Process]>,
+) {
+    let own_of = |image: &Image| image.resident.or_else(|| usual(account));
+    let resident = match processes {
+        Some(processes) if sample.get("peak_resident").is_some_and(|r| r.source == Source::Taskstats) => {
+            of_processes(account, &own_of, sample, processes)
+        }
+        _ => of_largest(account, &own_of, sample),
+    };
+    let mut own = |name, value| sample.insert(name, Reading::whole(value, Source::Runtime));
+    if let Some(resident) = resident {
+        own("runtime_resident", resident as f64);
+    }
+    let minor: u64 = account.images.iter().map(|image| image.minor_faults).sum();
+    let major: u64 = account.images.iter().map(|image| image.major_faults).sum();
+    own("runtime_faults", (minor + major) as f64);
+    own("runtime_calls", account.slow() as f64);
+    if let Some(costs) = costs.filter(|_| account.uncounted == 0) {
+        own("runtime_cpu", account.cpu_ns(costs));
+    }
+    let tasks = (account.images.len() as u64).max(1 + account.calls(&["clone", "clone3", "fork", "vfork"]));
+    let uncounted = FAULTS_UNCOUNTED * tasks;
+    for (name, own, uncounted) in [
+        ("page_faults", minor + major, uncounted),
+        ("minor_faults", minor, uncounted),
+        ("major_faults", major, 0),
+    ] {
+        lessen(sample, name, own);
+        if let Some(reading) = sample.get_mut(name) {
+            let low = (reading.value - uncounted as f64).max(0.0);
+            *reading = Reading::between(low, reading.value, reading.source);
+        }
+    }
+}
+
+fn lessen(sample: &mut Sample, name: &str, by: u64) {
+    if let Some(reading) = sample.get_mut(name) {
+        reading.value = (reading.value - by as f64).max(0.0);
+    }
+}
+
+/// What an image of the runtime has where one did not say it: it was killed.
+fn usual(account: &Account) -> Option<u64> {
+    account.images.iter().filter_map(|image| image.resident).max()
+}
+
+/// The kernel has told of each process by itself. Its figures are those of its last image.
+fn of_processes(
+    account: &Account,
+    own_of: &dyn Fn(&Image) -> Option<u64>,
+    sample: &mut Sample,
+    processes: &mut [Process],
+) -> Option<u64> {
+    let mut largest = None;
+    for process in processes.iter_mut() {
+        let of_process = |image: &&Image| image.process == process.pid && image.end != ImageEnd::Replaced;
+        let image = account.images.iter().rev().find(of_process);
+        let own = image.and_then(own_of).unwrap_or(0);
+        process.peak_resident = process.peak_resident.saturating_sub(own);
+        process.peak_virtual = process.peak_virtual.saturating_sub(image.map_or(0, |i| i.virtual_size));
+        if largest.is_none_or(|(peak, _)| process.peak_resident > peak) {
+            largest = Some((process.peak_resident, own));
+        }
+    }
+    let mut put = |name, value: u64| {
+        if let Some(reading) = sample.get_mut(name) {
+            reading.value = value as f64;
+        }
+    };
+    put("peak_virtual", processes.iter().map(|process| process.peak_virtual).max()?);
+    put("peak_resident_sum", processes.iter().map(|process| process.peak_resident).sum());
+    let (peak, own) = largest?;
+    put("peak_resident", peak);
+    Some(own)
+}
+
+/// Only the largest peak of all is known: whose it is, the peaks tell that the runtime has seen.
+fn of_largest(account: &Account, own_of: &dyn Fn(&Image) -> Option<u64>, sample: &mut Sample) -> Option<u64> {
+    // The peak of an image that stayed below those before it in the same process is not known.
+    let grown = account.images.iter().filter(|image| image.peak > image.peak_before);
+    let image = grown.max_by_key(|image| image.peak)?;
+    let peak = sample.get("peak_resident")?.value as u64;
+    let own = own_of(image)?;
+    let ended = account.images.iter().filter(|image| image.end != ImageEnd::Replaced);
+    let all: u64 = ended.filter_map(own_of).sum();
+    lessen(sample, "peak_resident_sum", all);
+    if peak > image.peak + PEAK_LAGS.max(peak / 50) && image.end != ImageEnd::Unknown {
+        return Some(0);
+    }
+    lessen(sample, "peak_resident", own);
+    lessen(sample, "peak_virtual", image.virtual_size);
+    Some(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(process: u32, peak: u64, resident: Option<u64>) -> Image {
+        Image {
+            process,
+            end: ImageEnd::Ended,
+            resident,
+            peak,
+            peak_before: 0,
+            virtual_size: 1000,
+            minor_faults: 5,
+            major_faults: 1,
+        }
+    }
+
+    fn account(images: Vec<Image>) -> Account {
+        let mut account = Account::default();
+        account.images = images;
+        account
+    }
+
+    fn sample(peak: f64, source: Source) -> Sample {
+        let names = ["peak_resident", "peak_virtual", "peak_resident_sum", "page_faults", "minor_faults"];
+        names.into_iter().map(|name| (name, Reading::whole(peak, source))).collect()
+    }
+
+    fn process(pid: u32, peak: u64) -> Process {
+        let comm = String::new();
+        Process {
+            pid,
+            comm,
+            peak_resident: peak,
+            peak_virtual: peak,
+            cpu_ns: 0,
+            threads: 1,
+            ..Process::default()
+        }
+    }
+
+    #[test]
+    fn each_process_is_less_what_the_runtime_had_in_its_last_image() {
+        let mut replaced = image(1, 9000, Some(700));
+        replaced.end = ImageEnd::Replaced;
+        let account = account(vec![replaced, image(2, 4000, Some(300)), image(1, 5000, Some(400))]);
+        let mut processes = [process(1, 5000), process(2, 4900), process(3, 4500)];
+        let mut sample = sample(5000.0, Source::Taskstats);
+        leave_out(&account, None, &mut sample, Some(&mut processes));
+        assert_eq!(processes.map(|process| process.peak_resident), [4600, 4600, 4500]);
+        assert_eq!((sample["peak_resident"].value, sample["runtime_resident"].value), (4600.0, 400.0));
+        assert_eq!(sample["peak_resident_sum"].value, 13_700.0);
+        let faults = sample["page_faults"];
+        assert_eq!((faults.value, faults.highest(), sample["runtime_faults"].value), (4964.0, 4982.0, 18.0));
+    }
+
+    #[test]
+    fn a_process_that_was_killed_had_what_others_have() {
+        let mut killed = image(2, 0, None);
+        killed.end = ImageEnd::Unknown;
+        let account = account(vec![image(1, 1000, Some(300)), killed]);
+        let mut processes = [process(1, 1000), process(2, 6000)];
+        let mut sample = sample(6000.0, Source::Taskstats);
+        leave_out(&account, None, &mut sample, Some(&mut processes));
+        assert_eq!(sample["peak_resident"].value, 5700.0);
+    }
+
+    #[test]
+    fn of_a_peak_alone_the_runtimes_part_is_left_out_if_it_is_the_peak_of_one_of_its_processes() {
+        let account = account(vec![image(1, 3 << 20, Some(300)), image(2, 5 << 20, Some(400))]);
+        let mut own = sample((5 << 20) as f64, Source::Rusage);
+        leave_out(&account, None, &mut own, None);
+        assert_eq!(own["peak_resident"].value, ((5 << 20) - 400) as f64);
+        let mut of_another = sample((50 << 20) as f64, Source::Rusage);
+        leave_out(&account, None, &mut of_another, None);
+        assert_eq!(of_another["peak_resident"].value, (50 << 20) as f64);
+        assert_eq!(of_another["runtime_resident"].value, 0.0);
+    }
+}

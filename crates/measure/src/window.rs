@@ -1,0 +1,161 @@
+//! What the machine did while rounds were made: read between rounds, and told by round.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use widthwise_experiment::outcome::Noise;
+use widthwise_machine::noise::{self, NoiseReader, Snapshot};
+
+use crate::core_lock::step_aside;
+
+/// The shortest time over which anything can be heard.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// Listens to the machine. The kernel counts in ticks of 10 ms, and reading its counts takes a fifth of a millisecond:
+/// rounds shorter than [`SHORTEST`] share what was heard last, and the CPU time of others goes to the round at whose end
+/// it was heard.
+pub(crate) struct Window {
+    reader: Option<NoiseReader>,
+    since: Snapshot,
+    opened: Instant,
+    /// CPU time of the measured programs since then.
+    pub busy: Duration,
+    cpus: Vec<u32>,
+    ours: Ours,
+    last: Noise,
+}
+
+impl Window {
+    /// Begins to listen to these CPUs (to all, if there are none), on which those launchers start programs.
+    pub fn open(cpus: &[u32], launchers: Vec<u32>) -> Window {
+        if !is_beside(cpus) {
+            cpus.iter().copied().for_each(step_aside);
+        }
+        let mut reader = NoiseReader::open(cpus.iter().copied()).ok();
+        let ours = Ours::new(launchers, cpus);
+        let since = reader.as_mut().map(NoiseReader::read).unwrap_or_default();
+        Window {
+            reader,
+            since,
+            opened: Instant::now(),
+            busy: Duration::ZERO,
+            cpus: cpus.to_vec(),
+            ours,
+            last: Noise::default(),
+        }
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.opened.elapsed() >= SHORTEST
+    }
+
+    /// What the machine has done since it was heard last. No run may be under way.
+    pub fn heard(&mut self) -> Noise {
+        if !self.is_due() {
+            return self.not_heard();
+        }
+        let now = self.reader.as_mut().map(NoiseReader::read).unwrap_or_default();
+        let own = self.busy.as_nanos() as u64 + self.ours.since_last();
+        let others_ns = noise::others_ns(&self.since, &now, &self.cpus, own);
+        let found = noise::between(&self.since, &now, &self.cpus, own);
+        self.last = Noise {
+            steal: found.steal,
+            pressure: found.pressure,
+            others: found.others,
+            others_ns: Some(others_ns),
+            throttled: found.throttled,
+        };
+        (self.since, self.opened, self.busy) = (now, Instant::now(), Duration::ZERO);
+        self.last
+    }
+
+    /// What was heard last, for a round that ends before it can be heard.
+    pub fn not_heard(&self) -> Noise {
+        Noise { others_ns: Some(0), ..self.last }
+    }
+}
+
+/// The CPU time of our own processes on the measured CPUs, apart from the programs: of the launchers, which run where the
+/// programs do, and of this process where it has no other CPU to be on.
+struct Ours {
+    launchers: Vec<u32>,
+    is_beside: bool,
+    last: BTreeMap<u32, u64>,
+}
+
+impl Ours {
+    fn new(launchers: Vec<u32>, cpus: &[u32]) -> Ours {
+        let mut ours = Ours { launchers, is_beside: is_beside(cpus), last: BTreeMap::new() };
+        ours.since_last();
+        ours
+    }
+
+    /// What they have used since they were asked last, in nanoseconds.
+    fn since_last(&mut self) -> u64 {
+        let own = self.is_beside.then(std::process::id);
+        let now: BTreeMap<u32, u64> = self
+            .launchers
+            .iter()
+            .copied()
+            .chain(own)
+            .filter_map(|process| Some((process, cpu_time(process)?)))
+            .collect();
+        let used = |(process, now): (&u32, &u64)| now.saturating_sub(*self.last.get(process).unwrap_or(now));
+        let sum = now.iter().map(used).sum();
+        self.last = now;
+        sum
+    }
+}
+
+/// Whether this process can only run on those CPUs (on any, if there are none).
+fn is_beside(cpus: &[u32]) -> bool {
+    // SAFETY: plain data, and calls that only write or read it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return false;
+        }
+        cpus.iter().for_each(|&cpu| libc::CPU_CLR(cpu as usize, &mut set));
+        cpus.is_empty() || libc::CPU_COUNT(&set) == 0
+    }
+}
+
+/// The CPU time of a process, all its threads together, in nanoseconds: exact, whatever the tick. Children are not in it.
+fn cpu_time(process: u32) -> Option<u64> {
+    let mut clock = 0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: calls that fill what they are given.
+    unsafe {
+        let found = libc::clock_getcpuclockid(process as libc::pid_t, &mut clock) == 0
+            && libc::clock_gettime(clock, &mut time) == 0;
+        found.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_cpu_time_is_known_and_counted_once() {
+        let mut ours = Ours::new(vec![std::process::id()], &[]);
+        let began = cpu_time(std::process::id()).unwrap();
+        while cpu_time(std::process::id()).unwrap() - began < 20_000_000 {
+            std::hint::spin_loop();
+        }
+        assert!(ours.since_last() >= 20_000_000);
+        assert_eq!(ours.last.len(), 1, "it is asked for once, as itself and as a launcher");
+    }
+
+    #[test]
+    fn a_round_that_was_not_heard_leaves_the_time_to_a_later_one() {
+        let mut window = Window::open(&[], Vec::new());
+        assert_eq!(window.heard().others_ns, Some(0));
+        // As if others had been there for a while: in 50 ms the kernel may count nothing at all.
+        window.since.cpus.values_mut().for_each(|cpu| cpu.tasks_ns = 0);
+        std::thread::sleep(SHORTEST);
+        let heard = window.heard();
+        assert!(heard.others_ns > Some(0), "{heard:?}");
+        assert_eq!(window.heard(), Noise { others_ns: Some(0), ..heard });
+    }
+}

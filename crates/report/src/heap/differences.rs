@@ -1,0 +1,208 @@
+//! What two sides differ in, and whether that is more than recordings of one side differ by.
+
+use serde::Serialize;
+use widthwise_verdict::repeats::{difference, Difference, Scale};
+use widthwise_verdict::Word;
+
+use super::{Explanation, RecordingSums, Side, SystemView};
+
+/// Variants differ in their names and paths, of which a program may keep some copies.
+const NAMES: f64 = 1024.0;
+
+/// One quantity of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Its name in JSON.
+    pub quantity: &'static str,
+    /// What is shown of the first.
+    pub a: u64,
+    /// What is shown of the second.
+    pub b: u64,
+    /// The outcome.
+    pub found: Difference,
+}
+
+/// As JSON has it.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    quantity: &'static str,
+    unit: &'static str,
+    a: u64,
+    b: u64,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    floor: Option<f64>,
+    confidence: f64,
+    verdict: &'static str,
+    reason: Option<String>,
+}
+
+impl Judged {
+    /// Whether a sentence may call one of them smaller.
+    pub fn is_clear(&self) -> bool {
+        self.found.is_clear()
+    }
+
+    fn told(&self) -> Told {
+        let Difference { ratio, low, high, floor, word, reason } = self.found.clone();
+        Told {
+            quantity: self.quantity,
+            unit: "bytes",
+            a: self.a,
+            b: self.b,
+            ratio,
+            low,
+            high,
+            floor,
+            confidence: widthwise_verdict::repeats::CONFIDENCE,
+            verdict: word.name(),
+            reason,
+        }
+    }
+}
+
+/// The bytes that a site has at the peak, in each recording of both sides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SitePeaks {
+    /// Of the first side.
+    pub a: Vec<u64>,
+    /// Of the second.
+    pub b: Vec<u64>,
+}
+
+impl SitePeaks {
+    /// Whether the site differs by more than recordings of one side do, one of so many sites. Where recordings were not
+    /// repeated, no site is known not to.
+    pub fn differ(&self, sites: usize) -> bool {
+        let scale = Scale { equal_within: 0.0, resolution: 0.0, comparisons: sites };
+        let found = difference(&numbers(&self.a), &numbers(&self.b), scale);
+        found.is_clear() || matches!(found.word, Word::Withheld | Word::NoData)
+    }
+}
+
+/// All quantities that are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Differences {
+    /// What is asked for when that is most.
+    pub peak_heap: Judged,
+    /// What the allocator uses for it. Nothing where it does not say.
+    pub peak_chunks: Option<Judged>,
+    /// The system's view, where it was read in both.
+    pub system: Option<SystemDifferences>,
+}
+
+/// Means over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SystemDifferences {
+    /// What the system gives for the heap.
+    pub resident: Judged,
+    /// What the program asks for.
+    pub asked: Judged,
+    /// What the allocator uses for that.
+    pub live: Judged,
+    /// What the system gives for each byte that the allocator uses: 1 where the views agree.
+    pub given: Difference,
+    /// What is resident although nobody asks for it, for a twentieth of the run at least.
+    pub kept: Judged,
+    /// What was asked for and never written to, likewise.
+    pub untouched: Judged,
+}
+
+impl Differences {
+    /// Of two sides; ratios within `equal_within` of 1 are equal.
+    pub fn of(a: &Side, b: &Side, equal_within: f64) -> Differences {
+        let scale = Scale { equal_within, resolution: NAMES, comparisons: 1 };
+        let lost = |side: &Side| side.recordings.iter().any(|one| one.lost_events > 0);
+        let is_lost = lost(a) || lost(b);
+        let is_sum = a.processes.max(b.processes) > 1;
+        let judged = |quantity, of: fn(&RecordingSums) -> u64, shown: fn(&Side) -> u64| {
+            let values = |side: &Side| side.recordings.iter().map(|one| of(one) as f64).collect::<Vec<f64>>();
+            let mut found = difference(&values(a), &values(b), scale);
+            if is_lost {
+                found.word = Word::Withheld;
+                found.reason =
+                    Some("events were lost in a recording, so its sums are lower bounds".to_owned());
+            }
+            Judged { quantity, a: shown(a), b: shown(b), found }
+        };
+        let peak_chunks = (a.peak_chunk_bytes > 0 && b.peak_chunk_bytes > 0)
+            .then(|| judged("peak_heap_chunks", |one| one.peak_chunk_bytes, |side| side.peak_chunk_bytes));
+        Differences {
+            peak_heap: judged(
+                if is_sum { "peak_heap_sum" } else { "peak_heap" },
+                |one| one.peak_bytes,
+                |side| side.peak_bytes,
+            ),
+            peak_chunks,
+            system: SystemDifferences::of(a, b, scale),
+        }
+    }
+
+    /// All of them, as JSON has them.
+    pub(super) fn all(&self) -> Vec<Told> {
+        let of_system = |system: &'_ SystemDifferences| {
+            let SystemDifferences { resident, asked, live, kept, untouched, .. } = system.clone();
+            [resident, asked, live, kept, untouched]
+        };
+        let system = self.system.iter().flat_map(of_system);
+        let peaks = std::iter::once(self.peak_heap.clone()).chain(self.peak_chunks.clone());
+        peaks.chain(system).map(|judged| judged.told()).collect()
+    }
+}
+
+impl SystemDifferences {
+    fn of(a: &Side, b: &Side, scale: Scale) -> Option<SystemDifferences> {
+        let views = |side: &Side| side.recordings.iter().map(|one| one.system).collect::<Option<Vec<_>>>();
+        let (of_a, of_b) = (views(a)?, views(b)?);
+        let (mean_a, mean_b) = (a.system?, b.system?);
+        let shortcoming = mean_a.shortcoming().or(mean_b.shortcoming());
+        let withheld = |mut found: Difference| {
+            if let Some(reason) = &shortcoming {
+                found.word = Word::Withheld;
+                found.reason = Some(reason.clone());
+            }
+            found
+        };
+        let judged = |quantity, of: fn(&SystemView) -> u64| {
+            let values =
+                |views: &[SystemView]| views.iter().map(|view| of(view) as f64).collect::<Vec<f64>>();
+            let found = withheld(difference(&values(&of_a), &values(&of_b), scale));
+            Judged { quantity, a: of(&mean_a), b: of(&mean_b), found }
+        };
+        let given = |views: &[SystemView]| -> Vec<f64> {
+            views.iter().map(|view| view.resident_bytes as f64 / view.live_bytes.max(1) as f64).collect()
+        };
+        // No bytes: a share has no smallest step.
+        let share = Scale { resolution: 0.0, ..scale };
+        Some(SystemDifferences {
+            resident: judged("mean_resident", |view| view.resident_bytes),
+            asked: judged("mean_asked", |view| view.asked_bytes),
+            live: judged("mean_live", |view| view.live_bytes),
+            kept: judged("kept", |view| view.kept_long_bytes),
+            untouched: judged("untouched", |view| view.untouched_long_bytes),
+            given: withheld(difference(&given(&of_a), &given(&of_b), share)),
+        })
+    }
+}
+
+impl Explanation<'_> {
+    /// What its sides differ in, where it has two.
+    pub fn differences(&self) -> Option<Differences> {
+        self.b.map(|b| Differences::of(self.a, b, self.equal_within))
+    }
+
+    /// What stands beside a picture of a difference that may be none.
+    pub fn caution(&self) -> Option<&'static str> {
+        let peak = self.differences()?.peak_heap;
+        match peak.found.word {
+            Word::Lower | Word::Higher => None,
+            Word::Withheld | Word::NoData => Some("it is not known what recordings of one side differ by"),
+            _ => Some("the peak heaps differ by no more than those of one side's recordings do"),
+        }
+    }
+}
+
+fn numbers(values: &[u64]) -> Vec<f64> {
+    values.iter().map(|value| *value as f64).collect()
+}

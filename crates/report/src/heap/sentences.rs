@@ -1,0 +1,363 @@
+//! The answer, in words. A difference is called one where it is larger than what recordings of one side differ by; a cause is
+//! named of such a difference alone.
+
+use widthwise_anatomy::heap::Values;
+use widthwise_verdict::Word;
+
+use super::differences::{Differences, Judged, SystemDifferences};
+use super::{bytes, change, lives, number, percent, Explanation, Side, SystemView};
+use crate::amounts::counted;
+
+/// What the two views say is another thing where it differs by more than this.
+const PARTED: f64 = 0.05;
+
+/// What is called the peak heap of sides with so many processes. The peaks of several are of different moments.
+fn peak_heap(processes: usize) -> &'static str {
+    match processes {
+        ..=1 => "peak heap (what it asks for and has not given back, when that is most)",
+        _ => "sum of peak heaps (what each process asks for and has not given back, when that is most)",
+    }
+}
+
+/// `1.65 MB (41 %) smaller`; nothing where no difference is clear.
+fn smaller(judged: &Judged) -> Option<String> {
+    judged.is_clear().then(|| {
+        let word = if judged.found.word == Word::Lower { "smaller" } else { "larger" };
+        let by = judged.a.abs_diff(judged.b);
+        let share = percent(by as f64, judged.a as f64);
+        let share = if share.is_empty() { share } else { format!(" ({share})") };
+        format!("{}{share} {word}", bytes(by))
+    })
+}
+
+/// `51 % less`, or that it is as much.
+fn less(judged: &Judged) -> String {
+    match judged.found.word {
+        Word::Lower => format!("{} less", share_of_change(judged)),
+        Word::Higher => format!("{} more", share_of_change(judged)),
+        _ => "as much, as far as recordings tell".to_owned(),
+    }
+}
+
+fn share_of_change(judged: &Judged) -> String {
+    percent(judged.a.abs_diff(judged.b) as f64, judged.a as f64)
+}
+
+impl Explanation<'_> {
+    /// The answer, in words.
+    pub fn sentences(&self) -> Vec<String> {
+        let differences = self.differences();
+        let mut sentences = match (self.b, &differences) {
+            (Some(b), Some(differences)) => self.compared(b, differences),
+            _ => self.alone(),
+        };
+        sentences.extend(self.max_rss.as_ref().map(|max_rss| max_rss.sentence()));
+        sentences.extend(self.lives());
+        match (self.b, &differences) {
+            (Some(b), Some(differences)) => sentences.extend(self.system_of_two(b, differences)),
+            _ => sentences.extend(self.system_of_one()),
+        }
+        for side in std::iter::once(self.a).chain(self.b).filter(|side| side.processes > 1) {
+            sentences.push(format!(
+                "{} has {} processes, and each is shown at its own peak: no moment need have had their sum. The largest peak heap \
+                 of one process is {}.",
+                side.name,
+                number(side.processes as u64),
+                bytes(side.largest_peak_bytes)
+            ));
+        }
+        sentences
+    }
+
+    fn alone(&self) -> Vec<String> {
+        let a = self.a;
+        let mut sentences = Vec::new();
+        // Other profilers do not tell everything.
+        let blocks = match a.peak_blocks {
+            0 => String::new(),
+            blocks => format!(" in {}", counted(blocks as usize, "block")),
+        };
+        let chunks = match a.peak_chunk_bytes {
+            0 => String::new(),
+            chunks => format!(": the allocator uses {} for them", bytes(chunks)),
+        };
+        let peak = bytes(a.peak_bytes);
+        sentences.push(match a.processes {
+            ..=1 => format!("{} has most memory when it has {peak}{blocks}{chunks}.", a.name),
+            _ => format!("The peak heaps of {}'s processes add up to {peak}{blocks}{chunks}.", a.name),
+        });
+        let peaks = a.recordings.iter().map(|one| one.peak_bytes);
+        if let (Some(least), Some(most)) = (peaks.clone().min(), peaks.max()) {
+            if least < most {
+                sentences.push(format!(
+                    "This is the recording with the middle peak heap of {}, whose peak heaps are {} to {}.",
+                    a.recordings.len(),
+                    bytes(least),
+                    bytes(most)
+                ));
+            }
+        }
+        if a.blocks > 0 {
+            sentences.push(format!(
+                "Over its life it asks for {} in {}; {} are never given back.",
+                bytes(a.bytes),
+                counted(a.blocks as usize, "block"),
+                bytes(a.left_bytes)
+            ));
+        }
+        sentences
+    }
+
+    fn compared(&self, b: &Side, differences: &Differences) -> Vec<String> {
+        let (a, peak) = (self.a, &differences.peak_heap);
+        let peak_heap = peak_heap(a.processes.max(b.processes));
+        let (from, to) = (bytes(a.peak_bytes), bytes(b.peak_bytes));
+        let blocks = change(Some(number(a.peak_blocks)), Some(Some(number(b.peak_blocks))));
+        let reason = peak.found.reason.as_deref().map_or(String::new(), |reason| format!("; {reason}"));
+        let mut sentences = vec![match (peak.found.word, smaller(peak)) {
+            (_, Some(smaller)) => format!(
+                "{}'s {peak_heap} is {smaller} than {}'s: {from} → {to}, in {blocks} blocks.",
+                b.name, a.name
+            ),
+            (Word::Withheld | Word::NoData, _) => format!(
+                "{peak_heap}: {} has {from} in {}, {} {to} in {}. Neither is called smaller{reason}.",
+                a.name,
+                counted(a.peak_blocks as usize, "block"),
+                b.name,
+                counted(b.peak_blocks as usize, "block"),
+            )
+            .replacen(char::is_lowercase, &peak_heap[..1].to_uppercase(), 1),
+            _ if a.peak_bytes == b.peak_bytes && peak.found.floor == Some(0.0) => {
+                format!("{} and {} have the same {peak_heap}: {from}, in {blocks} blocks.", a.name, b.name)
+            }
+            _ => format!(
+                "{} and {} do not differ in their {peak_heap}, as far as recordings tell: {from} and {to}{reason}.",
+                a.name, b.name
+            ),
+        }];
+        if let Some(chunks) = &differences.peak_chunks {
+            let (from, to) = (bytes(chunks.a), bytes(chunks.b));
+            let what = "What the allocator uses for it, its own words and rounding included";
+            sentences.push(match smaller(chunks) {
+                Some(smaller) => format!("{what}: {from} → {to}, {smaller}."),
+                None if from == to => format!("{what}: {from}."),
+                None => format!("{what}: {from} and {to}."),
+            });
+        }
+        sentences.extend(self.recordings(b));
+        sentences
+    }
+
+    /// What recordings of one side differ by.
+    fn recordings(&self, b: &Side) -> Option<String> {
+        if !self.is_repeated() {
+            return None;
+        }
+        let spread = |side: &Side| {
+            let peaks = side.recordings.iter().map(|one| one.peak_bytes);
+            let (least, most) = (peaks.clone().min()?, peaks.max()?);
+            Some((most - least) as f64 / (side.peak_bytes.max(1)) as f64)
+        };
+        let spread = spread(self.a)?.max(spread(b)?);
+        let (of_a, of_b) = (self.a.recordings.len(), b.recordings.len());
+        let times = if of_a == of_b {
+            format!("Each was recorded {of_a} times")
+        } else {
+            format!("{} was recorded {of_a} times and {} {of_b} times", self.a.name, b.name)
+        };
+        Some(match spread {
+            0.0 => format!("{times}, with the same peak heap to the byte each time."),
+            _ => format!("{times}; peak heaps of one differ by up to {}.", percent(spread, 1.0)),
+        })
+    }
+
+    /// How long blocks live, over all sites.
+    fn lives(&self) -> Option<String> {
+        let (mut a, mut b) = (Values::default(), Values::default());
+        for pair in self.pairs {
+            a.add(&pair.a);
+            b.add(&pair.b);
+        }
+        lives::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
+    }
+
+    /// What the system gives one, and what of that nobody asks for.
+    fn system_of_one(&self) -> Option<String> {
+        if let Some(reason) = self.a.shortcoming() {
+            return Some(format!("What the system gives it for the heap is not said: {reason}."));
+        }
+        let view = self.a.system.as_ref()?;
+        Some(format!(
+            "{}: the system has given {} for the heap on average, and the program asks for {}; {} are kept by the allocator.",
+            self.a.name,
+            bytes(view.resident_bytes),
+            bytes(view.asked_bytes),
+            bytes(view.kept_bytes)
+        ))
+    }
+
+    /// Where the two views of the heap part, and why.
+    fn system_of_two(&self, b: &Side, differences: &Differences) -> Vec<String> {
+        let a = self.a;
+        if let (true, Some(reason)) = (self.is_repeated(), a.shortcoming().or(b.shortcoming())) {
+            return vec![format!("What the system gives them for the heap is not compared: {reason}.")];
+        }
+        let Some(system) = &differences.system else { return Vec::new() };
+        let SystemDifferences { resident, asked, live, given, .. } = system;
+        if resident.a == 0 || asked.a == 0 {
+            return Vec::new();
+        }
+        let averages = format!(
+            "{} and {} for the heap of {} and {}, which ask for {} and {}",
+            bytes(resident.a),
+            bytes(resident.b),
+            a.name,
+            b.name,
+            bytes(asked.a),
+            bytes(asked.b)
+        );
+        if given.word == Word::Withheld {
+            let reason = given.reason.as_deref().unwrap_or("it is not known why");
+            return vec![match self.is_repeated() {
+                true => format!("What the system gives them for the heap is not compared: {reason}."),
+                false => format!(
+                    "On average over the run the system gives {averages}: not compared, since {reason}."
+                ),
+            }];
+        }
+        let ends = given.low.zip(given.high);
+        let parted = ends.is_some_and(|(low, high)| low > 1.0 + PARTED || high < 1.0 - PARTED);
+        let agree = ends.is_some_and(|(low, high)| low >= 1.0 - PARTED && high <= 1.0 + PARTED);
+        // Rounding and words of its own are the allocator's price for what is asked for; what it keeps is another matter.
+        let rounding = match (change_of(live) - change_of(asked)).abs() < PARTED {
+            true => String::new(),
+            false => format!(", {} with the allocator's rounding and words", less(live)),
+        };
+        if parted {
+            let cause = Cause::of(system);
+            let mut sentences = vec![format!(
+                "The system sees something else: on average over the run it gives {} for the heap ({} → {}), but the \
+                 program asks for {} ({} → {}){rounding}. {}",
+                less(resident),
+                bytes(resident.a),
+                bytes(resident.b),
+                less(asked),
+                bytes(asked.a),
+                bytes(asked.b),
+                cause.sentence()
+            )];
+            sentences.extend(cause.of_each(a, b, system));
+            if cause == Cause::Kept {
+                sentences.extend(large_blocks(a, b));
+            }
+            return sentences;
+        }
+        if agree && resident.is_clear() {
+            return vec![format!(
+                "The system sees the same: on average over the run it gives {} for the heap ({} → {}), and the program asks \
+                 for {}{rounding}.",
+                less(resident),
+                bytes(resident.a),
+                bytes(resident.b),
+                less(asked)
+            )];
+        }
+        if agree {
+            return vec![format!(
+                "The system sees the same: on average over the run it gives {averages}, which differ by no more than \
+                 recordings of one variant do."
+            )];
+        }
+        vec![format!(
+            "On average over the run the system gives {averages}: these differ by no more than recordings of one variant do."
+        )]
+    }
+}
+
+fn change_of(judged: &Judged) -> f64 {
+    judged.b as f64 / judged.a.max(1) as f64 - 1.0
+}
+
+/// Why the two views part. A mean over time also changes where one phase of a program takes longer; what is kept, or not
+/// touched, does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// The allocator keeps what was given back.
+    Kept,
+    /// It was never written to.
+    Untouched,
+    /// Neither is clear.
+    Unknown,
+}
+
+impl Cause {
+    fn of(system: &SystemDifferences) -> Cause {
+        let by = |judged: &Judged| match judged.is_clear() {
+            true => judged.a.abs_diff(judged.b) as f64 / system.resident.a.max(1) as f64,
+            false => 0.0,
+        };
+        let (kept, untouched) = (by(&system.kept), by(&system.untouched));
+        match kept.max(untouched) < PARTED {
+            true => Cause::Unknown,
+            false if kept >= untouched => Cause::Kept,
+            false => Cause::Untouched,
+        }
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            Cause::Kept => "The rest is the allocator's doing, not the ABI's.",
+            Cause::Untouched => "The rest was asked for and never written to: the system gives no memory for it.",
+            Cause::Unknown => {
+                "Neither keeps more of what was given back, or leaves more untouched, than the other, by more than recordings of \
+                 one differ: when each has how much makes the rest."
+            }
+        }
+    }
+
+    /// What each side keeps, or does not touch.
+    fn of_each(self, a: &Side, b: &Side, system: &SystemDifferences) -> Option<String> {
+        let views = [(a, a.system?), (b, b.system?)];
+        let of_side = |(side, view): (&Side, SystemView)| {
+            match self {
+            Cause::Kept if view.kept_bytes * 100 < view.resident_bytes => {
+                format!("{} keeps next to nothing that was given back", side.name)
+            }
+            _ => format!(
+                "{} keeps {} that were given back, {} of them within the heap, of which only the top returns to the system",
+                side.name,
+                bytes(view.kept_bytes),
+                bytes(view.kept_in_heap_bytes)
+            ),
+        }
+        };
+        match self {
+            Cause::Kept => Some(format!("{}.", views.map(of_side).join("; "))),
+            Cause::Untouched => Some(format!(
+                "{} has {} that it does not write to for a twentieth of the run at least, {} {}.",
+                a.name,
+                bytes(system.untouched.a),
+                b.name,
+                bytes(system.untouched.b)
+            )),
+            Cause::Unknown => None,
+        }
+    }
+}
+
+/// How many large blocks return to the system at once, where that differs.
+fn large_blocks(a: &Side, b: &Side) -> Option<String> {
+    let all = |side: &Side| side.large_blocks.0 + side.large_blocks.1;
+    if a.large_blocks.0 * all(b) == b.large_blocks.0 * all(a) {
+        return None;
+    }
+    let had =
+        |side: &Side| format!("{} of {}'s {}", number(side.large_blocks.0), side.name, number(all(side)));
+    Some(format!(
+        "Of the blocks of at least 128 KiB, {} and {} had a mapping of their own, which returns to the system at once. \
+         glibc moves that threshold up to the size of what was freed, to 32 MiB at most in LP64 and to 512 KiB in \
+         ILP32 (mallopt(3), M_MMAP_THRESHOLD); --variable MALLOC_MMAP_THRESHOLD_=131072 pins it for all variants.",
+        had(a),
+        had(b)
+    ))
+}

@@ -1,0 +1,120 @@
+//! The table of sites.
+
+use unicode_width::UnicodeWidthStr;
+use widthwise_anatomy::heap::site::Pair;
+
+use super::{bytes, change, described, each, lived, number, percent, signed, Explanation};
+use crate::amounts::counted;
+use crate::terminal::Palette;
+
+const COLUMNS: usize = 6;
+
+impl Explanation<'_> {
+    pub(super) fn table(&self, palette: &Palette) -> String {
+        let rows = self.rows();
+        if rows.len() == 1 {
+            return match self.b {
+                Some(_) if self.is_repeated() => {
+                    "  no site differs by more than recordings of one variant do\n"
+                }
+                _ => "  no site differs\n",
+            }
+            .to_owned();
+        }
+        let widths: Vec<usize> = (0..COLUMNS - 1)
+            .map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
+            .collect();
+        let mut text = String::new();
+        for (index, row) in rows.iter().enumerate() {
+            let mut line = String::from("  ");
+            for (cell, width) in row.iter().zip(&widths).filter(|(_, width)| **width > 0) {
+                let pad = " ".repeat(width - cell.width());
+                line += &format!("{pad}{cell}   ");
+            }
+            // The last column runs over the edge rather than being cut: it is what people copy.
+            line += &row[COLUMNS - 1];
+            let style = if index == 0 { palette.faint } else { Default::default() };
+            text += &format!("{style}{}{style:#}\n", line.trim_end());
+        }
+        text
+    }
+
+    /// Whether both sides were recorded more than once.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.b.is_some_and(|b| self.a.recordings.len().min(b.recordings.len()) > 1)
+    }
+
+    /// Sites that matter, and of two sides those that differ by more than recordings of one side do; and how many do not.
+    fn sites(&self) -> (Vec<&Pair>, Vec<&Pair>) {
+        let Some(_) = self.b else {
+            return (self.pairs.iter().filter(|pair| pair.a.peak_bytes > 0).collect(), Vec::new());
+        };
+        let differs =
+            |index: usize| self.site_peaks.get(index).is_none_or(|peaks| peaks.differ(self.site_peaks.len()));
+        let differing = self.pairs.iter().enumerate().filter(|(_, pair)| pair.saving() != 0);
+        let (mut clear, mut inside) = (Vec::new(), Vec::new());
+        for (index, pair) in differing {
+            let list = if differs(index) { &mut clear } else { &mut inside };
+            list.push(pair);
+        }
+        (clear, inside)
+    }
+
+    /// The heading, then a row for each site that is shown, then what is left.
+    fn rows(&self) -> Vec<[String; COLUMNS]> {
+        let whole: f64 = match self.b {
+            Some(b) => self.a.peak_bytes as f64 - b.peak_bytes as f64,
+            None => self.a.peak_bytes as f64,
+        };
+        // Of a difference that is none there are no shares.
+        let is_shared = self.differences().is_none_or(|differences| differences.peak_heap.is_clear());
+        let amount = |pair: &Pair| match self.b {
+            Some(_) => -pair.saving(),
+            None => i128::from(pair.a.peak_bytes),
+        };
+        let shown_amount = |value: i128| match self.b {
+            Some(_) => signed(value),
+            None => bytes(value as u64),
+        };
+        let share = |value: i128| match self.b {
+            _ if !is_shared => String::new(),
+            Some(_) => percent(-(value as f64), whole),
+            None => percent(value as f64, whole),
+        };
+        let is_told = self.pairs.iter().any(|pair| pair.a.lives_are_known() || pair.b.lives_are_known());
+        let mut rows: Vec<[String; COLUMNS]> = vec![[
+            if self.b.is_some() { "difference" } else { "at peak" }.to_owned(),
+            if is_shared { "share".to_owned() } else { String::new() },
+            "blocks".to_owned(),
+            "bytes each".to_owned(),
+            if is_told { "half live".to_owned() } else { String::new() },
+            "what, by whom, where".to_owned(),
+        ]];
+        let (shown, inside) = self.sites();
+        for pair in shown.iter().take(self.top) {
+            let b = self.b.map(|_| &pair.b);
+            rows.push([
+                shown_amount(amount(pair)),
+                share(amount(pair)),
+                change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
+                each(&pair.a, b),
+                if is_told { lived(&pair.a, b) } else { String::new() },
+                described(&pair.site),
+            ]);
+        }
+        let mut rest = |pairs: &[&Pair], what: String| {
+            if !pairs.is_empty() {
+                let sum: i128 = pairs.iter().map(|pair| amount(pair)).sum();
+                let none = String::new;
+                rows.push([shown_amount(sum), share(sum), none(), none(), none(), what]);
+            }
+        };
+        let hidden = &shown[shown.len().min(self.top)..];
+        rest(hidden, format!("{} (--top)", counted(hidden.len(), "other site")));
+        if !shown.is_empty() {
+            let what = counted(inside.len(), "other site");
+            rest(&inside, format!("{what}, inside what recordings of one variant differ by"));
+        }
+        rows
+    }
+}

@@ -1,0 +1,120 @@
+//! The x32 runtime's own part, where it stood in for the kernel: what of it is left out of the figures, what is in them,
+//! and which calls it translated.
+
+use widthwise_experiment::metric::find;
+use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_experiment::Metric;
+use widthwise_verdict::words;
+
+use crate::campaign::Campaign;
+use crate::visible;
+
+/// So many calls are named.
+const NAMED: usize = 6;
+
+/// Calls of one name that the runtime translated, per run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuntimeCalls {
+    /// The variant.
+    pub variant: String,
+    /// The call's name.
+    pub call: String,
+    /// From rewritten sites.
+    pub entered: f64,
+    /// Through a trap.
+    pub trapped: f64,
+}
+
+/// A figure of the program, the runtime's figure that belongs to it, and whether that is within it or left out.
+const BESIDE: [(&str, &str, &str); 6] = [
+    ("cpu", "runtime_cpu", "included"),
+    ("wall", "runtime_cpu", "included"),
+    ("peak_resident", "runtime_resident", "left out"),
+    ("page_faults", "runtime_faults", "left out"),
+    ("minor_faults", "runtime_faults", "left out"),
+    ("runtime_calls", "runtime_calls", ""),
+];
+
+/// The name of the row that stands beneath a variant's.
+pub fn label(variant: &str) -> String {
+    format!("{variant} · x32run itself")
+}
+
+/// The runtime's own figures beneath those of a variant, a cell for each metric; absent where the runtime did not run it, or has no such figures.
+pub fn row(campaign: &Campaign, variant: &str, metrics: &[Metric]) -> Option<Vec<String>> {
+    let is_run = find("runtime_calls").and_then(|metric| campaign.typical(variant, metric)).is_some();
+    let own = |metric: &Metric| {
+        let (_, runtime, how) = BESIDE.iter().find(|(name, _, _)| *name == metric.name)?;
+        let runtime = find(runtime)?;
+        let typical = campaign.typical(variant, runtime)?;
+        let amount = Quantity { value: typical.value, unit: runtime.unit };
+        Some(format!("{amount} {how}").trim().to_owned())
+    };
+    let cells: Vec<String> = metrics.iter().map(|metric| own(metric).unwrap_or_default()).collect();
+    let says_any = cells.iter().any(|cell| !cell.is_empty());
+    (is_run && says_any && campaign.unable(variant).is_none()).then_some(cells)
+}
+
+/// What is to be said of it, a paragraph for each variant that the runtime ran.
+pub fn lines(campaign: &Campaign) -> Vec<String> {
+    let variants = campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
+    variants.filter_map(|variant| line(campaign, variant)).map(|line| visible::line(&line)).collect()
+}
+
+fn line(campaign: &Campaign, variant: &str) -> Option<String> {
+    let typical = |name: &str| Some(campaign.typical(variant, find(name)?)?.value);
+    let slow = typical("runtime_calls")?;
+    let part = &campaign.judgement.runtime;
+    let took = find("cpu")
+        .and_then(|cpu| part.share(variant, cpu))
+        .map_or("what the runtime took of its CPU time could not be counted".to_owned(), |share| {
+            format!("the runtime took {} of its CPU time, which includes that", share.text())
+        });
+    let mut text = format!("{variant} runs in user space here (x32run): {took}; ");
+    text += &format!("{} calls per run went the slow way{}.", amount(slow), named(campaign, variant));
+    let mut left_out = Vec::new();
+    if let Some(resident) = typical("runtime_resident") {
+        left_out.push(format!("{} of resident memory", Quantity { value: resident, unit: Unit::Bytes }));
+    }
+    if let Some(faults) = typical("runtime_faults") {
+        left_out.push(format!("{} page faults", amount(faults)));
+    }
+    if !left_out.is_empty() {
+        text += &format!(" Its own {} are left out of all figures.", left_out.join(" and "));
+    }
+    let deciding = campaign.experiment.deciding();
+    let without = part.without.iter().filter(|own| own.variant == variant && deciding.contains(&own.metric));
+    let without: Vec<String> =
+        without.filter_map(|own| Some(format!("{} of {}", words::numbers(own)?, own.metric.noun))).collect();
+    if !without.is_empty() {
+        let baseline = &campaign.experiment.baseline;
+        text +=
+            &format!(" Without the runtime's work the difference from {baseline} is {}.", without.join(", "));
+    }
+    Some(text)
+}
+
+/// `: getdents64 12 345, openat 200 and 12 others`
+fn named(campaign: &Campaign, variant: &str) -> String {
+    let own: Vec<&RuntimeCalls> =
+        campaign.runtime_calls.iter().filter(|calls| calls.variant == variant).collect();
+    let named = own.iter().take(NAMED).map(|calls| {
+        let all = amount(calls.entered + calls.trapped);
+        // Every site traps twice before it is rewritten.
+        if calls.trapped > 100.0 && calls.trapped > calls.entered {
+            format!("{} {all} (trapped)", calls.call)
+        } else {
+            format!("{} {all}", calls.call)
+        }
+    });
+    let named: Vec<String> = named.collect();
+    match (named.is_empty(), own.len().saturating_sub(NAMED)) {
+        (true, _) => String::new(),
+        (false, 0) => format!(": {}", named.join(", ")),
+        (false, rest) => format!(": {}, and {rest} others", named.join(", ")),
+    }
+}
+
+fn amount(count: f64) -> Quantity {
+    Quantity { value: count.round(), unit: Unit::Count }
+}

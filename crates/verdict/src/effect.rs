@@ -1,0 +1,123 @@
+//! On which scale a comparison is made: as a ratio or, where a run counted 0, as a difference. What the detection floor
+//! and the margin of equivalence are on each.
+
+use widthwise_experiment::units::{Quantity, Unit};
+
+use crate::bootstrap::Interval;
+use crate::words::share;
+
+/// The scale of a comparison; no difference is 0 on either.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Scale {
+    /// The logarithm of variant over baseline.
+    Log,
+    /// Variant less baseline, in the metric's unit, where some run counted 0: 0 has no logarithm, and nothing is a
+    /// multiple of it.
+    Difference {
+        /// The baseline's mean.
+        baseline: f64,
+    },
+}
+
+impl Scale {
+    /// How far a value is from no difference: as a fraction of the baseline's figure (on the log scale a half and a double
+    /// are equally far), or as an amount.
+    pub fn departure(self, value: f64) -> f64 {
+        match self {
+            Scale::Log => value.abs().exp_m1(),
+            Scale::Difference { .. } => value.abs(),
+        }
+    }
+
+    /// A departure as text: `0.8 %`, or an amount with its unit.
+    pub fn text(self, departure: f64, unit: Unit) -> String {
+        match self {
+            Scale::Log => share(departure),
+            Scale::Difference { .. } => Quantity { value: departure, unit }.to_string(),
+        }
+    }
+
+    /// Whether the whole interval lies inside the margin: from 1 / (1 + margin) to 1 + margin times the baseline's figure.
+    /// What is equal in every run lies inside any margin, and beside a mean of 0 nothing else does.
+    pub fn is_within(self, interval: Interval, margin: f64) -> bool {
+        let (least, most) = match self {
+            Scale::Log => (-margin.ln_1p(), margin.ln_1p()),
+            Scale::Difference { baseline } => (-baseline * margin / (1.0 + margin), baseline * margin),
+        };
+        least <= interval.low && interval.high <= most
+    }
+
+    /// Half the width of an interval as a fraction of the baseline's figure; absent where that is 0.
+    pub fn half_width(self, interval: Interval) -> Option<f64> {
+        match self {
+            Scale::Log => Some(0.5 * (interval.high.exp() - interval.low.exp())),
+            Scale::Difference { baseline } => {
+                (baseline > 0.0).then(|| 0.5 * (interval.high - interval.low) / baseline)
+            }
+        }
+    }
+}
+
+/// The detection floor that an A/A comparison sets: how far its interval reaches from its estimate, to the farther
+/// side, and the estimate itself, added as independent errors are, in their squares. The truth of this pair is known,
+/// so an estimate inside its reach is mostly luck, which the reach allows for: adding the one to the other, as the far
+/// end of the interval does, counts it twice and hides differences that were seen well enough. But leaving such an
+/// estimate out forgets what it tells of states that outlive a run: see `docs/verdicts.md`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Floor {
+    departure: f64,
+    scale: Scale,
+}
+
+impl Floor {
+    /// The floor that this interval of the A/A control sets.
+    pub fn of(control: Interval, scale: Scale) -> Floor {
+        let Interval { estimate, low, high } = control;
+        let reach = (estimate - low).max(high - estimate);
+        Floor { departure: scale.departure(reach.hypot(estimate)), scale }
+    }
+
+    /// The floor as a departure on the scale of another comparison: where only the variant counted 0 in some run, the
+    /// A/A control has a ratio, and the variant has none.
+    pub fn on(self, scale: Scale) -> f64 {
+        match (self.scale, scale) {
+            (Scale::Log, Scale::Difference { baseline }) => self.departure * baseline,
+            (Scale::Difference { baseline }, Scale::Log) => self.departure / baseline,
+            _ => self.departure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(low: f64, high: f64) -> Interval {
+        Interval { estimate: 0.5 * (low + high), low, high }
+    }
+
+    #[test]
+    fn the_margin_of_a_ratio_is_symmetric_on_the_log_scale() {
+        let within = |low: f64, high: f64| Scale::Log.is_within(interval(low.ln(), high.ln()), 0.01);
+        assert!(within(0.9902, 1.0099));
+        assert!(!within(0.9900, 1.0), "0.99 is farther from 1 than 1.01 is");
+        assert!(!within(1.0, 1.0101));
+    }
+
+    #[test]
+    fn the_margin_of_a_difference_is_of_the_baselines_mean() {
+        let beside =
+            |baseline, low, high| Scale::Difference { baseline }.is_within(interval(low, high), 0.01);
+        assert!(beside(1000.0, -9.0, 9.0) && !beside(1000.0, -11.0, 9.0) && !beside(1000.0, -9.0, 11.0));
+        assert!(beside(0.0, 0.0, 0.0) && !beside(0.0, 0.0, 1e-9), "beside 0 only 0 is equal");
+    }
+
+    #[test]
+    fn a_floor_keeps_its_meaning_on_another_scale() {
+        let ratio = Floor::of(Interval { estimate: 0.0, low: -0.02, high: 0.02 }, Scale::Log);
+        assert!((ratio.on(Scale::Difference { baseline: 50.0 }) - 50.0 * 0.02_f64.exp_m1()).abs() < 1e-12);
+        let amount =
+            Floor::of(Interval { estimate: 3.0, low: -1.0, high: 7.0 }, Scale::Difference { baseline: 50.0 });
+        assert_eq!((amount.on(Scale::Difference { baseline: 8.0 }), amount.on(Scale::Log)), (5.0, 0.1));
+    }
+}

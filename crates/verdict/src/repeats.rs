@@ -1,0 +1,164 @@
+//! Two variants that were recorded a few times each: whether they differ by more than recordings of one variant do.
+//!
+//! Recordings are no paired runs, and there are few of them: the interval is Student's, of the difference of two means
+//! with one variance. It is wider than those of timed rounds on purpose, since one page tells of several quantities.
+
+use crate::distribution::student_quantile;
+use crate::Word;
+
+/// How sure the interval of one comparison is.
+pub const CONFIDENCE: f64 = 0.9999;
+/// Fewer recordings of a variant do not tell what recordings of it differ by.
+pub const FEWEST_RECORDINGS: usize = 2;
+
+/// One quantity of two variants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Mean of the second variant over mean of the first; absent where the first has none.
+    pub ratio: Option<f64>,
+    /// The lower end of the interval around `ratio`.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// The smallest difference that recordings of one variant do not make: a share of the first variant's mean.
+    pub floor: Option<f64>,
+    /// The outcome.
+    pub word: Word,
+    /// Why there is none, or why it is not `lower` or `higher` although every recording says so.
+    pub reason: Option<String>,
+}
+
+/// What differences mean something.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// Two quantities are equal if their ratio is within this of 1.
+    pub equal_within: f64,
+    /// A smaller difference is never called one, in the quantity's unit.
+    pub resolution: f64,
+    /// So many comparisons are made at once.
+    pub comparisons: usize,
+}
+
+impl Difference {
+    /// Whether the second is clearly below or above the first.
+    pub fn is_clear(&self) -> bool {
+        matches!(self.word, Word::Lower | Word::Higher)
+    }
+}
+
+/// Compares the recordings of two variants, in one quantity that is not negative.
+pub fn difference(a: &[f64], b: &[f64], scale: Scale) -> Difference {
+    let nothing = |word, reason: &str| Difference {
+        ratio: None,
+        low: None,
+        high: None,
+        floor: None,
+        word,
+        reason: Some(reason.to_owned()),
+    };
+    if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| !value.is_finite()) {
+        return nothing(Word::NoData, "it was not recorded");
+    }
+    let (of_a, of_b) = (mean(a), mean(b));
+    let ratio = |difference: f64| (of_a > 0.0).then(|| 1.0 + difference / of_a);
+    let found = of_b - of_a;
+    if a.len().min(b.len()) < FEWEST_RECORDINGS {
+        let reason = "one recording of a variant does not tell what recordings of it differ by";
+        return Difference { ratio: ratio(found), ..nothing(Word::Withheld, reason) };
+    }
+    let half = half_width(a, b, scale.comparisons.max(1));
+    let (low, high) = (found - half, found + half);
+    let margin = scale.equal_within * of_a;
+    let (word, reason) = if (low > 0.0 || high < 0.0) && found.abs() >= scale.resolution {
+        (if found < 0.0 { Word::Lower } else { Word::Higher }, None)
+    } else if low >= -margin && high <= margin {
+        (Word::NoDifference, None)
+    } else if low > 0.0 || high < 0.0 {
+        let reason = format!("it is smaller than {} bytes, as the lengths of names may be", scale.resolution);
+        (Word::Inconclusive, Some(reason))
+    } else {
+        (Word::Inconclusive, None)
+    };
+    let floor = (of_a > 0.0).then(|| half / of_a);
+    Difference { ratio: ratio(found), low: ratio(low), high: ratio(high), floor, word, reason }
+}
+
+/// Half of the interval around the difference of the means.
+fn half_width(a: &[f64], b: &[f64], comparisons: usize) -> f64 {
+    let (of_a, of_b) = (a.len() as f64, b.len() as f64);
+    let freedom = of_a + of_b - 2.0;
+    let variance = (squares(a) + squares(b)) / freedom;
+    if variance == 0.0 {
+        return 0.0;
+    }
+    let risk = (1.0 - CONFIDENCE) / comparisons as f64;
+    student_quantile(1.0 - risk / 2.0, freedom) * (variance * (1.0 / of_a + 1.0 / of_b)).sqrt()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Squared distances from the mean, added up. What is the same in every recording has none, whatever rounding does.
+fn squares(values: &[f64]) -> f64 {
+    if values.iter().all(|value| *value == values[0]) {
+        return 0.0;
+    }
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Stream;
+
+    const BYTES: Scale = Scale { equal_within: 0.01, resolution: 1024.0, comparisons: 1 };
+
+    #[test]
+    fn what_is_the_same_in_every_recording_is_compared_exactly() {
+        let lower = difference(&[100e3; 2], &[90e3; 2], BYTES);
+        assert_eq!((lower.word, lower.ratio, lower.floor), (Word::Lower, Some(0.9), Some(0.0)));
+        assert_eq!(difference(&[100e3; 2], &[100e3; 2], BYTES).word, Word::NoDifference);
+    }
+
+    #[test]
+    fn a_difference_inside_what_recordings_of_one_variant_differ_by_is_none() {
+        let found = difference(&[100e3, 110e3], &[90e3, 99e3], BYTES);
+        assert_eq!(found.word, Word::Inconclusive);
+        assert!(found.floor.unwrap() > 0.1, "{found:?}");
+    }
+
+    #[test]
+    fn a_difference_as_small_as_that_of_two_names_is_none() {
+        assert_eq!(difference(&[100e3; 2], &[100_040.0; 2], BYTES).word, Word::NoDifference);
+        let small = difference(&[100.0; 2], &[140.0; 2], BYTES);
+        assert_eq!(small.word, Word::Inconclusive);
+        assert!(small.reason.unwrap().contains("names"));
+    }
+
+    #[test]
+    fn one_recording_of_a_variant_tells_of_no_difference() {
+        let found = difference(&[100e3], &[50e3; 2], BYTES);
+        assert_eq!((found.word, found.ratio, found.floor), (Word::Withheld, Some(0.5), None));
+        assert_eq!(difference(&[], &[50e3], BYTES).word, Word::NoData);
+        assert_eq!(difference(&[0.0; 2], &[5e3; 2], BYTES).ratio, None);
+        assert_eq!(difference(&[0.0; 2], &[5e3; 2], BYTES).word, Word::Higher);
+    }
+
+    #[test]
+    fn recordings_of_one_variant_are_called_different_as_rarely_as_is_promised() {
+        let mut stream = Stream::new(7);
+        for recordings in [2, 3, 6] {
+            let clear = (0..20_000)
+                .filter(|_| {
+                    let mut side =
+                        || (0..recordings).map(|_| 1e6 + stream.below(100_000) as f64).collect::<Vec<f64>>();
+                    let (a, b) = (side(), side());
+                    difference(&a, &b, BYTES).is_clear()
+                })
+                .count();
+            assert!(clear < 100, "{clear} of 20 000 with {recordings} recordings");
+        }
+    }
+}

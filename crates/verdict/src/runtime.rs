@@ -1,0 +1,153 @@
+//! What the x32 runtime's own work has to do with verdicts on time.
+//!
+//! Where the runtime stands in for the kernel, its work is in the CPU time and the wall time of the program, and says
+//! nothing of x32. So every such comparison is made a second time, without it, and a verdict that this turns is withheld.
+
+use widthwise_experiment::metric::find;
+use widthwise_experiment::Metric;
+
+use crate::judge::{baselines, blank, compare, log_ratios, worded, Comparison, Obstacle, FEWEST_PAIRS};
+use crate::pairs::{Campaign, Pair};
+use crate::stream::Stream;
+use crate::words::{numbers, share, share_between};
+use crate::{Evidence, Verdict, Word};
+
+/// The figures that the runtime's work is part of. The kernel's ticks split user time from system time, and translation is
+/// user time: all of it may be in either.
+pub(crate) const WITH_RUNTIME: [&str; 4] = ["cpu", "wall", "user", "system"];
+
+/// The runtime's account of itself may lack so much of what it counts: what traps do to the caches and predictors of the
+/// program, the copying of its mappings at a fork, what the kernel does for it at an execve, and its sleeps are not in it. (Of a
+/// program that reads folders it lacks a fifth; of one that does nothing but fork or execute itself, more than half.)
+const MAY_LACK: f64 = 1.5;
+
+/// What the runtime says of itself.
+pub(crate) const RUNTIME_CPU: &str = "runtime_cpu";
+
+/// How much of a variant's time the x32 runtime took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuntimeShare {
+    /// The variant that the runtime ran; it may be the baseline.
+    pub variant: String,
+    /// What was measured: CPU time, wall time, user time or system time.
+    pub metric: Metric,
+    /// The runtime's CPU time as a share of that figure.
+    pub share: f64,
+    /// The lower end of the interval around `share`; absent with fewer runs than an interval needs.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+impl RuntimeShare {
+    /// `31 % (29 … 33)`
+    pub fn text(&self) -> String {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) if high > low => share_between(self.share, low, high),
+            _ => share(self.share),
+        }
+    }
+}
+
+/// What is known of the runtime's part in a campaign's verdicts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuntimePart {
+    /// For every variant that the runtime ran, and every metric that its work is part of.
+    pub shares: Vec<RuntimeShare>,
+    /// The verdicts that the same runs would have without the runtime's work, for every one that it is part of.
+    pub without: Vec<Verdict>,
+}
+
+impl RuntimePart {
+    /// The share of a variant in a metric.
+    pub fn share(&self, variant: &str, metric: Metric) -> Option<&RuntimeShare> {
+        self.shares.iter().find(|share| share.variant == variant && share.metric.name == metric.name)
+    }
+
+    /// The verdict without the runtime's work.
+    pub fn without(&self, variant: &str, metric: Metric) -> Option<&Verdict> {
+        self.without.iter().find(|verdict| verdict.variant == variant && verdict.metric.name == metric.name)
+    }
+}
+
+/// Finds the runtime's part, and withholds the verdicts that it could turn. `again` are the A/A pair's comparisons by
+/// metric; so many `comparisons` share the risk of a false alarm.
+pub(crate) fn weigh(
+    evidence: &Evidence,
+    campaign: &Campaign,
+    again: &[Result<Comparison, Obstacle>],
+    comparisons: usize,
+    verdicts: &mut [Verdict],
+) -> RuntimePart {
+    let experiment = evidence.experiment;
+    let variants = experiment.variants.iter().map(|variant| variant.name.as_str());
+    let metrics = || WITH_RUNTIME.iter().filter_map(|name| find(name));
+    let shares: Vec<RuntimeShare> = variants
+        .flat_map(|variant| metrics().filter_map(move |metric| share_of(evidence, campaign, variant, metric)))
+        .collect();
+    let mut part = RuntimePart { shares, without: Vec::new() };
+    let twin = experiment.twin();
+    let (lessened, least) = (campaign.without_runtime(1.0), campaign.without_runtime(1.0 + MAY_LACK));
+    for verdict in verdicts.iter_mut().filter(|verdict| verdict.variant != twin) {
+        let metric = verdict.metric;
+        let Some(own) = part
+            .share(&verdict.variant, metric)
+            .or_else(|| part.share(&experiment.baseline, metric))
+            .filter(|_| verdict.ratio.is_some())
+        else {
+            continue;
+        };
+        let place = experiment.metrics.iter().position(|other| other.name == metric.name);
+        let Some(floor) = place.and_then(|place| again.get(place)) else { continue };
+        let beside = baselines(evidence, campaign, &verdict.variant, &twin);
+        let judged = |campaign: &Campaign| {
+            let comparison = compare(experiment, campaign, &verdict.variant, beside, metric).ok()?;
+            // Bonferroni's correction: Holm's, for this one alone, would need the others as they are not.
+            let adjusted = (comparison.p * comparisons as f64).min(1.0);
+            Some(worded(blank(experiment, &verdict.variant, metric), &comparison, adjusted, floor, None))
+        };
+        let (Some(without), Some(at_least)) = (judged(&lessened), judged(&least)) else { continue };
+        let claims = matches!(verdict.word, Word::Lower | Word::Higher | Word::NoDifference);
+        if claims && (without.word != verdict.word || at_least.word != verdict.word) {
+            let figures = |verdict: &Verdict| numbers(verdict).unwrap_or_default();
+            verdict.withhold(format!(
+                "the x32 runtime's own work, {} of the {} of {}, could turn this: {} with it, {} without it",
+                own.text(),
+                metric.noun,
+                own.variant,
+                figures(verdict),
+                figures(&without)
+            ));
+        }
+        part.without.push(without);
+    }
+    part
+}
+
+fn share_of(evidence: &Evidence, campaign: &Campaign, variant: &str, metric: Metric) -> Option<RuntimeShare> {
+    let judging = &evidence.experiment.judging;
+    let runtime: std::collections::BTreeMap<u32, _> =
+        campaign.readings(variant, find(RUNTIME_CPU)?).collect();
+    let pairs: Vec<Pair> = campaign
+        .readings(variant, metric)
+        .filter_map(|(round, whole)| {
+            let own = runtime.get(&round)?.value;
+            (own > 0.0 && whole.value > 0.0).then_some(Pair {
+                variant: own,
+                baseline: whole.value,
+                again: None,
+            })
+        })
+        .collect();
+    let of = |share, low, high| Some(RuntimeShare { variant: variant.to_owned(), metric, share, low, high });
+    if pairs.is_empty() {
+        return None;
+    }
+    if pairs.len() < FEWEST_PAIRS as usize {
+        let sum: f64 = pairs.iter().map(|pair| pair.variant / pair.baseline).sum();
+        return of(sum / pairs.len() as f64, None, None);
+    }
+    let mut stream = Stream::named(evidence.experiment.seed, &[variant, metric.name, RUNTIME_CPU]);
+    let found = log_ratios(&pairs, judging.confidence, &mut stream);
+    of(found.estimate.exp(), Some(found.low.exp()), Some(found.high.exp()))
+}

@@ -1,0 +1,257 @@
+//! Whether the tasks of a cell got their CPUs. Throughput says how a program scales only if it had the CPUs that it is said to
+//! have had: where others had them, nothing is concluded.
+//!
+//! What counts is not how long tasks waited for a CPU (more tasks than CPUs wait for each other, and that is what such a cell
+//! measures), but how much of that is due to others: no more than the CPU time that others had on the same CPUs.
+
+use std::fmt;
+
+use widthwise_experiment::scale::{Attempt, CpuWait};
+
+/// A cell whose tasks lost more of their time than this to others is withheld.
+pub const MOST_LOST: f64 = 0.05;
+
+/// The unit in which the kernel counts what the hypervisor takes, in nanoseconds.
+const TICK: f64 = 1e7;
+
+/// How the tasks of a cell came by their CPUs. Shares are from 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// Share of their time for which tasks waited for a CPU, whoever had it; absent where the kernel does not tell.
+    pub waited: Option<f64>,
+    /// Why it is absent.
+    pub unknown: Option<String>,
+    /// Share of their time that was lost because others had their CPUs.
+    pub lost: f64,
+    /// Who had most of it.
+    pub taker: Taker,
+    /// CPU time of other programs on these CPUs, as a share of what the CPUs have.
+    pub others: f64,
+}
+
+/// Who had the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taker {
+    /// Other programs.
+    Programs,
+    /// The hypervisor, for other machines.
+    Host,
+    /// Nobody: the control group had used up its quota.
+    Quota,
+}
+
+/// A cell that nothing is concluded from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Starved {
+    /// Its number of processes.
+    pub processes: usize,
+    /// What its tasks lost, in thousandths of their time.
+    pub lost: u16,
+    /// Who had their CPUs.
+    pub taker: Taker,
+}
+
+impl Waiting {
+    /// What the attempts of a cell come to; nothing where it was not recorded.
+    pub fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<Waiting> {
+        let recorded: Vec<(&Attempt, &CpuWait)> =
+            attempts.filter_map(|attempt| Some((attempt, attempt.cpu_wait.as_ref()?))).collect();
+        let told: Vec<&(&Attempt, &CpuWait)> =
+            recorded.iter().filter(|(_, wait)| wait.waited_ns.is_some()).collect();
+        let unknown = recorded.iter().find_map(|(_, wait)| wait.unknown.clone());
+        if recorded.is_empty() {
+            return None;
+        }
+        let (by_wait, quota) = lost_waiting(&told);
+        let elapsed: f64 = recorded.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum();
+        let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
+        let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
+        let capacity: f64 =
+            recorded.iter().map(|(attempt, wait)| attempt.elapsed_ns as f64 * wait.cpus as f64).sum();
+        let others: f64 = recorded.iter().map(|(_, wait)| wait.others_ns as f64).sum();
+        let waited = (!told.is_empty()).then(|| {
+            let waited: f64 = told.iter().filter_map(|(_, wait)| wait.waited_ns).sum::<u64>() as f64;
+            waited / time_of_tasks(&told).max(1.0)
+        });
+        Some(Waiting {
+            waited,
+            unknown: unknown.filter(|_| waited.is_none()),
+            lost: (by_wait + by_host).min(1.0),
+            taker: match (by_host > by_wait, quota) {
+                (true, _) => Taker::Host,
+                (_, true) => Taker::Quota,
+                _ => Taker::Programs,
+            },
+            others: (others / capacity.max(1.0)).min(1.0),
+        })
+    }
+
+    /// That nothing is concluded from a cell of so many processes, if that is so.
+    pub fn starved(&self, processes: usize) -> Option<Starved> {
+        let lost = (1000.0 * self.lost).round() as u16;
+        (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker: self.taker })
+    }
+}
+
+/// The time in which tasks ran or waited; where they slept for most of it, the time that passed.
+fn time_of_tasks(told: &[&(&Attempt, &CpuWait)]) -> f64 {
+    let of = |(attempt, wait): &(&Attempt, &CpuWait)| {
+        let wanted = attempt.cpu_ns + wait.waited_ns.unwrap_or(0);
+        wanted.max(attempt.elapsed_ns) as f64
+    };
+    told.iter().map(|one| of(one)).sum()
+}
+
+/// The share that was lost by waiting for others, of all tasks or of the one that waited longest, whichever is more; and
+/// whether a quota had most of it.
+fn lost_waiting(told: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
+    let sum = |of: fn(&CpuWait) -> u64| told.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
+    let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
+    let uncertain = told.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
+    let uncertain = uncertain * (told.len() as f64).sqrt();
+    // Tasks that cannot have waited for each other have waited for others, as far as these had time enough; those that may
+    // have waited for each other have not, as far as others may have had less.
+    let is_crowded = told.iter().any(|(_, wait)| wait.wanting > wait.cpus);
+    let most = if is_crowded { others + throttled - uncertain } else { others + throttled + uncertain };
+    let lost = sum(|wait| wait.waited_ns.unwrap_or(0)).min(most).max(0.0);
+    let longest = sum(|wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
+    let used: f64 = told.iter().map(|(attempt, _)| attempt.cpu_ns as f64).sum();
+    let elapsed: f64 = told.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum::<f64>().max(1.0);
+    let of_all = lost / (lost + used).max(elapsed);
+    // A member that waited for others of its own program cannot be told from one that waited for strangers.
+    let of_one = if is_crowded { 0.0 } else { longest / elapsed };
+    (of_all.max(of_one), throttled > others)
+}
+
+impl Starved {
+    /// What its tasks lost, in percent of their time.
+    pub fn percent(&self) -> f64 {
+        f64::from(self.lost) / 10.0
+    }
+}
+
+impl fmt::Display for Taker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Taker::Programs => "that other programs had",
+            Taker::Host => "that the host of this virtual machine had",
+            Taker::Quota => "because the CPU quota of their cgroup was used up",
+        })
+    }
+}
+
+impl fmt::Display for Starved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (processes, percent) = (self.processes, self.percent());
+        write!(f, "with {processes}, the tasks waited {percent:.0} % of their time for a CPU {}", self.taker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// An attempt of two members on two CPUs, of a second.
+    fn attempt(wait: CpuWait) -> Attempt {
+        let text = r#"{"round":0,"position":0,"cell":{"variant":"a","mode":"threads","placement":"cores","processes":2},
+            "purpose":"timed","events":null,"ending":{"ended":"done"},"failure":null,"elapsed_ns":1000000000,
+            "spread_ns":0,"cpu_ns":1000000000,"before_fork":null,"members":[],"counters":{},"memory":null,
+            "answer":null,"remarks":[]}"#;
+        let mut attempt: Attempt = serde_json::from_str(text).unwrap();
+        attempt.cpu_wait = Some(wait);
+        attempt
+    }
+
+    fn wait() -> CpuWait {
+        CpuWait { cpus: 2, wanting: 2, uncertain_ns: 30 * MS, ..CpuWait::default() }
+    }
+
+    fn of(wait: CpuWait) -> Waiting {
+        Waiting::of([attempt(wait)].iter()).unwrap()
+    }
+
+    #[test]
+    fn tasks_whose_cpus_others_had_are_starved() {
+        let wait = CpuWait {
+            waited_ns: Some(1000 * MS),
+            longest_ns: Some(500 * MS),
+            others_ns: 1000 * MS,
+            ..wait()
+        };
+        let found = of(wait).starved(2).unwrap();
+        assert_eq!((found.lost, found.taker), (500, Taker::Programs));
+        assert_eq!(
+            found.to_string(),
+            "with 2, the tasks waited 50 % of their time for a CPU that other programs had"
+        );
+    }
+
+    #[test]
+    fn one_starved_member_holds_up_all() {
+        // On 64 CPUs one of which somebody else uses: 1 % of the members' time, and half of what passes.
+        let mut one = attempt(CpuWait {
+            waited_ns: Some(500 * MS),
+            longest_ns: Some(500 * MS),
+            others_ns: 500 * MS,
+            cpus: 64,
+            wanting: 64,
+            ..wait()
+        });
+        one.cpu_ns = 40_000 * MS;
+        let found = Waiting::of([one].iter()).unwrap();
+        assert!(found.waited.unwrap() < 0.02);
+        assert_eq!(found.starved(64).unwrap().lost, 500);
+    }
+
+    #[test]
+    fn tasks_that_wait_for_each_other_are_not_starved() {
+        let crowded = CpuWait {
+            waited_ns: Some(2000 * MS),
+            longest_ns: Some(1000 * MS),
+            others_ns: 20 * MS,
+            wanting: 6,
+            ..wait()
+        };
+        let found = of(crowded.clone());
+        assert_eq!((found.starved(6), found.waited.map(|share| (100.0 * share).round())), (None, Some(67.0)));
+        // Unless others had the CPUs, too.
+        assert!(of(CpuWait { others_ns: 900 * MS, ..crowded }).starved(6).is_some());
+    }
+
+    #[test]
+    fn others_that_ran_while_nobody_waited_starve_nobody() {
+        let wait = CpuWait { waited_ns: Some(MS), longest_ns: Some(MS), others_ns: 900 * MS, ..wait() };
+        assert_eq!(of(wait).starved(2), None);
+    }
+
+    #[test]
+    fn what_a_quota_and_a_host_take_is_told_apart() {
+        let waits = CpuWait { waited_ns: Some(800 * MS), longest_ns: Some(400 * MS), ..wait() };
+        let quota = of(CpuWait { throttled_ns: 800 * MS, ..waits.clone() }).starved(2).unwrap();
+        assert_eq!((quota.taker, quota.lost), (Taker::Quota, 444));
+        let host = CpuWait { waited_ns: Some(0), longest_ns: Some(0), stolen_ns: 110 * MS, ..wait() };
+        let host = of(host).starved(2).unwrap();
+        assert_eq!((host.taker, host.lost), (Taker::Host, 100));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_unknown_and_no_verdict() {
+        let wait = CpuWait { unknown: Some("no schedstat".into()), others_ns: 1000 * MS, ..wait() };
+        let found = of(wait);
+        assert_eq!((found.starved(2), found.waited), (None, None));
+        assert_eq!((found.unknown.as_deref(), found.others), (Some("no schedstat"), 0.5));
+        let mut old = attempt(CpuWait::default());
+        old.cpu_wait = None;
+        assert_eq!(Waiting::of([old].iter()), None);
+    }
+
+    #[test]
+    fn a_program_that_sleeps_is_judged_by_the_time_that_passes() {
+        let mut sleeper =
+            attempt(CpuWait { waited_ns: Some(2 * MS), longest_ns: Some(MS), others_ns: 30 * MS, ..wait() });
+        sleeper.cpu_ns = 4 * MS;
+        assert_eq!(Waiting::of([sleeper].iter()).unwrap().starved(2), None);
+    }
+}

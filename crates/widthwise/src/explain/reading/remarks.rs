@@ -1,0 +1,108 @@
+//! What a reader must know of logs: what they lack, and why.
+
+use widthwise_anatomy::heap::executed::{without_log, Executing};
+use widthwise_anatomy::heap::Header;
+use widthwise_report::heap::bytes;
+
+use super::Recorded;
+
+/// So many processes have remarks of one kind; the others are counted.
+const MOST_PROCESSES: usize = 10;
+/// So many programs without a log are named.
+const MOST_EXECUTED: usize = 5;
+/// So many object files that could not be read are named.
+const MOST_UNREAD: usize = 10;
+
+/// Of the processes of a side.
+pub fn of(processes: &[Recorded]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for remark in [own_malloc, lost, strangers] {
+        let lines = processes.iter().filter_map(|process| {
+            let text = remark(process)?;
+            Some(format!("process {}: {text}", process.header.process))
+        });
+        remarks.extend(few(lines, MOST_PROCESSES));
+    }
+    let faults = processes.iter().flat_map(|process| {
+        let number = process.header.process;
+        process.history.faults.iter().map(move |fault| format!("process {number}: {fault}"))
+    });
+    remarks.extend(few(faults, MOST_PROCESSES));
+    remarks.extend(executed(processes));
+    remarks.extend(anonymous(processes));
+    remarks
+}
+
+/// The first lines, and how many more there are.
+fn few(mut lines: impl Iterator<Item = String>, most: usize) -> Vec<String> {
+    let mut first: Vec<String> = lines.by_ref().take(most).collect();
+    let more = lines.count();
+    if more > 0 {
+        first.push(format!("and likewise {more} more"));
+    }
+    first
+}
+
+fn own_malloc(process: &Recorded) -> Option<String> {
+    let text =
+        "the program brings its own malloc, in front of which nobody can stand: what it does is not here";
+    process.header.own_malloc.then(|| text.to_owned())
+}
+
+/// Why events were not recorded, and what that means.
+fn lost(process: &Recorded) -> Option<String> {
+    let Header { lost, .. } = &process.header;
+    let reasons: Vec<(&str, u64)> = lost.by_reason().map(|(loss, count)| (loss.reason(), count)).collect();
+    let why = match reasons.as_slice() {
+        [] => return None,
+        [(reason, _)] => (*reason).to_owned(),
+        several => {
+            let each: Vec<String> =
+                several.iter().map(|(reason, count)| format!("{reason} ({count})")).collect();
+            each.join("; ")
+        }
+    };
+    let total = lost.total();
+    let events = if total == 1 { "1 event was".to_owned() } else { format!("{total} events were") };
+    Some(format!("{events} not recorded: {why}. So its sums and its peak are lower bounds"))
+}
+
+/// Where the recorder could make no file for its memory, nothing tells it from the program's.
+fn anonymous(processes: &[Recorded]) -> Option<String> {
+    let anonymous: u64 = processes.iter().map(|process| process.header.anonymous_bytes).sum();
+    (anonymous > 0).then(|| {
+        format!(
+            "{} of the recorder's own memory look like the program's in the system's view",
+            bytes(anonymous)
+        )
+    })
+}
+
+fn strangers(process: &Recorded) -> Option<String> {
+    let strangers = process.history.strangers;
+    let blocks = if strangers == 1 { "1 block was".to_owned() } else { format!("{strangers} blocks were") };
+    (strangers > 0).then(|| format!("{blocks} released that had come from elsewhere"))
+}
+
+/// Programs that were executed and left no log.
+fn executed(processes: &[Recorded]) -> Vec<String> {
+    let executing: Vec<Executing> = processes
+        .iter()
+        .map(|process| Executing { header: &process.header, execs: &process.history.execs })
+        .collect();
+    let lines = without_log(&executing).into_iter().map(|exec| {
+        format!(
+            "process {} executed {}, which left no log: it is static, set-user-ID, or could not load the recorder",
+            exec.process, exec.path
+        )
+    });
+    few(lines, MOST_EXECUTED)
+}
+
+/// Object files whose debug information could not be read.
+pub fn unread(unread: &mut Vec<(String, String)>) -> Vec<String> {
+    let lines = unread
+        .drain(..)
+        .map(|(path, reason)| format!("{path} could not be read, so its functions have no names: {reason}"));
+    few(lines, MOST_UNREAD)
+}

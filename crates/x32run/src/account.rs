@@ -1,0 +1,276 @@
+//! What the runtime itself costs: reads the account that it keeps (`runtime/x32/account.h`), and what it says of its ways
+//! (`x32run --costs`).
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The size of an account's file: zeros before the program is started.
+pub const ACCOUNT_SIZE: u64 = (HEAD + CELLS_ROOM + RECORDS * RECORD) as u64;
+
+/// Where the record of the first process lies in it.
+pub const FIRST_RECORD: u64 = (HEAD + CELLS_ROOM) as u64;
+
+// runtime/x32/account.h
+const MAGIC: u64 = 0x3174_6361_3233_7877;
+const HEAD: usize = 4096;
+const CELL: usize = 4480;
+const CELLS: usize = 129;
+const CELLS_ROOM: usize = (CELLS * CELL).next_multiple_of(4096);
+const RECORD: usize = 128;
+const RECORDS: usize = 8192;
+const NUMBERS: usize = 550;
+const ENTERED: usize = 64;
+const TRAPPED: usize = ENTERED + 4 * NUMBERS;
+/// Calls of `--costs`' loops.
+const LOOP: f64 = 128.0;
+
+/// With fewer, one that was interrupted would be too much of it.
+const FEWEST_PROBES: u64 = 8;
+
+/// How an image of the runtime ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageEnd {
+    /// Without a word: it was killed, or is still there.
+    Unknown,
+    /// The process ended.
+    Ended,
+    /// Another program took its place (execve).
+    Replaced,
+}
+
+/// One image of the runtime in one process. Amounts are bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    /// Its process.
+    pub process: u32,
+    /// How it ended.
+    pub end: ImageEnd,
+    /// The runtime's own resident memory at the process's peak; absent where it could not be counted.
+    pub resident: Option<u64>,
+    /// The process's peak, when it was last looked at (`ru_maxrss`).
+    pub peak: u64,
+    /// The same, when this image began.
+    pub peak_before: u64,
+    /// The runtime's own address space.
+    pub virtual_size: u64,
+    /// Page faults of the runtime's own.
+    pub minor_faults: u64,
+    /// Those that waited for a disk.
+    pub major_faults: u64,
+}
+
+/// Calls of one number that went the slow way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SlowCalls {
+    /// Through a rewritten site into the runtime, which translated them.
+    pub entered: u64,
+    /// Through a trap.
+    pub trapped: u64,
+}
+
+/// All that was counted of one run, of every process together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Account {
+    /// Every image of the runtime, in the order in which they began.
+    pub images: Vec<Image>,
+    /// Images of which nothing was counted: the account's file was out of their reach.
+    pub uncounted: u32,
+    /// By name.
+    pub slow_calls: BTreeMap<&'static str, SlowCalls>,
+    /// Calls that a stub made itself.
+    pub plain_calls: u64,
+    /// Slow calls of these that went through the i386 entry.
+    doors: u64,
+    /// What the i386 entry cost in this run: ticks, of so many calls that do nothing.
+    probes: (u64, u64),
+    signals: u64,
+    ticks: u64,
+    nanoseconds: u64,
+}
+
+fn word32(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?).into())
+}
+
+fn word64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+impl Account {
+    /// How many calls of these names went the slow way.
+    pub fn calls(&self, names: &[&str]) -> u64 {
+        let own = names.iter().filter_map(|name| self.slow_calls.get(name));
+        own.map(|calls| calls.entered + calls.trapped).sum()
+    }
+
+    /// From the bytes of the file, after the run; absent where no runtime opened it.
+    pub fn read(bytes: &[u8]) -> Option<Account> {
+        if word64(bytes, 0)? != MAGIC {
+            return None;
+        }
+        let mut account = Account::default();
+        let (opened, announced) = (word32(bytes, 8)?, word32(bytes, 12)?);
+        let records = word32(bytes, 16)?;
+        account.uncounted =
+            ((announced + 1).saturating_sub(opened) + records.saturating_sub(RECORDS as u64)) as u32;
+        for place in 0..records.min(RECORDS as u64) as usize {
+            let at = HEAD + CELLS_ROOM + place * RECORD;
+            account.add_image(bytes.get(at..at + RECORD)?)?;
+        }
+        for place in 0..CELLS {
+            account.add_cell(bytes.get(HEAD + place * CELL..HEAD + (place + 1) * CELL)?)?;
+        }
+        Some(account)
+    }
+
+    fn add_image(&mut self, record: &[u8]) -> Option<()> {
+        let blind = word32(record, 80)? != 0;
+        let resident = word64(record, 8)?;
+        self.images.push(Image {
+            process: word32(record, 0)? as u32,
+            end: match word32(record, 4)? {
+                2 => ImageEnd::Ended,
+                3 => ImageEnd::Replaced,
+                _ => ImageEnd::Unknown,
+            },
+            resident: (resident > 0 && !blind).then_some(resident),
+            peak: word64(record, 16)?,
+            peak_before: word64(record, 24)?,
+            virtual_size: word64(record, 32)?,
+            minor_faults: word64(record, 40)?,
+            major_faults: word64(record, 48)?,
+        });
+        self.nanoseconds += word64(record, 56)? + word64(record, 64)?;
+        self.ticks += word64(record, 72)?;
+        Some(())
+    }
+
+    fn add_cell(&mut self, cell: &[u8]) -> Option<()> {
+        self.plain_calls += word64(cell, 8)?;
+        self.signals += word64(cell, 16)?;
+        self.doors += word64(cell, 24)?;
+        self.ticks += word64(cell, 32)? + word64(cell, 40)?;
+        self.probes.0 += word64(cell, 48)?;
+        self.probes.1 += word64(cell, 56)?;
+        for number in 0..NUMBERS {
+            let calls = SlowCalls {
+                entered: word32(cell, ENTERED + 4 * number)?,
+                trapped: word32(cell, TRAPPED + 4 * number)?,
+            };
+            if calls != SlowCalls::default() {
+                let sum = self.slow_calls.entry(call_name(number)).or_default();
+                sum.entered += calls.entered;
+                sum.trapped += calls.trapped;
+            }
+        }
+        Some(())
+    }
+
+    /// How many calls went the slow way.
+    pub fn slow(&self) -> u64 {
+        self.slow_calls.values().map(|calls| calls.entered + calls.trapped).sum()
+    }
+
+    /// The CPU time of the runtime's own, in nanoseconds: what it measured itself, and what each call's way costs here.
+    pub fn cpu_ns(&self, costs: &Costs) -> f64 {
+        let sum = |of: fn(&SlowCalls) -> u64| self.slow_calls.values().map(of).sum::<u64>() as f64;
+        let (entered, trapped) = (sum(|calls| calls.entered), sum(|calls| calls.trapped));
+        // Measured in the run itself, if only for an instant; else what it costs in a loop.
+        let door_ns = match self.probes {
+            (ticks, count) if count >= FEWEST_PROBES => {
+                (ticks as f64 / count as f64 * costs.tick_ns - costs.native_ns).max(0.0)
+            }
+            _ => costs.door_ns,
+        };
+        self.nanoseconds as f64
+            + self.probes.0 as f64 * costs.tick_ns
+            + self.ticks as f64 * costs.tick_ns
+            + entered * costs.entering_ns
+            + (trapped + self.signals as f64) * costs.trapped_ns
+            + self.doors as f64 * door_ns
+            + self.plain_calls as f64 * costs.plain_ns
+    }
+}
+
+/// What each way of a call costs on this machine, beside the kernel's own work, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Costs {
+    /// A tick of the time-stamp counter.
+    pub tick_ns: f64,
+    /// A call that does nothing, as the kernel itself makes it.
+    pub native_ns: f64,
+    /// A call made by its stub.
+    pub plain_ns: f64,
+    /// The way into the runtime and back, without what the runtime does there, which it measures itself.
+    pub entering_ns: f64,
+    /// The i386 entry, beside the ordinary one.
+    pub door_ns: f64,
+    /// A trap, with what is done about it.
+    pub trapped_ns: f64,
+}
+
+impl Costs {
+    /// From the text of `x32run --costs`: a line for each loop of 128 calls, with the ticks of every round.
+    pub fn read(text: &str, tick_ns: f64) -> Option<Costs> {
+        let loop_of = |name: &str| -> Option<f64> {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+            let mut ticks: Vec<f64> =
+                line.split_whitespace().map(|ticks| ticks.parse().ok()).collect::<Option<_>>()?;
+            ticks.sort_by(f64::total_cmp);
+            Some(ticks.get(ticks.len() / 2)? / LOOP * tick_ns)
+        };
+        let beyond = |way: f64, native: f64| (way - native).max(0.0);
+        let entering = loop_of("entering")? - loop_of("native-entering")?;
+        Some(Costs {
+            tick_ns,
+            native_ns: loop_of("native-plain")?,
+            plain_ns: beyond(loop_of("plain")?, loop_of("native-plain")?),
+            entering_ns: beyond(entering, loop_of("timers")?),
+            door_ns: beyond(loop_of("door")? - loop_of("native-door")?, entering),
+            trapped_ns: beyond(loop_of("trapped")?, loop_of("native-plain")?),
+        })
+    }
+}
+
+/// The name of a system call by its number in the runtime's table.
+fn call_name(number: usize) -> &'static str {
+    static NAMES: OnceLock<BTreeMap<usize, &'static str>> = OnceLock::new();
+    let read = || {
+        let rows = include_str!("../../../runtime/x32/table.c").lines().filter_map(|line| {
+            let (number, rest) = line.trim().strip_prefix('[')?.split_once("] = {\"")?;
+            Some((number.parse().ok()?, rest.split_once('"')?.0))
+        });
+        rows.collect()
+    };
+    NAMES.get_or_init(read).get(&number).copied().unwrap_or("others")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_have_the_names_of_the_runtimes_table() {
+        assert_eq!((call_name(0), call_name(217), call_name(514)), ("read", "getdents64", "ioctl"));
+        assert_eq!(call_name(548), "others");
+    }
+
+    #[test]
+    fn what_is_no_account_is_none() {
+        assert_eq!(Account::read(&[]), None);
+        assert_eq!(Account::read(&vec![0; ACCOUNT_SIZE as usize]), None);
+    }
+
+    #[test]
+    fn a_ways_cost_is_what_it_takes_beside_the_kernels_own() {
+        let text = "native-plain 12800 1 12800\nnative-entering 6400\nnative-door 6400\nplain 25600\n\
+                    entering 32000\nentering-timed 40000\ndoor 160000\ntrapped 400000\ntimers 6400\n";
+        let costs = Costs::read(text, 0.5).unwrap();
+        assert_eq!((costs.plain_ns, costs.trapped_ns), (50.0, 387_200.0 / 128.0 * 0.5));
+        assert_eq!(
+            (costs.entering_ns, costs.door_ns),
+            ((25_600.0 - 6_400.0) / 256.0, (153_600.0 - 25_600.0) / 256.0)
+        );
+        assert_eq!(Costs::read("plain 1\n", 0.5), None);
+    }
+}

@@ -1,0 +1,417 @@
+/* The recorder through the life of a process: its beginning, threads, forks, jumps out of handlers, its end.
+ */
+#define _GNU_SOURCE
+#include "aside.h"
+#include "kernel.h"
+#include "log_file.h"
+#include "modules.h"
+#include "processes.h"
+#include "real.h"
+#include "recorder.h"
+#include "stack.h"
+
+#include <elf.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+extern const char __libc_single_threaded __attribute__((weak));
+
+/* Of `epoch.number`: a thread of this child is making its log. */
+#define STARTING 0xffffffffU
+/* A signal's handler that interrupts the record of a handler, and so on. */
+#define DEEPEST_NESTING 4
+#define FIRST_STACK 65536
+
+static const char several_threads = 0;
+static char base[3072];          /* of the names of logs */
+static int started;              /* 1: a log is kept; -1: none is */
+static enum log_loss start_loss; /* why none is */
+static uint32_t epochs;          /* so many there have been */
+static uint32_t stream_count;
+static struct stream *idle_streams;
+/* Of the streams, and of `first_stack`. Who holds it is SILENT and holds signals, so no handler waits for
+ * itself. */
+static uint32_t lock;
+static uint8_t first_stack[FIRST_STACK] __attribute__((aligned(16)));
+static pthread_key_t key;
+static int has_key;
+static struct log_process found = {.state = 0}; /* what is known before there is a log */
+
+/* The kernel lends the holder the priority of who waits: a thread of a real-time priority never yields to it.
+ */
+static void take(uint32_t *held) {
+    uint32_t own = (uint32_t)syscall(SYS_gettid), none = 0;
+    while (!__atomic_compare_exchange_n(held, &none, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+           syscall(SYS_futex, held, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, 0, NULL, NULL, 0) != 0) {
+        none = 0;
+    }
+}
+
+static void give(uint32_t *held) {
+    uint32_t own = (uint32_t)syscall(SYS_gettid);
+    if (!__atomic_compare_exchange_n(held, &own, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+        syscall(SYS_futex, held, FUTEX_UNLOCK_PI | FUTEX_PRIVATE_FLAG, 0, NULL, NULL, 0);
+    }
+}
+
+/* While another thread of a child makes its log. */
+static void wait_a_little(void) {
+    struct timespec time = {.tv_nsec = 50000};
+    syscall(SYS_nanosleep, &time, NULL);
+}
+
+void recorder_allocator(const char *file, int glibc, int replaced) {
+    strncpy(found.allocator, file, sizeof found.allocator - 1);
+    found.state |= (glibc ? LOG_GLIBC : 0) | (replaced ? LOG_OWN_MALLOC : 0);
+    if (recorder.process != NULL) {
+        memcpy(recorder.process->allocator, found.allocator, sizeof found.allocator);
+        recorder.process->state |= found.state;
+    }
+}
+
+void recorder_aside(void (*function)(void *), void *argument) {
+    struct thread *thread = &recorder_thread;
+    struct stream *stream = thread->stream;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    int is_aside = here - (uintptr_t)first_stack < sizeof first_stack ||
+                   (stream != NULL && here - (uintptr_t)stream->own_stack < OWN_STACK);
+    if (is_aside) {
+        function(argument);
+        return;
+    }
+    int error = errno;
+    uint64_t before = kernel_hold_signals();
+    if (stream != NULL) {
+        aside_call(function, argument, stream->own_stack + OWN_STACK);
+    } else {
+        function(argument);
+    }
+    kernel_allow_signals(before);
+    errno = error;
+}
+
+/* What the log says of this process, in a chunk of its own. */
+static int begin_process(uint32_t parent, uint64_t inherited) {
+    uint32_t chunk;
+    struct log_process *process = NULL;
+    if (log_file_claim(&chunk, &start_loss)) {
+        process = log_file_map(chunk, PAGE, &start_loss);
+    }
+    if (process == NULL) {
+        return 0;
+    }
+    process->word = sizeof(void *);
+#ifdef __x86_64__
+    process->machine = EM_X86_64;
+#else
+    process->machine = EM_386;
+#endif
+    process->process = (uint32_t)syscall(SYS_getpid);
+    process->parent = parent;
+    process->parent_number = (uint32_t)syscall(SYS_getppid);
+    process->inherited = inherited;
+    process->began = kernel_time();
+    process->state = found.state;
+    memcpy(process->allocator, found.allocator, sizeof process->allocator);
+    long length =
+        syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", process->program, sizeof process->program - 1);
+    if (length > 0) {
+        process->program[length] = 0;
+    } else if (recorder.process != NULL) {
+        memcpy(process->program, recorder.process->program, sizeof process->program);
+    }
+    __atomic_store_n(&process->magic, LOG_PROCESS_MAGIC, __ATOMIC_RELEASE);
+    if (recorder.process != NULL) {
+        kernel_unmap(recorder.process, PAGE);
+    }
+    recorder.process = process;
+    recorder.process_chunk = chunk;
+    return 1;
+}
+
+/* A thread ends: another one may go on with its streams. */
+static void release_stream(void *argument) {
+    struct thread *thread = &recorder_thread;
+    (void)argument;
+    uint64_t before = kernel_hold_signals();
+    int is_whole = thread->inside == OUTSIDE;
+    thread->inside = SILENT;
+    if (recorder.epoch != NULL && recorder.epoch->number != 0 && thread->stream != NULL &&
+        thread->stream->process == recorder.process_chunk) {
+        struct stream *stream = thread->stream;
+        while (stream->outer != NULL) {
+            stream = stream->outer;
+        }
+        take(&lock);
+        while (stream != NULL) {
+            struct stream *inner = stream->inner;
+            /* A thread that is cancelled in a record does not finish it. */
+            stream->epoch = is_whole ? stream->epoch : 0;
+            stream->outer = stream->inner = NULL;
+            stream->next = idle_streams;
+            idle_streams = stream;
+            stream = inner;
+        }
+        give(&lock);
+    }
+    thread->stream = NULL;
+    thread->inside = OUTSIDE;
+    kernel_allow_signals(before);
+}
+
+/* In the child, that a signal's handler may have forked: records that it interrupted are finished in memory
+ * that the parent does not share. */
+void recorder_forked(void) {
+    struct stream *stream = recorder_thread.stream;
+    uint64_t before = kernel_hold_signals();
+    for (; stream != NULL; stream = stream->outer) {
+        if (stream->buffer != NULL) {
+            kernel_map(stream->buffer, LOG_CHUNK, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        }
+    }
+    kernel_allow_signals(before);
+}
+
+static void start(void) {
+    const char *wanted = getenv("WIDTHWISE_HEAP_LOG");
+    started = -1;
+    if (wanted == NULL || wanted[0] != '/' || strlen(wanted) >= sizeof base) {
+        return;
+    }
+    strcpy(base, wanted);
+    const char *stacks = getenv("WIDTHWISE_HEAP_STACKS");
+    recorder.stacks = stacks == NULL || strcmp(stacks, "0") != 0;
+    found.state |= recorder.stacks ? LOG_HAS_STACKS : 0;
+#ifdef WIDTHWISE_HEAP_LINKED
+    found.state |= LOG_LINKED;
+#endif
+    recorder.single_threaded = &__libc_single_threaded != NULL ? &__libc_single_threaded : &several_threads;
+    /* MADV_WIPEONFORK takes memory without a file only. */
+    struct epoch *epoch = kernel_map(NULL, PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (epoch == NULL || !log_file_open(base) || !begin_process(LOG_NO_PARENT, 0)) {
+        return;
+    }
+    epoch->number = ++epochs;
+    syscall(SYS_madvise, epoch, PAGE, MADV_WIPEONFORK);
+    has_key = pthread_key_create(&key, release_stream) == 0;
+    pthread_atfork(processes_fork, NULL, recorder_forked);
+    processes_know_environment();
+    started = 1;
+    recorder.epoch = epoch;
+}
+
+/* This process was forked from one that has a log. */
+static void start_child(void) {
+    idle_streams = NULL;
+    stream_count = 0;
+    if (!begin_process(recorder.process_chunk, recorder.number)) {
+        started = -1; /* its events are counted where its parent's are */
+    }
+}
+
+static struct stream *take_stream(void) {
+    struct stream *stream = idle_streams;
+    if (stream != NULL) {
+        idle_streams = stream->next;
+    } else {
+        stream = log_file_memory(sizeof *stream, &recorder.process->anonymous);
+        if (stream == NULL) {
+            __atomic_fetch_add(&recorder.process->lost[LOG_LOST_MEMORY], 1, __ATOMIC_RELAXED);
+            return NULL;
+        }
+        stream->name = stream_count++;
+        stream->process = recorder.process_chunk;
+        /* Nothing was allocated before that a record could repeat. */
+        stream->number = (uint64_t)-1;
+        stream->time = recorder.process->began;
+        stream->events_per_reading = stream->until_reading = 1;
+    }
+    stream->depth = 0;
+    memset(stream->readable, 0, sizeof stream->readable);
+    return stream;
+}
+
+/* What was known of code addresses is forgotten, and so are the stacks that were made of them. */
+static void forget(struct stream *stream) {
+    int is_new = stream->index == 0;
+    modules_forget(stream);
+    memset(stream->slots, 0xff, sizeof stream->slots); /* like no block */
+    stack_forget(stream);
+    stream->address = 0;
+    stream->epoch = recorder.epoch->number;
+    if (!is_new) {
+        recorder_write(stream, LOG_FORGET, 1, &stream->number);
+    }
+}
+
+/* The stream for a handler that has interrupted a record of this one. NULL: there are too many. */
+static struct stream *nested(struct stream *outer) {
+    unsigned depth = 1;
+    for (struct stream *one = outer; one->outer != NULL; one = one->outer) {
+        depth++;
+    }
+    if (depth >= DEEPEST_NESTING) {
+        __atomic_fetch_add(&recorder.process->lost[LOG_LOST_NESTED], 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    if (outer->inner == NULL) {
+        outer->inner = take_stream();
+    }
+    if (outer->inner != NULL) {
+        outer->inner->outer = outer;
+    }
+    return outer->inner;
+}
+
+struct preparation {
+    struct thread *thread;
+    uint32_t inside; /* as it was before */
+    struct stream *stream;
+};
+
+static void prepare(void *argument) {
+    struct preparation *preparation = argument;
+    struct thread *thread = preparation->thread;
+    struct stream *stream = thread->stream;
+    if (started == 0) {
+        start();
+    }
+    if (started < 0) {
+        return;
+    }
+    if (stream != NULL && stream->process != recorder.process_chunk) {
+        stream = NULL; /* its parent's */
+    }
+    struct stream *before = stream;
+    if (stream == NULL) {
+        stream = take_stream();
+    } else if (preparation->inside == RECORDING) {
+        stream = nested(stream);
+    }
+    if (stream == NULL) {
+        return;
+    }
+    thread->stream = stream;
+    if (stream->epoch != recorder.epoch->number) {
+        forget(stream);
+    }
+    if (stream != before) {
+        if (before == NULL && has_key) {
+            pthread_setspecific(key, stream);
+        }
+        uint64_t number = (uint64_t)syscall(SYS_gettid);
+        recorder_write(stream, LOG_THREAD, 1, &number);
+    }
+    preparation->stream = stream;
+}
+
+/* Of the threads of a child one makes its log; the others wait for it. */
+static void begin_child(void) {
+    uint32_t none = 0;
+    if (__atomic_compare_exchange_n(&recorder.epoch->number, &none, STARTING, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        lock = 0; /* a thread of the parent may have held it */
+        take(&lock);
+        aside_call((void (*)(void *))start_child, NULL, first_stack + sizeof first_stack);
+        give(&lock);
+        __atomic_store_n(&recorder.epoch->number, ++epochs, __ATOMIC_RELEASE);
+    }
+    while (__atomic_load_n(&recorder.epoch->number, __ATOMIC_ACQUIRE) == STARTING) {
+        wait_a_little();
+    }
+}
+
+struct stream *recorder_prepare(void) {
+    struct thread *thread = &recorder_thread;
+    if (started < 0 && recorder.process != NULL && thread->inside == OUTSIDE) {
+        __atomic_fetch_add(&recorder.process->lost[start_loss], 1, __ATOMIC_RELAXED);
+    }
+    /* The dynamic linker allocates before the C library is ready. Later a program may empty its environment.
+     */
+    if (thread->inside == SILENT || started < 0 || (started == 0 && environ == NULL)) {
+        return NULL;
+    }
+    int error = errno;
+    uint64_t before = kernel_hold_signals();
+    struct preparation preparation = {thread, thread->inside, NULL};
+    thread->inside = SILENT;
+    if (recorder.epoch != NULL && (recorder.epoch->number == 0 || recorder.epoch->number == STARTING)) {
+        begin_child();
+    }
+    take(&lock);
+    aside_call(prepare, &preparation, first_stack + sizeof first_stack);
+    give(&lock);
+    thread->inside = preparation.stream != NULL ? RECORDING : preparation.inside;
+    kernel_allow_signals(before);
+    errno = error;
+    return preparation.stream;
+}
+
+void recorder_resume(struct stream *stream) {
+    /* A context that a handler has left and another one has come back to ends its record in any order. */
+    if (recorder_thread.stream == stream) {
+        recorder_thread.stream = stream->outer; /* whose record goes on */
+    }
+}
+
+/* The records of frames that are left are never finished: their streams begin anew. */
+void recorder_jumps(uintptr_t target) {
+    struct thread *thread = &recorder_thread;
+    struct stream *left = NULL;
+    if (thread->inside == OUTSIDE) {
+        return;
+    }
+    for (struct stream *stream = thread->stream; stream != NULL; stream = stream->outer) {
+        if (target >= stream->entered) {
+            left = stream;
+        }
+    }
+    if (left == NULL) {
+        return;
+    }
+    uint64_t before = kernel_hold_signals();
+    for (struct stream *stream = thread->stream; stream != left; stream = stream->outer) {
+        stream->epoch = 0;
+    }
+    left->epoch = 0;
+    if (left->outer != NULL) {
+        thread->stream = left->outer; /* whose record is interrupted still */
+    } else {
+        thread->stream = left;
+        thread->inside = OUTSIDE;
+    }
+    kernel_allow_signals(before);
+}
+
+void recorder_closed(void) {
+    if (recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING) {
+        uint32_t number = __atomic_add_fetch(&epochs, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&recorder.epoch->number, number, __ATOMIC_RELAXED);
+    }
+}
+
+/* Every process has its place in the log, whether it allocates or not: one that has none was not recorded. */
+__attribute__((constructor)) static void begin(void) {
+    if (real_ready()) {
+        struct stream *stream = recorder_enter(ENTERED);
+        if (stream != NULL) {
+            recorder_leave(stream);
+        }
+    }
+}
+
+__attribute__((destructor)) static void end(void) {
+    struct thread *thread = &recorder_thread;
+    struct stream *stream = thread->stream;
+    if (recorder.epoch != NULL && stream != NULL && stream->epoch == recorder.epoch->number &&
+        thread->inside == OUTSIDE) {
+        thread->inside = SILENT;
+        recorder_write_time(stream);
+        recorder.process->state |= LOG_ENDED;
+        thread->inside = OUTSIDE;
+        if (processes_is_alone()) {
+            log_file_trim();
+        }
+    }
+}

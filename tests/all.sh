@@ -1,0 +1,111 @@
+#!/bin/sh
+# Every test: what `make test` runs, and what takes too long to run at every change. Every part runs, even if an earlier
+# one failed; the summary lists them all. `tests/all.sh PART...` runs those parts alone; `--list` lists them.
+#
+# `make bench` is no part: it measures, for hours, on a machine that does nothing else. That the benchmarks work at all
+# is tested by `make test`, which runs them with few rounds.
+set -u
+cd "$(dirname "$0")/.."
+
+CARGO=${CARGO:-cargo}
+wanted=" $* "
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+
+is_wanted() {
+    if [ "$wanted" = " --list " ]; then
+        echo "$1: $2"
+        return 1
+    fi
+    case "$wanted" in
+    "  " | *" $1 "*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+# part NAME REASON COMMAND...: the reason says why the part is here.
+part() {
+    name=$1 reason=$2
+    shift 2
+    is_wanted "$name" "$reason" || return 0
+    printf '\n== %s: %s\n' "$name" "$reason"
+    began=$(date +%s)
+    if "$@"; then
+        outcome=passed
+    else
+        outcome=failed
+    fi
+    echo "$outcome $name, $(($(date +%s) - began)) s" >>"$results"
+}
+
+# skipped NAME REASON WHY
+skipped() {
+    is_wanted "$1" "$2" || return 0
+    echo "skipped $1: $3" >>"$results"
+}
+
+x32_caught() {
+    X32RUN_OPTIONS=$1 "$CARGO" test --locked --package widthwise --test oracle the_runtime_says
+}
+
+sim_bench() {
+    start=
+    if [ "$1" = x32 ]; then
+        "$CARGO" build --locked --package widthwise || return 1
+        start="$PWD/target/debug/widthwise exec"
+    fi
+    (cd sim && cmake --preset "$1" >/dev/null && cmake --build --preset "$1" --parallel 2) || return 1
+    for program in "switches 1" "event_lists 1" memory "mm1 10000" "work_precision 1"; do
+        # shellcheck disable=SC2086 # a command and its argument
+        [ ! -x "target/sim/$1/bench/${program% *}" ] || $start target/sim/$1/bench/$program || return 1
+    done
+}
+
+# Why the fuzz targets cannot run here, or nothing.
+fuzz_lacks() {
+    if ! RUSTUP_TOOLCHAIN=nightly rustc --version 2>/dev/null | grep -q nightly; then
+        echo "no nightly toolchain: rustup toolchain install nightly"
+    elif ! "$CARGO" fuzz --version >/dev/null 2>&1; then
+        echo "no cargo-fuzz: cargo install cargo-fuzz"
+    fi
+}
+
+fuzz() {
+    RUSTUP_TOOLCHAIN=nightly "$CARGO" fuzz run "$1" -- -max_total_time=60
+}
+
+part test "what continuous integration runs" make --no-print-directory test
+part lint "continuous integration runs it as well" make --no-print-directory lint
+part x32-kernel "a kernel under emulation runs every x32 program; \`make test\` boots a core of them" \
+    make --no-print-directory test-x32
+for option in seccomp no-rewrite ahead; do
+    part "x32-$option" "the x32 runtime catches calls in another way; \`make test\` tests the usual one" \
+        x32_caught "--$option"
+done
+for abi in i386 x32; do
+    part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"
+done
+part doc "the API documentation is built by no test" make --no-print-directory doc
+part demo "a campaign of minutes; \`make test\` types the README's other commands" make --no-print-directory demo
+part fuzz-build "the fuzz targets are a workspace of their own, which \`make test\` does not build" \
+    "$CARGO" check --locked --manifest-path fuzz/Cargo.toml
+lack=$(fuzz_lacks)
+for target in fuzz/fuzz_targets/*.rs; do
+    target=$(basename "$target" .rs)
+    if [ -n "$lack" ]; then
+        skipped "fuzz-$target" "a minute of fuzzing" "$lack"
+    else
+        part "fuzz-$target" "a minute of fuzzing" fuzz "$target"
+    fi
+done
+
+[ "$wanted" != " --list " ] || exit 0
+count() { grep -c "^$1 " "$results"; }
+printf '\n== summary\n'
+sed 's/^\([a-z]*\) /\1  /' "$results"
+echo "$(wc -l <"$results") parts: $(count passed) passed, $(count failed) failed, $(count skipped) skipped"
+if [ ! -s "$results" ]; then
+    echo "error: no part is called that; \`tests/all.sh --list\` lists them" >&2
+    exit 2
+fi
+[ "$(count failed)" -eq 0 ]

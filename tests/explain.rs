@@ -1,0 +1,319 @@
+//! What `explain` claims: a difference is called one where it is larger than what recordings of one variant differ by, and the
+//! peaks that it prints are those of `compare` and of the campaign's page.
+
+mod laboratory;
+
+use laboratory::{unfolded, Laboratory, Said};
+use serde_json::Value;
+
+/// Two binaries of `unsteady.c`, the second one built with these options.
+fn binaries(lab: &Laboratory, options: &str) {
+    lab.program("unsteady.c");
+    lab.gcc("-g -O1 -fno-builtin -pthread unsteady.c -o one");
+    lab.gcc(&format!("-g -O1 -fno-builtin -pthread {options} unsteady.c -o another-one"));
+}
+
+/// A campaign of both, in that mode.
+fn compared(lab: &Laboratory, mode: &str, words: &str) -> Said {
+    let said = lab.compare(&format!(
+        "--binary one=./one --binary other=./another-one --run '{{binary}} {mode}' --warmup 0 \
+         --metric cpu,peak_resident {words}"
+    ));
+    assert_eq!(said.status, Some(0), "{mode}: {said:?}");
+    said
+}
+
+fn explained(lab: &Laboratory, words: &str) -> String {
+    let said = lab.widthwise(&format!("explain {words}"));
+    assert_eq!(said.status, Some(0), "{words}: {said:?}");
+    unfolded(&said.stdout)
+}
+
+fn told(lab: &Laboratory) -> Value {
+    let said = lab.widthwise("explain --heap --json");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    said.json()
+}
+
+/// What is called a difference.
+const CLAIMS: [&str; 11] = [
+    "% less",
+    "% more",
+    "smaller than",
+    "larger than",
+    " smaller.",
+    " larger.",
+    "less peak memory",
+    "more peak memory",
+    "is the allocator's doing",
+    "never written to",
+    "The system sees something else",
+];
+
+fn claims_nothing(text: &str, what: &str) {
+    for claim in CLAIMS {
+        assert!(!text.contains(claim), "{what}: {claim:?} in {text}");
+    }
+}
+
+fn verdicts(told: &Value) -> Vec<(&str, &str)> {
+    let all = told["differences"].as_array().unwrap().iter();
+    all.map(|one| (one["quantity"].as_str().unwrap(), one["verdict"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn one_binary_under_two_names_is_never_called_less_or_more_than_itself() {
+    let lab = Laboratory::new();
+    binaries(&lab, "");
+    // One bit decides of the coin's heap: by luck six recordings of each part once in two thousand times.
+    for (mode, words) in [
+        ("fixed", "--heap"),
+        ("threads", "--heap"),
+        ("addresses", "--heap"),
+        ("time", "--heap"),
+        ("coin", "--heap=12"),
+    ] {
+        for time in 1..=10 {
+            let what = format!("{mode}, the {time}. time");
+            compared(&lab, mode, &format!("--rounds 1 {words}"));
+            claims_nothing(&explained(&lab, "--heap"), &what);
+            claims_nothing(&explained(&lab, "--heap other one"), &what);
+            claims_nothing(&explained(&lab, ""), &what);
+            let told = told(&lab);
+            for (quantity, verdict) in verdicts(&told) {
+                assert!(!["lower", "higher"].contains(&verdict), "{what}: {quantity}: {told:#}");
+            }
+            let page = lab.read(".widthwise/latest/report.html");
+            assert!(!page.contains("other beside one"), "{what}: a difference is drawn");
+        }
+    }
+}
+
+#[test]
+fn a_true_difference_is_called_one_with_its_size_and_its_site() {
+    let lab = Laboratory::new();
+    binaries(&lab, "-DMORE=2");
+    compared(&lab, "fixed", "--rounds 1 --heap");
+    let told = told(&lab);
+    assert_eq!(verdicts(&told)[..2], [("peak_heap", "higher"), ("peak_heap_chunks", "higher")], "{told:#}");
+    assert_eq!(
+        told["b"]["peak_bytes"].as_u64().unwrap() - told["a"]["peak_bytes"].as_u64().unwrap(),
+        400_000
+    );
+    assert_eq!(told["a"]["recordings"].as_array().unwrap().len(), 6, "{told:#}");
+    let text = explained(&lab, "--heap");
+    assert!(
+        text.contains("is 400 kB (10 %) larger than one's: 4.00 MB → 4.40 MB, in 4 001 blocks"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Each was recorded 6 times, with the same peak heap to the byte each time."),
+        "{text}"
+    );
+    let line = lab.read("unsteady.c").lines().position(|line| line.contains("malloc(size)")).unwrap() + 1;
+    assert!(text.contains(&format!("unsteady.c:{line}")), "{text}");
+    assert!(lab.read(".widthwise/latest/report.html").contains("other beside one"));
+}
+
+#[test]
+fn a_difference_is_measured_against_what_recordings_of_one_variant_differ_by() {
+    let lab = Laboratory::new();
+    // The heap of threads that come and go differs by tens of per cent from run to run.
+    binaries(&lab, "-DMORE=101/100");
+    compared(&lab, "threads", "--rounds 1 --heap");
+    claims_nothing(&explained(&lab, "--heap"), "a hundredth more");
+    binaries(&lab, "-DMORE=20");
+    compared(&lab, "threads", "--rounds 1 --heap");
+    let told = told(&lab);
+    assert_eq!(verdicts(&told)[0], ("peak_heap", "higher"), "{told:#}");
+    let peak = &told["differences"][0];
+    let [low, ratio, high] = ["low", "ratio", "high"].map(|name| peak[name].as_f64().unwrap());
+    assert!(1.0 < low && low < ratio && ratio < high, "{peak}");
+    assert!(peak["floor"].as_f64().unwrap() > 0.01, "{peak}");
+    let text = explained(&lab, "--heap");
+    assert!(
+        text.contains("larger than one's") && text.contains("peak heaps of one differ by up to"),
+        "{text}"
+    );
+}
+
+#[test]
+fn memory_that_is_never_written_to_is_not_called_the_allocators_doing() {
+    let lab = Laboratory::new();
+    binaries(&lab, "-DHALF");
+    compared(&lab, "held", "--rounds 1 --heap");
+    let text = explained(&lab, "--heap");
+    assert!(text.contains("one and other have the same peak heap"), "{text}");
+    assert!(text.contains("The system sees something else"), "{text}");
+    assert!(text.contains("The rest was asked for and never written to"), "{text}");
+    assert!(!text.contains("allocator's doing"), "{text}");
+}
+
+#[test]
+fn a_phase_that_takes_longer_is_not_called_the_allocators_doing() {
+    let lab = Laboratory::new();
+    binaries(&lab, "-DSTAY=1200");
+    compared(&lab, "phases", "--rounds 1 --heap");
+    let text = explained(&lab, "--heap");
+    // The means differ, since one has all that it asked for for longer.
+    assert!(text.contains("The system sees something else"), "{text}");
+    assert!(text.contains("when each has how much makes the rest"), "{text}");
+    assert!(!text.contains("is the allocator's doing") && !text.contains("never written to"), "{text}");
+}
+
+#[test]
+fn a_recording_that_is_too_short_for_a_mean_says_so_with_its_samples() {
+    let lab = Laboratory::new();
+    binaries(&lab, "-DMORE=2");
+    // It asks for 4 MB and ends at once.
+    compared(&lab, "fixed", "--rounds 1 --heap");
+    let told = told(&lab);
+    let samples = |side: &str| -> Vec<u64> {
+        let all = told[side]["recordings"].as_array().unwrap().iter();
+        all.map(|recording| recording["samples"].as_u64().unwrap()).collect()
+    };
+    let fewest = samples("a").into_iter().min().unwrap();
+    let words = format!("too short for a mean over time: {fewest} sample");
+    let text = explained(&lab, "--heap");
+    assert!(
+        text.contains("What the system gives them for the heap is not compared") && text.contains(&words),
+        "{text}"
+    );
+    assert!(!text.contains("on average") && !text.contains("The system sees"), "{text}");
+    let alone = explained(&lab, "--heap one");
+    assert!(alone.contains(&words) && !alone.contains("on average"), "{alone}");
+}
+
+/// Records a command by hand, its logs in that folder.
+fn record(lab: &Laboratory, folder: &str, words: &[&str]) {
+    static PRELOAD: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    let preload = PRELOAD.get_or_init(|| lab.widthwise("explain --preload").stdout.trim().to_owned());
+    std::fs::create_dir_all(lab.path(folder)).unwrap();
+    let mut command = std::process::Command::new(words[0]);
+    command.args(&words[1..]).current_dir(lab.path("."));
+    command.env("LD_PRELOAD", preload).env("WIDTHWISE_HEAP_LOG", lab.path(folder).join("log"));
+    let said = laboratory::said(&mut command);
+    assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{words:?}");
+}
+
+/// The logs in a folder.
+fn logs(lab: &Laboratory, folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(lab.path(folder)).unwrap();
+    let mut all: Vec<String> = entries.map(|one| one.unwrap().path().to_str().unwrap().to_owned()).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn the_logs_of_a_process_tree_are_one_side_whatever_program_made_them() {
+    let lab = Laboratory::new();
+    lab.write("Makefile", "all: a b c\n%:\n\t@echo $@ | sort | tail -1; sh -c 'ls / >names'\n");
+    lab.write(
+        "starts.py",
+        "import subprocess, sys\nfor i in range(3):\n    subprocess.run(['sh', '-c', 'ls / | sort | wc -l'], stdout=subprocess.DEVNULL)\n\
+         subprocess.Popen([sys.executable, '-c', 'pass']).wait()\n",
+    );
+    // The children execute their program when their parent is gone.
+    lab.write(
+        "orphans.c",
+        "#include <stdlib.h>\n#include <unistd.h>\nint main(int count, char **words) {\n  void *volatile block = malloc(1000);\n\
+           if (count > 1) {\n    block = malloc(5000);\n    return block == NULL;\n  }\n  for (int i = 0; i < 3; i++) {\n\
+             if (fork() == 0) {\n      while (getppid() == atoi(getenv(\"PARENT\"))) usleep(1000);\n\
+             execl(words[0], words[0], \"leaf\", NULL);\n      _exit(9);\n    }\n  }\n  return block == NULL;\n}\n",
+    );
+    lab.gcc("-g -fno-builtin orphans.c -o orphans");
+    // The shell is replaced by the program, whose number is the shell's; `cat` waits until the last of them has gone.
+    let orphans = "sh -c 'PARENT=$$ exec ./orphans' | cat";
+    let programs: [(&str, &[&str]); 4] = [
+        ("make", &["make", "-s", "-B", "all"]),
+        ("shell", &["sh", "-c", "ls / | sort | tr a b | wc -l; (sleep 0.05; ls >names) & wait"]),
+        ("python", &["/usr/bin/python3", "starts.py"]),
+        ("orphans", &["sh", "-c", orphans]),
+    ];
+    for (name, words) in programs {
+        let name = &format!("of-{name}");
+        record(&lab, name, words);
+        record(&lab, "again", words);
+        let told = lab.widthwise(&format!("explain --json --heap {name}")).json();
+        assert!(told["a"]["processes"].as_u64().unwrap() > 3 && told["b"].is_null(), "{name}: {told:#}");
+        let root = &told["a"]["by_process"][0]["process"];
+        let mut processes = told["a"]["by_process"].as_array().unwrap().iter();
+        let strangers: Vec<&Value> =
+            processes.by_ref().filter(|one| one["parent"].is_null() && one["process"] != *root).collect();
+        assert!(name == "of-orphans" || strangers.is_empty(), "{name}: {strangers:#?}");
+        let (one, two) = (logs(&lab, name), logs(&lab, "again"));
+        // A glob of one tree; of two; a folder beside a file.
+        let files = |all: &[String]| all.join(" ");
+        let of_one = lab.widthwise(&format!("explain --json --heap {}", files(&one))).json();
+        assert_eq!((&of_one["a"]["blocks"], &of_one["b"]), (&told["a"]["blocks"], &Value::Null), "{name}");
+        let of_two = lab.widthwise(&format!("explain --json --heap {} {}", files(&one), files(&two))).json();
+        assert_eq!(of_two["a"]["blocks"], told["a"]["blocks"], "{name}");
+        assert!(of_two["b"]["processes"].as_u64().unwrap() > 3, "{name}: {of_two:#}");
+        let mixed = lab.widthwise(&format!("explain --json --heap {name} {}", files(&two))).json();
+        assert_eq!(mixed["a"]["blocks"], told["a"]["blocks"], "{name}");
+        assert_eq!(mixed["b"]["blocks"], of_two["b"]["blocks"], "{name}");
+        // The peaks of processes that do not live together are no peak.
+        let text = explained(&lab, &format!("--heap {name}"));
+        assert!(text.contains(&format!("The peak heaps of {name}'s processes add up to")), "{text}");
+        assert!(text.contains("no moment need have had their sum"), "{text}");
+        std::fs::remove_dir_all(lab.path("again")).unwrap();
+    }
+    let [make, shell, python] = ["of-make", "of-shell", "of-python"].map(|name| logs(&lab, name).join(" "));
+    lab.widthwise(&format!("explain --heap {make} {shell} {python}")).refuses(2, &["3 recordings", "folder"]);
+    lab.widthwise(&format!("explain --heap {make} x32")).refuses(2, &[]);
+}
+
+#[test]
+fn logs_by_hand_make_no_claim_and_folders_of_several_recordings_do() {
+    let lab = Laboratory::new();
+    binaries(&lab, "-DMORE=2");
+    for (program, folder) in [("./one", "before"), ("./another-one", "after")] {
+        for _ in 0..2 {
+            record(&lab, folder, &[program, "fixed"]);
+        }
+    }
+    let log = |folder: &str| logs(&lab, folder)[0].clone();
+    let text = explained(&lab, &format!("--heap {} {}", log("before"), log("after")));
+    claims_nothing(&text, "one log of each");
+    assert!(text.contains("Neither is called smaller; one recording of a variant does not tell"), "{text}");
+    let text = explained(&lab, "--heap before after");
+    assert!(
+        text.contains("after's peak heap") && text.contains("400 kB (10 %) larger than before's"),
+        "{text}"
+    );
+    // A side is of one program.
+    let mixed = ["before", "after"].map(log);
+    std::fs::create_dir(lab.path("both")).unwrap();
+    for (number, log) in mixed.iter().enumerate() {
+        std::fs::copy(log, lab.path("both").join(number.to_string())).unwrap();
+    }
+    lab.widthwise("explain --heap both").refuses(2, &["both", "of one and of another-one"]);
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    lab.widthwise("explain --heap empty before").refuses(2, &["empty is a folder without a log"]);
+}
+
+#[test]
+fn compare_explain_and_the_page_have_the_same_peaks() {
+    let lab = Laboratory::new();
+    binaries(&lab, "-DMORE=2");
+    compared(&lab, "fixed", "--rounds 6 --heap --memory=1");
+    let report = lab.widthwise("report --json").json();
+    let told = told(&lab);
+    for (side, name) in [("a", "one"), ("b", "other")] {
+        let variant = laboratory::variant(&report, name);
+        let typical = variant["typical"].as_array().unwrap().iter();
+        let peak = typical.clone().find(|one| one["metric"] == "peak_resident").unwrap();
+        assert_eq!(told["max_rss"][side], peak["value"], "{name}");
+    }
+    assert_eq!(told["max_rss"]["verdict"], laboratory::verdict(&report, "other", "peak_resident")["verdict"]);
+    let page = unfolded(&lab.read(".widthwise/latest/report.html"));
+    let text = explained(&lab, "--heap");
+    for (name, peak) in [("one", "4.00 MB"), ("other", "4.40 MB")] {
+        assert!(page.contains(&format!("<th scope=\"row\">{name}</th><td>{peak}</td>")), "{name}: {page}");
+        assert!(text.contains(peak), "{text}");
+    }
+    // What `compare` says of max RSS is said here in the same words.
+    let says = told["max_rss"]["says"].as_str().unwrap();
+    assert!(text.contains(says), "{says}: {text}");
+    assert!(explained(&lab, "").contains(says) || told["max_rss"]["verdict"] == "no_difference", "{says}");
+}

@@ -1,0 +1,177 @@
+//! After the last run a signal ends whatever there is to do at once: reading logs, judging, rendering. Nothing of it is left
+//! half-written, and no run is lost.
+
+#[path = "../crates/anatomy/tests/log_writer/mod.rs"]
+mod log_writer;
+
+mod laboratory;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use laboratory::{signal, until, Laboratory};
+use log_writer::{block, free, LogWriter, CHUNK};
+
+/// Chunks of a log that takes far longer to read than a test waits for an end.
+const CHUNKS: u32 = 10_000;
+/// What an end may take on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+const TERM: i32 = libc::SIGTERM;
+
+/// Packs a log of one process with so many chunks, all alike: blocks that come and go.
+fn packed_log(path: &Path) {
+    let mut records = block(1, 0);
+    let again = [free(0), vec![1 | 1 << 3, 0, 7]].concat();
+    while records.len() + again.len() <= CHUNK - 32 {
+        records.extend(&again);
+    }
+    let mut log = LogWriter::of_one_process();
+    log.records(0, 0, 0, &records);
+    let mut file = log.file();
+    file[20..24].copy_from_slice(&(CHUNKS + 1).to_le_bytes());
+    let chunk = file.split_off(4096 + CHUNK);
+    let mut packed = zstd::Encoder::new(std::fs::File::create(path).unwrap(), 1).unwrap();
+    packed.write_all(&file).unwrap();
+    for index in 0..CHUNKS {
+        let mut chunk = chunk.clone();
+        chunk[12..16].copy_from_slice(&index.to_le_bytes());
+        packed.write_all(&chunk).unwrap();
+    }
+    packed.finish().unwrap();
+}
+
+/// A campaign whose baseline has a recording that takes long to read.
+fn campaign() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let said = lab.compare("nap.c --abi x86-64,i386 --rounds 1 -- 1 1");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let slug: String = lab
+        .archive()
+        .query_row("SELECT slug FROM variant WHERE role = 'baseline'", [], |row| row.get(0))
+        .unwrap();
+    let folder = lab.campaign().join("heap").join(slug);
+    std::fs::create_dir_all(&folder).unwrap();
+    packed_log(&folder.join("log.wwheap.zst"));
+    let note = r#"{"refused": null, "remarks": [], "began_ns": 0, "wall_ns": 0, "system": []}"#;
+    std::fs::write(folder.join("recording.json"), note).unwrap();
+    lab
+}
+
+fn started(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the command says that it reads or unpacks a log, and sends it SIGTERM then. Gives back how it ended, and what
+/// else it said.
+fn terminated_while_reading(command: Command) -> (ExitStatus, String) {
+    let mut child = started(command);
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !(line.starts_with("unpacking ") || line.starts_with("reading ")) {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it read the log for a second");
+    }
+    terminated(child, stderr)
+}
+
+fn terminated(mut child: Child, mut stderr: impl Read) -> (ExitStatus, String) {
+    let sent = Instant::now();
+    signal(&child, TERM);
+    let mut ended = child.try_wait().unwrap();
+    while ended.is_none() && sent.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+        ended = child.try_wait().unwrap();
+    }
+    if ended.is_none() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    (ended.unwrap_or_else(|| panic!("it did not end in {PATIENCE:?}: {rest}")), rest)
+}
+
+/// Every file below a folder whose name says that it is not whole, or has none.
+fn left_over(folder: &Path) -> Vec<String> {
+    let listed =
+        Command::new("find").arg(folder).args(["-name", "*.partial", "-o", "-name", ".tmp*"]).output();
+    String::from_utf8(listed.unwrap().stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn sigterm_ends_explain_and_report_while_they_read_a_log() {
+    let lab = campaign();
+    let log = std::fs::read_dir(lab.campaign().join("heap")).unwrap().next().unwrap().unwrap().path();
+    let log = log.join("log.wwheap.zst");
+    for words in [
+        vec!["explain", log.to_str().unwrap(), "--html", "out.html"],
+        vec!["explain", "--heap", "x86-64", "--html", "out.html"],
+        vec!["report", "--html", "out.html"],
+    ] {
+        let (status, rest) = terminated_while_reading(lab.command(&words));
+        assert_eq!(status.signal(), Some(TERM), "{words:?}: {status:?}: {rest}");
+        assert!(!lab.path("out.html").exists(), "{words:?}");
+        assert_eq!(left_over(&lab.path(".")), Vec::<String>::new(), "{words:?}");
+    }
+}
+
+#[test]
+fn sigterm_ends_compare_while_it_reads_a_log_for_the_page() {
+    let lab = campaign();
+    let page = lab.campaign().join("report.html");
+    std::fs::write(&page, "the page of before").unwrap();
+    let (status, rest) = terminated_while_reading(lab.command("compare --resume .widthwise/latest"));
+    assert_eq!(status.code(), Some(130), "{status:?}: {rest}");
+    let told: Vec<&str> = rest.lines().filter(|line| line.contains("interrupted")).collect();
+    assert_eq!(told.len(), 1, "{rest}");
+    let name = lab.campaign().file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(told[0].contains("`widthwise report ") && told[0].contains(&name), "{rest}");
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "the page of before");
+    assert_eq!(left_over(&lab.path(".")), Vec::<String>::new());
+}
+
+#[test]
+fn sigterm_ends_scale_while_it_sums_up_a_long_study() {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let said = lab.widthwise(
+        "scale nap.c --abi x86-64 --run '{build}/nap 1 1' --mode jobs --processes 1 --rounds 2 --warmup 0",
+    );
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let folder = lab.campaign();
+    // What it knows, a hundred thousand times.
+    let archive = rusqlite::Connection::open(folder.join("study.sqlite")).unwrap();
+    archive
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+             INSERT INTO attempt (round, position, purpose, variant, mode, placement, processes, sound, elapsed_ns, cpu_ns,
+                                  record)
+             SELECT i, position, purpose, variant, mode, placement, processes, sound, elapsed_ns, cpu_ns,
+                    json_set(record, '$.round', i)
+             FROM attempt, n WHERE purpose = 'timed' AND attempt.round = (SELECT max(round) FROM attempt)",
+        )
+        .unwrap();
+    drop(archive);
+    let page = folder.join("report.html");
+    std::fs::write(&page, "the page of before").unwrap();
+    let mut child = started(lab.command("scale --resume .widthwise/latest"));
+    let stderr = child.stderr.take().unwrap();
+    until("signals that are listened to", || catches(&child, TERM));
+    let (status, rest) = terminated(child, stderr);
+    assert_eq!(status.code(), Some(130), "{status:?}: {rest}");
+    assert!(rest.contains("`widthwise report "), "{rest}");
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "the page of before");
+    assert_eq!(left_over(&lab.path(".")), Vec::<String>::new());
+}
+
+/// Whether a process has a handler for a signal (proc_pid_status(5), `SigCgt`).
+fn catches(child: &Child, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}

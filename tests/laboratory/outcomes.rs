@@ -1,0 +1,36 @@
+//! Tests that did not run as they were written say so: on standard error, whatever the test harness captures, and in the
+//! file that `WIDTHWISE_OUTCOMES` names, which `make test` sums up at its end (`tests/outcomes.sh`).
+
+// Not every file of tests uses both.
+#![allow(dead_code)]
+
+use std::io::Write;
+use std::panic::Location;
+
+/// This test cannot be made here, or not to its end: `return skipped("why")`.
+#[track_caller]
+pub fn skipped(reason: &str) {
+    tell("skipped", reason);
+}
+
+/// Something that lies outside of this machine, and not in the project, had failed and was tried again.
+#[track_caller]
+pub fn retried(reason: &str) {
+    tell("retried", reason);
+}
+
+#[track_caller]
+fn tell(outcome: &str, reason: &str) {
+    let place = Location::caller();
+    let thread = std::thread::current();
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (name, file, line) = (thread.name().unwrap_or("a test"), place.file(), place.line());
+    let text = format!("{outcome} {name} ({file}:{line}): {reason}\n");
+    // Not `eprint!`, which the harness captures.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    if let Some(path) = std::env::var_os("WIDTHWISE_OUTCOMES") {
+        let file = std::fs::File::options().create(true).append(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        assert!(written.is_ok(), "{}: {written:?}", path.display());
+    }
+}

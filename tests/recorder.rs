@@ -1,0 +1,430 @@
+//! The heap recorder does not change the program that it records: its stacks, its forks, its limits, its descriptors and its
+//! signals are its own, and nothing of what it asks for is lost for them.
+
+mod laboratory;
+
+use laboratory::recording::{Ended, Facts, Run, ABIS};
+use laboratory::{is_root, names, Laboratory};
+
+/// What a hook may use of its caller's stack.
+const MOST_STACK: i64 = 2048;
+
+/// What the recorder may take of the address space of a program with one heap and 17 threads.
+const MOST_MEMORY: u64 = 8 << 20;
+
+/// Builds one of the programs. C++'s are linked with libstdc++.
+fn build(lab: &Laboratory, name: &str, options: &str) {
+    lab.program(name);
+    let (program, ending) = name.split_once('.').unwrap();
+    let library = if ending == "cpp" { "-lstdc++" } else { "" };
+    lab.gcc(&format!("{options} -g -O1 -w -fno-builtin -pthread {name} -o {program} {library}"));
+}
+
+fn build_library(lab: &Laboratory, name: &str, options: &str, to: &str) {
+    lab.program(name);
+    lab.gcc(&format!("{options} -g -O1 -w -fno-builtin -shared -fPIC {name} -o {to}"));
+}
+
+/// The whole log of a program that ends well.
+fn whole(lab: &Laboratory, program: &str) -> (Ended, Facts) {
+    let ended = Run::of(lab, program).recorded().well();
+    let facts = ended.explained(lab).whole();
+    (ended, facts)
+}
+
+/// `stack_depth`'s lines: a function's name and three depths.
+fn depths(ended: &Ended) -> Vec<(String, [i64; 3])> {
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        (words[0].to_owned(), [1, 2, 3].map(|i| words[i].parse().unwrap()))
+    };
+    ended.stdout.lines().map(row).collect()
+}
+
+#[test]
+fn no_hook_uses_more_than_two_kib_of_its_callers_stack() {
+    let lab = Laboratory::new();
+    lab.program("stack_depth.c");
+    for (abi, options) in ABIS {
+        for language in ["-x c", "-x c++ -std=c++17 -lstdc++"] {
+            // Lazy binding would need more stack than a hook, and hide it.
+            let options = format!("{options} -w -O1 -fno-builtin -pthread -Wl,-z,now -Wl,--no-as-needed");
+            lab.gcc(&format!("{options} {language} stack_depth.c -o stack_depth"));
+            let without = depths(&Run::of(&lab, "./stack_depth").alone().well());
+            let with = depths(&Run::of(&lab, "./stack_depth").recorded().well());
+            assert!(with.len() > 20 && with.len() == without.len(), "{abi}: {with:?}");
+            let mut too_deep = Vec::new();
+            for ((name, without), (same, with)) in without.iter().zip(&with) {
+                assert_eq!(name, same, "{abi}");
+                let most = (0..3).map(|i| with[i] - without[i]).max().unwrap();
+                if most > MOST_STACK {
+                    too_deep.push(format!("{name}: {most}"));
+                }
+            }
+            assert_eq!(too_deep, [""; 0], "{abi}, {language}: deeper than {MOST_STACK} bytes");
+        }
+    }
+}
+
+#[test]
+fn threads_and_coroutines_with_small_stacks_are_recorded_to_the_last_block() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "small_stacks.c", options);
+        for (what, turns) in [("threads", 8 * 4000), ("coroutines", 4 * 4000), ("neighbour", 4000)] {
+            let (_, facts) = whole(&lab, &format!("./small_stacks {what}"));
+            assert_eq!(facts.blocks_of("work"), (5 * turns, 0), "{abi}, {what}");
+        }
+    }
+}
+
+#[test]
+fn a_handler_on_a_small_stack_may_allocate_where_a_stack_that_was_walked_is_gone() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "small_stacks.c", options);
+        let (_, facts) = whole(&lab, "./small_stacks handler");
+        assert_eq!(facts.blocks_of("handler"), (200, 0), "{abi}");
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_lose_nothing_nor_do_their_last_words() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "small_stacks.c", options);
+        let (_, facts) = whole(&lab, "./small_stacks crowd");
+        assert_eq!(facts.blocks_of("work"), (5 * 400 * 100, 0), "{abi}");
+        assert_eq!(facts.blocks_of("one_of_the_crowd"), (400, 0), "{abi}");
+        assert_eq!(facts.blocks_of("farewell"), (400, 0), "{abi}");
+    }
+}
+
+#[test]
+fn operators_and_new_handlers_may_throw_through_the_recorder() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "jumps.cpp", options);
+        let (_, facts) = whole(&lab, "./jumps throw");
+        assert_eq!(facts.blocks_of("succeeds"), (4000, 2000), "{abi}");
+        // Of each exception one: operators throw two thousand, new-handlers a thousand each.
+        for (function, blocks) in [("fails", 2000), ("throws_its_own", 1000), ("throws_bad_alloc", 1000)] {
+            assert_eq!(facts.blocks_of(function), (blocks, 0), "{abi}, {function}");
+        }
+    }
+}
+
+#[test]
+fn a_handler_may_jump_out_of_a_hook_and_what_comes_after_is_recorded_exactly() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "jumps.cpp", options);
+        build_library(&lab, "own_allocator.c", options, "libown.so");
+        for what in ["malloc", "context", "mmap"] {
+            let mut run = Run::of(&lab, &format!("./jumps {what}"));
+            if what != "mmap" {
+                run = run.preload("libown.so");
+            }
+            let ended = run.recorded().well();
+            let facts = ended.explained(&lab).whole();
+            let [_, at_least, at_most] = ended.numbers()[..] else { panic!("{ended:?}") };
+            assert_eq!(facts.blocks_of("after"), (100_000, 50_000), "{abi}, {what}");
+            let (during, _) = facts.blocks_of("during");
+            assert!((at_least..=at_most).contains(&during), "{abi}, {what}: {during} of {}", ended.stdout);
+            // Every page that is mapped while handlers jump is unmapped at the end.
+            assert_eq!(facts.sum("own_mapped_bytes"), 0, "{abi}, {what}");
+        }
+    }
+}
+
+#[test]
+fn a_handler_may_allocate_inside_a_hook_and_both_events_are_recorded() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "jumps.cpp", options);
+        build_library(&lab, "own_allocator.c", options, "libown.so");
+        let ended = Run::of(&lab, "./jumps handler").preload("libown.so").recorded().well();
+        let facts = ended.explained(&lab).whole();
+        let [handled, during, _] = ended.numbers()[..] else { panic!("{ended:?}") };
+        assert_eq!(facts.blocks_of("allocates"), (handled, 0), "{abi}");
+        assert_eq!(facts.blocks_of("during"), (during, 0), "{abi}");
+        assert_eq!(facts.blocks_of("after"), (100_000, 50_000), "{abi}");
+    }
+}
+
+/// `forks` needs nothing of libstdc++, which would allocate.
+fn build_forks(lab: &Laboratory, options: &str) {
+    lab.program("forks.cpp");
+    let options = format!("{options} -g -O1 -w -fno-builtin -fno-exceptions -fno-rtti -pthread");
+    lab.gcc(&format!("{options} forks.cpp -o forks"));
+}
+
+/// Every process but one has two blocks.
+fn assert_children(facts: &Facts, children: u64, abi: &str) {
+    assert_eq!(facts.blocks_of("place"), (2 * children, 2 * children), "{abi}, {}", facts.what);
+    assert_eq!(facts.sum("processes"), children + 1, "{abi}, {}", facts.what);
+    let processes = facts.processes();
+    let with_two = processes.iter().filter(|process| process["blocks"] == 2).count() as u64;
+    assert_eq!((processes.len() as u64, with_two), (children + 1, children), "{abi}, {}", facts.what);
+}
+
+#[test]
+fn two_thousand_children_of_a_threaded_program_allocate_at_new_places_and_none_hangs() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build_forks(&lab, options);
+        let (_, facts) = whole(&lab, "./forks fork 2000 threads");
+        assert_children(&facts, 2000, abi);
+    }
+}
+
+#[test]
+fn children_of_a_threaded_program_that_no_handler_of_forks_knows_of_map_memory_and_none_hangs() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build_forks(&lab, options);
+        for way in ["_Fork", "clone"] {
+            let (_, facts) = whole(&lab, &format!("./forks {way} 200 threads"));
+            assert_eq!(facts.sum("own_mapped_bytes"), 200 * 8192, "{abi}, {way}");
+            assert_eq!(facts.sum("processes"), 201, "{abi}, {way}");
+        }
+    }
+}
+
+#[test]
+fn children_are_recorded_however_they_are_made() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build_forks(&lab, options);
+        for way in ["fork", "_Fork", "clone"] {
+            let (_, facts) = whole(&lab, &format!("./forks {way} 50"));
+            assert_children(&facts, 50, abi);
+        }
+        let (_, facts) = whole(&lab, "./forks tree 4");
+        // 31 processes, the first of which is no child.
+        assert_eq!(facts.blocks_of("place"), (2 * 31, 2 * 31), "{abi}");
+        assert_eq!(facts.sum("processes"), 31, "{abi}");
+    }
+}
+
+#[test]
+fn programs_that_are_executed_are_recorded_with_an_empty_environment_too() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build_forks(&lab, options);
+        for (way, places) in [("execve", 2), ("posix_spawn", 1), ("vfork", 1), ("system", 1)] {
+            // A shell starts x32 programs only where the kernel does.
+            if (abi, way) != ("x32", "system") {
+                let (_, facts) = whole(&lab, &format!("./forks exec {way}"));
+                assert_eq!(facts.blocks_of("leaf"), (7, 7), "{abi}, {way}");
+                assert_eq!(facts.blocks_of("place"), (2 * places, 2 * places), "{abi}, {way}");
+            }
+        }
+        // The variables that the recorder needs are put back.
+        let (_, facts) = whole(&lab, "./forks exec clearenv");
+        assert_eq!(facts.blocks_of("leaf"), (7, 7), "{abi}");
+        assert_eq!(facts.blocks_of("place"), (4, 4), "{abi}");
+    }
+}
+
+/// What a program does to itself before most of its blocks come: `limits.c` has all.
+const LIMITS: [&str; 11] = [
+    "nothing",
+    "file-size 65536",
+    "descriptors",
+    "close",
+    "close-all",
+    "close_range",
+    "closefrom",
+    "close-listed",
+    "dup2",
+    "clearenv",
+    "daemon",
+];
+
+/// The same program prints the same numbers of descriptors, and each of its blocks is in the log.
+fn assert_unlimited(lab: &Laboratory, abi: &str, program: &str) {
+    let alone = Run::of(lab, program).alone().well();
+    let (ended, facts) = whole(lab, program);
+    assert_eq!(ended.stdout, alone.stdout, "{abi}, {program}");
+    assert_eq!(facts.blocks_of("ask"), (46_000, 2000), "{abi}, {program}");
+}
+
+#[test]
+fn limits_and_closed_descriptors_cost_no_block_and_no_descriptor() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "limits.c", options);
+        for what in LIMITS {
+            assert_unlimited(&lab, abi, &format!("./limits {what}"));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_becomes_nobody_or_enters_an_empty_folder_is_recorded_to_the_end() {
+    assert!(is_root(), "this test needs root: run it as root, or leave it out by --skip becomes_nobody");
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "limits.c", options);
+        for what in ["setuid", "chroot"] {
+            assert_unlimited(&lab, abi, &format!("./limits {what}"));
+        }
+    }
+}
+
+#[test]
+fn a_program_that_limits_its_files_and_executes_itself_is_recorded_to_the_end() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "limits.c", options);
+        for what in ["file-size 65536", "close", "close_range", "dup2"] {
+            assert_unlimited(&lab, abi, &format!("./limits exec {what}"));
+        }
+    }
+}
+
+#[test]
+fn by_hand_a_limit_on_files_that_is_there_before_is_named_and_what_is_lost_for_it_is_counted() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "limits.c", options);
+        let program = "./limits keep 100000";
+        let all = whole(&lab, program).1.sum("blocks");
+        let ended = Run::of(&lab, program).limit(libc::RLIMIT_FSIZE, 256 << 10).recorded().well();
+        let size: u64 = ended.logs.iter().map(|log| log.metadata().unwrap().len()).sum();
+        assert!(size <= 256 << 10, "{abi}: {size}");
+        let facts = ended.explained(&lab);
+        let (recorded, lost) = (facts.sum("blocks"), facts.sum("lost_events"));
+        assert!(recorded > 10_000 && lost > 10_000, "{abi}: {recorded}, {lost}");
+        // What is recorded and what is lost are all that there is: no block is given back.
+        assert_eq!(recorded + lost, all, "{abi}");
+        let remarks = facts.remarks().join("\n");
+        assert!(remarks.contains("RLIMIT_FSIZE") && !remarks.contains("disk was full"), "{abi}: {remarks}");
+        // Where not even a log can be made, the program runs all the same.
+        Run::of(&lab, program).limit(libc::RLIMIT_FSIZE, 0).recorded().well();
+    }
+}
+
+#[test]
+fn a_campaign_records_programs_that_limit_themselves_to_the_last_block() {
+    assert!(is_root(), "this test needs root: run it as root, or leave it out by --skip a_campaign");
+    let lab = Laboratory::new();
+    lab.program("limits.c");
+    for what in ["file-size 65536", "exec file-size 65536", "descriptors", "setuid", "daemon"] {
+        let report = lab.compare_json(&format!(
+            "limits.c --flags '-g -O1 -fno-builtin -pthread' --heap --rounds 1 --warmup 0 -- {what}"
+        ));
+        let variants: Vec<&str> = names(&report).into_iter().filter(|name| name.contains('/')).collect();
+        for (abi, _) in ABIS {
+            let variant = variants.iter().find(|name| name.starts_with(&format!("{abi}/")));
+            let variant = variant.unwrap_or_else(|| panic!("no {abi}: {variants:?}"));
+            let said = lab.widthwise(&["explain", "--heap", variant, "--json"]);
+            assert_eq!(said.status, Some(0), "{abi}, {what}: {said:?}");
+            let facts = Facts { what: format!("{abi}, {what}"), documents: vec![said.json()] }.whole();
+            assert_eq!(facts.blocks_of("ask"), (46_000, 2000), "{abi}, {what}");
+        }
+    }
+}
+
+#[test]
+fn a_program_with_little_memory_keeps_what_it_had_and_what_is_lost_is_counted() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "memory_limit.c", options);
+        let (_, all) = whole(&lab, "./memory_limit 0 1000");
+        let events = |facts: &Facts| 2 * facts.sum("blocks") - facts.sum("left_blocks");
+        for megabytes in [64, 256] {
+            let program = format!("./memory_limit {megabytes}");
+            let alone = Run::of(&lab, &program).alone().well().numbers();
+            let ended = Run::of(&lab, &program).recorded().well();
+            let [filled, starved] = ended.numbers()[..] else { panic!("{ended:?}") };
+            assert_eq!((starved, alone[1]), (1600, 1600), "{abi}, {megabytes}");
+            assert!(filled * 65536 + MOST_MEMORY >= alone[0] * 65536, "{abi}: {filled} of {}", alone[0]);
+            let facts = ended.explained(&lab);
+            let lost = facts.sum("lost_events");
+            assert_eq!(events(&facts) + lost + 1000, events(&all) + filled, "{abi}, {megabytes}");
+            let remarks = facts.remarks().join("\n");
+            assert_eq!(lost > 0, remarks.contains("memory"), "{abi}: {lost} lost: {remarks}");
+            assert!(!remarks.contains("disk") && !remarks.contains("handler"), "{abi}: {remarks}");
+        }
+    }
+}
+
+#[test]
+fn only_a_program_that_brings_its_own_malloc_is_said_to() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        for position in ["-fPIE -pie", "-fno-pie -no-pie"] {
+            build(&lab, "addresses.c", &format!("{options} {position}"));
+            let (_, facts) = whole(&lab, "./addresses");
+            assert_eq!(facts.blocks_of("main"), (10, 5), "{abi}, {position}");
+            build(&lab, "addresses.c", &format!("{options} {position} -DOWN_MALLOC"));
+            let facts = Run::of(&lab, "./addresses").recorded().well().explained(&lab);
+            let remarks = facts.remarks().join("\n");
+            assert!(remarks.contains("brings its own malloc"), "{abi}, {position}: {remarks}");
+        }
+    }
+}
+
+#[test]
+fn a_program_in_c_may_load_and_unload_plugins_in_cxx() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "plugins.c", options);
+        for library in ["-lstdc++", "-Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -static-libgcc"] {
+            lab.program("plugin.cpp");
+            lab.gcc(&format!("{options} -g -O1 -shared -fPIC plugin.cpp -o plugin.so {library}"));
+            for scope in ["local", "global"] {
+                let (_, facts) = whole(&lab, &format!("./plugins {scope} ./plugin.so 20"));
+                let what = format!("{abi}, {scope}, {library}");
+                assert_eq!(facts.blocks_of("plugin_work"), (20 * 300, 0), "{what}");
+                // And what the C library needs for the first exception of a thread.
+                assert!(facts.blocks_of("refuse").0 >= 20 * 10, "{what}");
+                assert_eq!(facts.blocks_of("between"), (20, 20), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_functions_of_eleven_hundred_modules_at_once_have_their_names() {
+    let lab = Laboratory::new();
+    lab.write(
+        "ask.c",
+        "#include <stdlib.h>\nvoid *ask(void) { void *volatile block = malloc(10); return block; }\n",
+    );
+    std::fs::create_dir(lab.path("modules")).unwrap();
+    for (abi, options) in ABIS {
+        build(&lab, "plugins.c", options);
+        lab.gcc(&format!("{options} -O1 -shared -fPIC ask.c -o ask.so"));
+        for number in 0..1100 {
+            std::fs::copy(lab.path("ask.so"), lab.path(&format!("modules/lib{number}.so"))).unwrap();
+        }
+        let ended = Run::of(&lab, "./plugins many modules 1100").recorded().well();
+        ended.explained(&lab).whole();
+        let mut bytes = 0;
+        for log in &ended.logs {
+            let said = lab.widthwise(&["explain", "--folded", "-", log.to_str().unwrap()]);
+            assert_eq!(said.status, Some(0), "{abi}: {said:?}");
+            let asked = said.stdout.lines().filter_map(|line| line.rsplit_once(";ask "));
+            bytes += asked.map(|(_, bytes)| bytes.parse::<u64>().unwrap()).sum::<u64>();
+        }
+        assert_eq!(bytes, 11_000, "{abi}");
+    }
+}
+
+#[test]
+fn another_thread_never_meets_a_descriptor_of_the_recorder() {
+    let lab = Laboratory::new();
+    for (abi, options) in ABIS {
+        build(&lab, "descriptor_race.c", options);
+        let ended = Run::of(&lab, "./descriptor_race own-file").recorded().well();
+        assert_eq!(
+            ended.stdout, "other numbers 0, lost 0, children with more 0, size 1\n",
+            "{abi}: {}",
+            ended.stderr
+        );
+        assert_eq!(ended.explained(&lab).sum("lost_events"), 0, "{abi}");
+    }
+}

@@ -1,0 +1,101 @@
+//! What the x32 runtime costs itself is not x32's: left out of memory and page faults, told beside CPU time, and named call
+//! by call. On a kernel that has x32 there is nothing of it.
+
+mod laboratory;
+
+use laboratory::{unfolded, variant, verdict, Laboratory};
+use serde_json::Value;
+
+/// Calls of `getdents64` by the known truth: two each time that the folder is read, in two processes or threads.
+const TIMES: u64 = 300;
+
+fn lists(lab: &Laboratory, way: &str, options: &str) -> Value {
+    lab.program("lists.c");
+    for name in ["a", "b", "c"] {
+        lab.write(&format!("folder/{name}"), "");
+    }
+    let folder = lab.path("folder");
+    lab.compare_json(&format!("lists.c --abi x86-64,x32 {options} -- {} {TIMES} {way}", folder.display()))
+}
+
+fn runtime_of<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+    report["runtime"].as_array().unwrap().iter().find(|note| note["variant"] == name)
+}
+
+fn typical(report: &Value, name: &str, metric: &str) -> Option<f64> {
+    let own = variant(report, name)["typical"].as_array().unwrap();
+    own.iter().find(|typical| typical["metric"] == metric).map(|typical| typical["value"].as_f64().unwrap())
+}
+
+#[test]
+fn every_call_that_the_runtime_translates_is_counted_in_threads_copies_and_programs_that_follow() {
+    for (way, processes) in [("", 1), ("thread", 2), ("fork", 2), ("exec", 2)] {
+        let lab = Laboratory::new();
+        let report = lists(&lab, way, "--rounds 2 --warmup 0");
+        let note = runtime_of(&report, "x32");
+        if widthwise_x32run::kernel_has_x32() {
+            assert_eq!(note, None, "{way}");
+            continue;
+        }
+        let calls = note.unwrap()["calls"].as_array().unwrap();
+        let of = |name: &str| calls.iter().find(|call| call["call"] == name).unwrap();
+        let counted = ["entered", "trapped"].map(|kind| of("getdents64")[kind].as_f64().unwrap());
+        assert_eq!(counted[0] + counted[1], (2 * TIMES * processes) as f64, "{way}: {note:?}");
+        // Every site traps twice before it is rewritten.
+        assert!(counted[1] >= 2.0 && counted[1] <= 2.0 * processes as f64 + 2.0, "{way}: {note:?}");
+        let warnings = report["warnings"].to_string();
+        assert!(!warnings.contains("could not all be counted"), "{way}: {warnings}");
+    }
+}
+
+#[test]
+fn time_that_the_runtime_takes_makes_no_verdict_on_x32() {
+    let lab = Laboratory::new();
+    let report = lists(&lab, "", "--rounds 12");
+    let cpu = verdict(&report, "x32", "cpu");
+    let Some(note) = runtime_of(&report, "x32") else {
+        assert!(widthwise_x32run::kernel_has_x32(), "{report:#}");
+        return assert_ne!(cpu["verdict"], "withheld", "{cpu}");
+    };
+    let share = note["shares"].as_array().unwrap().iter().find(|share| share["metric"] == "cpu").unwrap();
+    let [low, share, high] = ["low", "share", "high"].map(|end| share[end].as_f64().unwrap());
+    assert!(0.2 < low && low <= share && share <= high && high < 0.95, "{note}");
+    // Nearly all of the difference is the runtime's: what x32 itself costs cannot be told from that.
+    assert_eq!(cpu["verdict"], "withheld", "{cpu}");
+    assert!(cpu["ratio"].as_f64().unwrap() > 1.2, "{cpu}");
+    let reason = cpu["reason"].as_str().unwrap();
+    assert!(reason.contains("the x32 runtime's own work") && reason.contains("without it"), "{reason}");
+    let without = note["without"].as_array().unwrap().iter().find(|own| own["metric"] == "cpu").unwrap();
+    assert!(without["ratio"].as_f64().unwrap() < cpu["ratio"].as_f64().unwrap(), "{without}");
+    for text in [lab.widthwise("report").stdout, lab.widthwise("report --markdown -").stdout] {
+        let text = unfolded(&text).replace('\\', "");
+        for words in
+            ["x32 runs in user space here (x32run): the runtime took", "went the slow way: getdents64 600"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(text.contains("x32 · x32run itself") && text.contains("left out"), "{text}");
+    }
+}
+
+#[test]
+fn pages_and_faults_of_the_runtime_are_left_out_and_shown() {
+    let lab = Laboratory::new();
+    lab.write("tiny.c", "int main(void) { return 0; }\n");
+    let report = lab.compare_json("tiny.c --abi x86-64,x32 --rounds 12");
+    let own =
+        ["runtime_resident", "runtime_faults", "runtime_calls"].map(|name| typical(&report, "x32", name));
+    assert_eq!(typical(&report, "x86-64", "runtime_resident"), None);
+    if widthwise_x32run::kernel_has_x32() {
+        return assert_eq!(own, [None; 3]);
+    }
+    let [resident, faults, calls] = own.map(Option::unwrap);
+    assert!((100_000.0..500_000.0).contains(&resident), "{resident}");
+    assert!((20.0..120.0).contains(&faults), "{faults}");
+    // The loader looks for libraries wherever LD_LIBRARY_PATH names a folder.
+    assert!(calls >= 5.0, "{calls}");
+    // The same small program: without the runtime its pages are about those of x86-64, or fewer.
+    let ratio = |metric: &str| verdict(&report, "x32", metric)["ratio"].as_f64().unwrap();
+    assert!(ratio("peak_resident") < 1.02, "{}", verdict(&report, "x32", "peak_resident"));
+    assert!(ratio("page_faults") < 1.05, "{}", verdict(&report, "x32", "page_faults"));
+}
