@@ -7,7 +7,7 @@ use crate::distribution::student_quantile;
 use crate::Word;
 
 /// How sure the interval of one comparison is.
-pub const CONFIDENCE: f64 = 0.9999;
+pub const CONFIDENCE: f64 = 0.99999;
 /// Fewer recordings of a variant do not tell what recordings of it differ by.
 pub const FEWEST_RECORDINGS: usize = 2;
 
