@@ -9,6 +9,22 @@ use serde_json::Value;
 /// Calls of `getdents64` by the known truth: two each time that the folder is read, in two processes or threads.
 const TIMES: u64 = 300;
 
+/// A thread whose call is rewritten while the first thread is there, and holds nobody up.
+const CALLS_IN_A_THREAD: &str = "#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *calls(void *nothing) {
+    for (int i = 0; i < 50; i++)
+        syscall(SYS_getppid);
+    return nothing;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, calls, 0);
+    return pthread_join(thread, 0);
+}
+";
+
 fn lists(lab: &Laboratory, way: &str, options: &str) -> Value {
     lab.program("lists.c");
     for name in ["a", "b", "c"] {
@@ -76,6 +92,18 @@ fn time_that_the_runtime_takes_makes_no_verdict_on_x32() {
         }
         assert!(text.contains("x32 · x32run itself") && text.contains("left out"), "{text}");
     }
+}
+
+/// A site is rewritten beside other threads at once: the runtime does not sleep in the kernel until every core is told.
+#[test]
+fn the_first_thread_of_a_program_does_not_make_the_runtime_wait() {
+    let lab = Laboratory::new();
+    lab.write("calls.c", CALLS_IN_A_THREAD);
+    let report =
+        lab.compare_json("calls.c --flags=-pthread --abi x86-64,x32 --rounds 12 --metric voluntary_switches");
+    let [plain, x32] =
+        ["x86-64/-pthread", "x32/-pthread"].map(|name| typical(&report, name, "voluntary_switches").unwrap());
+    assert!(x32 < plain + 1.0, "x32 {x32}, x86-64 {plain}");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 #define SECCOMP_SET_MODE_STRICT 0
 #define SECCOMP_SET_MODE_FILTER 1
 #define CLONE_ARGS_FIRST 64
+#define MEMBARRIER_REGISTER_SYNC_CORE 64
 
 extern int x32_several_threads;
 
@@ -55,6 +56,11 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         return -RESTART_AFTER_SIGNAL;
     }
     signals_block_until_leaving(thread);
+    if (!x32_several_threads) {
+        /* For rewriting beside other threads. While the memory has one user the kernel registers at once;
+         * later it would wait some milliseconds for every core (kernel/sched/membarrier.c). */
+        KERNEL_3(__NR_membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0);
+    }
     x32_several_threads = 1;
     child->program_rsp = stack != 0 ? stack : thread->program_rsp;
     child->held_mask = thread->held_mask;
