@@ -79,6 +79,20 @@ fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_mean
 }
 
 #[test]
+fn cpus_that_the_machine_does_not_have_are_refused_before_anything_is_built() {
+    let lab = laboratory();
+    lab.write("cpus.toml", "[program]\nsource = \"tells.c\"\n[run]\ncpus = \"0,999\"\n");
+    for (words, place) in [
+        (&["compare", "tells.c", "--cpus", "999"][..], "--cpus: "),
+        (&["compare", "tells.c", "--cpus", "0,999"], "--cpus: "),
+        (&["compare", "cpus.toml"], "cpus.toml"),
+    ] {
+        lab.widthwise(words).refuses(2, &[place, "no CPU 999", "its CPUs are 0"]);
+        assert!(!lab.path(".widthwise").exists(), "{words:?}");
+    }
+}
+
+#[test]
 fn what_is_misspelt_in_a_spec_file_is_named_with_its_line_and_what_was_meant() {
     let lab = laboratory();
     let program = "[program]\nsource = \"tells.c\"\n";

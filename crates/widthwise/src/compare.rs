@@ -14,9 +14,10 @@ use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
-use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request};
+use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request, Stated};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
+use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::core_lock::{self, CoreLock};
@@ -116,6 +117,7 @@ impl Compare {
             None => self.begun(compilers)?,
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
+        check_cpus(&session.request)?;
         let place = Workplace::new(resumed, &self.archive, self.jobs)?;
         let prepared = preparation::prepare(&session.experiment, &session.compilers, &place, &progress)?;
         let archive = self.archive(&mut session, &prepared, &place)?;
@@ -444,6 +446,14 @@ fn remarks(
         );
     }
     remarks
+}
+
+/// CPUs that runs cannot be put on are refused before anything is built.
+fn check_cpus(request: &Request) -> Result<(), Failure> {
+    let Some(Stated { value: Cpus::List(cpus), said }) = &request.run.cpus else { return Ok(()) };
+    placement::place(&Topology::here(), &Policy::List(cpus.clone()), Kinds::All, 1)
+        .map(drop)
+        .map_err(|error| Failure::request(format!("{said}: {error}")))
 }
 
 /// What only `scale` fills in.
