@@ -281,12 +281,23 @@ static u64 count_words(const char *const *words) {
     return count;
 }
 
+/* Whether an account is asked for. A string constant would be a page fault of the runtime's before it counts.
+ */
+static int wants_account(const char *const *words) {
+    for (; *words != NULL; words++) {
+        const char *word = *words;
+        if (word[0] == '-' && word[1] == '-' && word[2] == 'a' && word[3] == 'c') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 extern u8 __executable_start[];
 
 __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynamic) {
     const char **words = (const char **)(cells + 1);
-    /* In whatever order the words come: after an execve other options stand first. */
-    u64 first_faults = account_first_faults();
+    u64 first_faults = wants_account(words) ? account_first_faults() : 0;
     relocate((u64)__executable_start, dynamic);
     const char **environment = words + cells[0] + 1;
     u64 environment_count = count_words(environment);
