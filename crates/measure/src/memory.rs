@@ -85,7 +85,9 @@ fn run<E>(
     };
     let sampler = Sampler::start(watch).map_err(|error| RunError::Scratch { path: pipe, error })?;
     let first = last_number();
+    runner.read_memory(true);
     let ran = runner.run(&start, padding, &plan.cpus, plan.limits, cut_off);
+    runner.read_memory(false);
     let begun = first.zip(last_number()).and_then(|(first, last)| last.checked_sub(first));
     let seen = sampler.stop();
     let mut ran = ran?;

@@ -156,6 +156,8 @@ pub struct Runner {
     metrics: Vec<Metric>,
     counters: Counters,
     accounts: Accounts,
+    /// Runs are asked whether processes of theirs had children, which takes time of the launcher's.
+    memory_is_read: bool,
     scratch: PathBuf,
     accounting: Accounting,
     /// Ended by its being dropped.
@@ -215,6 +217,7 @@ impl Runner {
             metrics: metrics.to_vec(),
             counters,
             accounts: Accounts::default(),
+            memory_is_read: false,
             scratch: scratch.to_owned(),
             accounting,
             cgroup,
@@ -369,7 +372,7 @@ impl Runner {
             fixed_addresses: start.fixed_addresses,
             thp: start.thp,
             exit_stop: self.accounting == Accounting::ExitStop,
-            find_parents: self.listener.is_none(),
+            find_parents: self.finds_parents(),
             not_before: Duration::ZERO,
         };
         if self.begun.is_empty() {
@@ -384,6 +387,16 @@ impl Runner {
         }
         self.counters.begin();
         Ok(self.launcher.ask(&request)?)
+    }
+
+    /// From now on memory is read beside the runs, or no more.
+    pub(crate) fn read_memory(&mut self, is_read: bool) {
+        self.memory_is_read = is_read;
+    }
+
+    /// Taskstats tell of every process; without them the launcher has to look.
+    fn finds_parents(&self) -> bool {
+        self.memory_is_read && self.listener.is_none()
     }
 
     /// Takes what taskstats have told.
@@ -581,7 +594,7 @@ impl Runner {
             sample,
             processes: tree,
             largest,
-            childless: self.listener.is_none() && reply.reaped == 1 && reply.parents == 0,
+            childless: self.finds_parents() && reply.reaped == 1 && reply.parents == 0,
             remarks,
             wall: reply.wall,
             busy: reply.user + reply.system,
