@@ -10,7 +10,8 @@
 
 extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_end[], x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
-extern u8 x32_copy_touch[], x32_copy_done[], x32_door_touch[], x32_door_shut[], x32_enter_trapped[];
+extern u8 x32_door_check[], x32_door_touch[], x32_door_done[], x32_door_shut[], x32_door_given_up[];
+extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[];
 void x32_restorer(void);
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
@@ -316,7 +317,7 @@ static int between(u64 rip, const u8 *low, const u8 *high) { return rip >= (u64)
  * instruction after a `syscall` of the runtime's touches what it may not. */
 static int was_sent(u64 rip) {
     const u8 *before = (const u8 *)rip - 2;
-    return before[0] == 0x0f && before[1] == 0x05;
+    return (before[0] == 0x0f && before[1] == 0x05) || rip == (u64)x32_door_done;
 }
 
 static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info,
@@ -333,6 +334,8 @@ static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info
     context->mask |= ~FAULTS;
     if (between(rip, x32_gate_check, x32_gate_done)) {
         context->registers.rip = (u64)x32_gate_given_up;
+    } else if (between(rip, x32_door_check, x32_door_done)) {
+        context->registers.rip = (u64)x32_door_given_up;
     }
 }
 
@@ -532,6 +535,10 @@ long call_rt_sigreturn(struct frame *call) {
     context.flags = frame.context.flags;
     context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
     context.registers = frame.context.registers;
+    /* Rewritten since the handler began: the bytes there fault now, which ends whoever has SIGSEGV blocked.
+     */
+    u64 covered = sites_after_covered(context.registers.rip);
+    context.registers.rip = covered != 0 ? covered : context.registers.rip;
     context.mask = signals_note_mask(thread, frame.context.mask & ~NEVER_BLOCKED);
     thread->alternate =
         (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};
