@@ -2,7 +2,7 @@
  * core
  *
  * A blocking ioctl that no 64-bit program's number or structure stands for: a signal with a handler
- * interrupts it, one without ends the process, and one that stops it leaves it interruptible.
+ * interrupts it, and one without ends the process, after a handler too.
  */
 #include "transcript.h"
 #include <fcntl.h>
@@ -103,13 +103,6 @@ int main(void) {
     }
     kill(child, SIGTERM);
     ended("ended after a handler", child);
-    child = waiting_for(fd, 0, 1);
-    kill(child, SIGSTOP);
-    waitpid(child, NULL, WUNTRACED);
-    kill(child, SIGCONT);
-    until_it_waits(child);
-    kill(child, SIGTERM);
-    ended("stopped, continued, ended", child);
     kill(helper, SIGKILL);
     ended("helper", helper);
     return 0;
