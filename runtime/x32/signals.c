@@ -1,10 +1,10 @@
-#include "signals.h"
 #include "account.h"
 #include "calls.h"
 #include "extended.h"
 #include "interception.h"
 #include "memory.h"
 #include "settings.h"
+#include "signals.h"
 #include "sites.h"
 #include "text.h"
 
@@ -197,12 +197,19 @@ __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
     x32_sigreturn(context);
 }
 
-static void die_of(i32 signal, struct ucontext64 *context) {
+/* The signal waits, with all that it says, until the context is in force: what a debugger or a core dump then
+ * shows is the program where it was, and not the runtime. */
+static void die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
     account_process_ends();
     struct kernel_sigaction plain = {.handler = SIG_DFL};
+    u64 mask = SIGNAL_BIT(signal);
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
     KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
-    context->mask &= ~SIGNAL_BIT(signal);
-    KERNEL_3(__NR_tgkill, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal);
+    context->mask &= ~mask;
+    long process = KERNEL_1(__NR_getpid, 0), thread = KERNEL_1(__NR_gettid, 0);
+    if (failed(KERNEL_4(__NR_rt_tgsigqueueinfo, process, thread, signal, info))) {
+        KERNEL_3(__NR_tgkill, process, thread, signal);
+    }
 }
 
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
@@ -223,7 +230,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     if (action.handler <= SIG_IGN) {
         /* Only the three that the runtime needs come here without a handler. */
         if (action.handler == SIG_DFL || forced) {
-            die_of(signal, context);
+            die_of(signal, info, context);
         }
         return;
     }
@@ -262,11 +269,11 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         (vectors_size != 0 && write_user(vectors, (void *)registers->fpstate, vectors_size) < 0) ||
         WRITE_USER(sp, frame) < 0) {
         /* force_sigsegv(): a handler of SIGSEGV may have a stack that works, unless this was it. */
+        struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
-            die_of(SIGSEGV, context);
+            die_of(SIGSEGV, &fault, context);
             return;
         }
-        struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         deliver(SIGSEGV, &fault, context, mask_now);
         return;
     }
@@ -382,7 +389,7 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
                 "the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
                 (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
                 registers->cr2);
-            die_of(signal, context);
+            die_of(signal, info, context);
             return;
         }
         if (within_handler(thread, registers->rsp)) {
