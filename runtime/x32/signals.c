@@ -1,10 +1,10 @@
+#include "signals.h"
 #include "account.h"
 #include "calls.h"
 #include "extended.h"
 #include "interception.h"
 #include "memory.h"
 #include "settings.h"
-#include "signals.h"
 #include "sites.h"
 #include "text.h"
 
