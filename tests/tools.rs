@@ -381,3 +381,24 @@ int main(void) {
         assert!(lab.read("counts").contains("msec,task-clock"), "{}", lab.read("counts"));
     }
 }
+
+#[test]
+fn a_crash_shows_the_faulting_instruction_and_its_address() {
+    let lab = lab();
+    let source = "int main(void) { *(volatile int *)0x10 = 1; return 0; }\n";
+    build(&lab, "crash", source, "-static");
+    // The second stop is the signal that ends the program: what a core dump has.
+    let shown = [
+        "run",
+        "continue",
+        "print $_siginfo.si_code",
+        "print $_siginfo._sifields._sigfault.si_addr == 0x10",
+        "backtrace",
+        "continue",
+    ];
+    let said = gdb(&lab, "./crash", &shown);
+    assert_eq!(said.stdout.matches("Program received signal SIGSEGV").count(), 2, "{said:?}");
+    assert_eq!(functions(&said), ["main"], "{said:?}");
+    assert!(said.stdout.contains("$1 = 1\n") && said.stdout.contains("$2 = 1\n"), "{said:?}");
+    assert!(said.stdout.contains("Program terminated with signal SIGSEGV"), "{said:?}");
+}

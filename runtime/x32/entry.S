@@ -232,8 +232,9 @@ x32_copy_done:
     mov %rcx, %rax
     ret
 
-/* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has.
- * Where the kernel has no IA32_EMULATION it faults, and the answer is -ENOSYS. */
+/* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
+ * signal may interrupt it like a call through x32_gate_now. Where the kernel has no IA32_EMULATION it faults, and the
+ * answer is -ENOSYS. */
     .globl x32_door
     .type x32_door, @function
 x32_door:
@@ -247,6 +248,10 @@ x32_door:
     mov %r8, %rsi
     mov %r9, %rdi
     xor %ebp, %ebp
+    .globl x32_door_check
+x32_door_check:
+    cmpl $0, %gs:THREAD_PENDING
+    jne x32_door_given_up
     .globl x32_door_touch
 x32_door_touch:
     int $0x80
@@ -259,6 +264,12 @@ x32_door_done:
     .globl x32_door_shut
 x32_door_shut:
     mov $-38, %rax
+    pop %rbp
+    pop %rbx
+    ret
+    .globl x32_door_given_up
+x32_door_given_up:
+    mov $-512, %rax
     pop %rbp
     pop %rbx
     ret

@@ -35,6 +35,7 @@ static long fork_with(long number, const u64 arguments[6], u64 stack) {
         thread->area = 0;
         thread->is_vfork_child = 0;
         thread->sigsys_waiting = 0;
+        thread->robust_list = 0;
         if (stack != 0) {
             thread->program_rsp = stack;
         }
@@ -194,8 +195,11 @@ long call_set_robust_list(struct frame *frame) {
     if (frame->rsi != ROBUST_LIST_SIZE) {
         return -EINVAL;
     }
+    long result = door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
+    if (result == -RESTART_AFTER_SIGNAL) {
+        return result;
+    }
     this_thread()->robust_list = (u32)frame->rdi;
-    door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
     return 0;
 }
 

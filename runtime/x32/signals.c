@@ -10,7 +10,8 @@
 
 extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_end[], x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
-extern u8 x32_copy_touch[], x32_copy_done[], x32_door_touch[], x32_door_shut[], x32_enter_trapped[];
+extern u8 x32_door_check[], x32_door_touch[], x32_door_done[], x32_door_shut[], x32_door_given_up[];
+extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[];
 void x32_restorer(void);
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
@@ -196,12 +197,19 @@ __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
     x32_sigreturn(context);
 }
 
-static void die_of(i32 signal, struct ucontext64 *context) {
+/* The signal waits, with all that it says, until the context is in force: what a debugger or a core dump then
+ * shows is the program where it was, and not the runtime. */
+static void die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
     account_process_ends();
     struct kernel_sigaction plain = {.handler = SIG_DFL};
+    u64 mask = SIGNAL_BIT(signal);
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
     KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
-    context->mask &= ~SIGNAL_BIT(signal);
-    KERNEL_3(__NR_tgkill, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal);
+    context->mask &= ~mask;
+    long process = KERNEL_1(__NR_getpid, 0), thread = KERNEL_1(__NR_gettid, 0);
+    if (failed(KERNEL_4(__NR_rt_tgsigqueueinfo, process, thread, signal, info))) {
+        KERNEL_3(__NR_tgkill, process, thread, signal);
+    }
 }
 
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
@@ -222,7 +230,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     if (action.handler <= SIG_IGN) {
         /* Only the three that the runtime needs come here without a handler. */
         if (action.handler == SIG_DFL || forced) {
-            die_of(signal, context);
+            die_of(signal, info, context);
         }
         return;
     }
@@ -261,11 +269,11 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         (vectors_size != 0 && write_user(vectors, (void *)registers->fpstate, vectors_size) < 0) ||
         WRITE_USER(sp, frame) < 0) {
         /* force_sigsegv(): a handler of SIGSEGV may have a stack that works, unless this was it. */
+        struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
-            die_of(SIGSEGV, context);
+            die_of(SIGSEGV, &fault, context);
             return;
         }
-        struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         deliver(SIGSEGV, &fault, context, mask_now);
         return;
     }
@@ -316,7 +324,7 @@ static int between(u64 rip, const u8 *low, const u8 *high) { return rip >= (u64)
  * instruction after a `syscall` of the runtime's touches what it may not. */
 static int was_sent(u64 rip) {
     const u8 *before = (const u8 *)rip - 2;
-    return before[0] == 0x0f && before[1] == 0x05;
+    return (before[0] == 0x0f && before[1] == 0x05) || rip == (u64)x32_door_done;
 }
 
 static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info,
@@ -333,6 +341,8 @@ static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info
     context->mask |= ~FAULTS;
     if (between(rip, x32_gate_check, x32_gate_done)) {
         context->registers.rip = (u64)x32_gate_given_up;
+    } else if (between(rip, x32_door_check, x32_door_done)) {
+        context->registers.rip = (u64)x32_door_given_up;
     }
 }
 
@@ -379,7 +389,7 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
                 "the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
                 (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
                 registers->cr2);
-            die_of(signal, context);
+            die_of(signal, info, context);
             return;
         }
         if (within_handler(thread, registers->rsp)) {
@@ -532,6 +542,10 @@ long call_rt_sigreturn(struct frame *call) {
     context.flags = frame.context.flags;
     context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
     context.registers = frame.context.registers;
+    /* Rewritten since the handler began: the bytes there fault now, which ends whoever has SIGSEGV blocked.
+     */
+    u64 covered = sites_after_covered(context.registers.rip);
+    context.registers.rip = covered != 0 ? covered : context.registers.rip;
     context.mask = signals_note_mask(thread, frame.context.mask & ~NEVER_BLOCKED);
     thread->alternate =
         (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};

@@ -2,7 +2,11 @@
  * word says. */
 #include "transcript.h"
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 extern char **environ;
 
@@ -29,12 +33,35 @@ static int ignored(sigset_t *set) {
     return 0;
 }
 
+/* Sends a descriptor on which ioctl(SECCOMP_IOCTL_NOTIF_RECV) waits for ever, and stays until killed. */
+static int notifications(int socket) {
+    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {1, allow};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter);
+    char room[CMSG_SPACE(sizeof fd)] = {0}, byte = 0;
+    struct iovec one = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &one, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct cmsghdr *control = CMSG_FIRSTHDR(&message);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(control), &fd, sizeof fd);
+    if (fd < 0 || sendmsg(socket, &message, 0) != 1)
+        return 1;
+    for (;;)
+        pause();
+}
+
 int main(int count, char **words) {
     const char *verb = count > 1 ? words[1] : "";
     if (strcmp(verb, "exit") == 0)
         return atoi(words[2]);
     if (strcmp(verb, "kill") == 0)
         return raise(atoi(words[2]));
+    if (strcmp(verb, "notifications") == 0)
+        return notifications(atoi(words[2]));
     if (strcmp(verb, "sizes") == 0) {
         long cells = 0, length = 0;
         for (char **one = environ; *one; one++)
