@@ -3,7 +3,9 @@
 
 mod laboratory;
 
-use laboratory::{here, said, Laboratory};
+use std::process::Command;
+
+use laboratory::{here, repository, said, Laboratory};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
 
@@ -13,11 +15,8 @@ fn both(lab: &Laboratory, program: &str, argument: &str) -> [String; 2] {
     let source = source.display();
     lab.gcc(&format!("-O1 {source} -o {program}-64"));
     lab.gcc(&format!("{X32} -O1 {source} -o {program}-x32"));
-    let native = said(
-        std::process::Command::new(lab.path(&format!("{program}-64")))
-            .arg(argument)
-            .current_dir(lab.path("")),
-    );
+    let native =
+        said(Command::new(lab.path(&format!("{program}-64"))).arg(argument).current_dir(lab.path("")));
     let x32 = said(&mut lab.command(&format!("exec ./{program}-x32 {argument}")));
     assert_eq!((native.status, x32.status), (Some(0), Some(0)), "{native:?} {x32:?}");
     [native.stdout, x32.stdout]
@@ -46,4 +45,18 @@ fn requests_are_answered_as_those_of_64_bit_programs() {
     let [native, x32] = both(&lab, "requests", "file");
     assert!(native.contains("SIOCGSTAMP: done"), "{native}");
     assert_eq!(x32, native);
+}
+
+#[test]
+fn the_book_lists_the_calls_as_the_runtime_does() {
+    let lab = Laboratory::new();
+    let runtime = widthwise_x32run::place_in(&lab.path("")).unwrap();
+    let listed = said(Command::new(runtime).arg("--list-calls"));
+    assert!(listed.stdout.lines().count() > 300, "{listed:?}");
+    let page = std::fs::read_to_string(repository().join("docs/x32-calls.md")).unwrap();
+    let (_, table) = page.split_once("## Calls\n\n").unwrap();
+    assert!(
+        table == listed.stdout,
+        "docs/x32-calls.md is out of date: what follows `## Calls` is what `x32run --list-calls` prints"
+    );
 }
