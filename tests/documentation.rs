@@ -131,6 +131,7 @@ fn library() -> Laboratory {
     for (abi, options) in [("x86-64", ""), ("x32", x32)] {
         for (source, more) in [
             ("calls.c", "-pthread"),
+            ("every_call.c", ""),
             ("nothing.c", "-static"),
             ("hello.cc", "-lstdc++"),
             ("storm.cc", "-lstdc++"),

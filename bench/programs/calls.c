@@ -8,15 +8,19 @@
  * concerned: the kernel takes it from them.)
  */
 #define _GNU_SOURCE /* syscall() */
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +29,7 @@
 #define FOUR_GIB 0x100000000
 #define TOP 0x7ffffffff000
 
-static int null, zero, word;
+static int null, zero, word, pipes[2], pair[2];
 static const char *program;
 static volatile int signals;
 static char byte;
@@ -45,6 +49,31 @@ static int call_futex(void) { return syscall(SYS_futex, &word, FUTEX_WAKE, 1, 0,
 static int call_clock(void) {
     struct timespec time;
     return clock_gettime(CLOCK_MONOTONIC, &time);
+}
+
+/* The directory it is started in, from beginning to end. */
+static int call_readdir(void) {
+    DIR *folder = opendir(".");
+    int entries = 0;
+    while (folder && readdir(folder))
+        entries++;
+    return !folder || closedir(folder) || entries < 2;
+}
+
+static int call_ioctl(void) {
+    int waiting;
+    return ioctl(pipes[0], FIONREAD, &waiting);
+}
+
+static int call_message(void) {
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    return sendmsg(pair[0], &message, 0) != 1 || recvmsg(pair[1], &message, 0) != 1;
+}
+
+static int call_writev(void) {
+    struct iovec pieces[2] = {{&byte, 1}, {&byte, 0}};
+    return writev(null, pieces, 2) != 1;
 }
 
 static int call_mmap(void) {
@@ -75,8 +104,10 @@ static const struct {
     int times; /* in one spell: some tenths of a millisecond, less than a turn on the CPU */
 } kinds[] = {
     {"getppid", call_getppid, 2000}, {"read", call_read, 2000},           {"write", call_write, 2000},
-    {"futex", call_futex, 2000},     {"clock_gettime", call_clock, 5000}, {"mmap", call_mmap, 200},
-    {"signal", call_signal, 200},    {"fork_exec", call_exec, 2},         {"thread", call_thread, 10},
+    {"futex", call_futex, 2000},     {"clock_gettime", call_clock, 5000}, {"readdir", call_readdir, 50},
+    {"ioctl", call_ioctl, 2000},     {"message", call_message, 500},      {"writev", call_writev, 1000},
+    {"mmap", call_mmap, 200},        {"signal", call_signal, 200},        {"fork_exec", call_exec, 2},
+    {"thread", call_thread, 10},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -92,7 +123,8 @@ int main(int count_of_words, char **words) {
     program = words[2];
     null = open("/dev/null", O_WRONLY);
     zero = open("/dev/zero", O_RDONLY);
-    if (null < 0 || zero < 0 || signal(SIGUSR1, count) == SIG_ERR)
+    if (null < 0 || zero < 0 || pipe(pipes) || socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) ||
+        signal(SIGUSR1, count) == SIG_ERR)
         return 1;
     if (count_of_words > 3 && prctl(DISPATCH, 1, FOUR_GIB, TOP - FOUR_GIB, 0)) {
         perror("Syscall User Dispatch");

@@ -20,6 +20,7 @@ mod surroundings;
 mod welch;
 mod workshop;
 mod x32;
+mod x32_calls;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ enum Claim {
     Cost,
     Peak,
     X32,
+    X32Calls,
     Heap,
     Scale,
     Simulation,
@@ -74,6 +76,7 @@ impl Claim {
             Claim::Cost => "Cost of a run",
             Claim::Peak => "Peak memory",
             Claim::X32 => "x32",
+            Claim::X32Calls => "x32 calls",
             Claim::Heap => "Heap recorder",
             Claim::Scale => "Scale",
             Claim::Simulation => "Simulation",
@@ -93,6 +96,7 @@ impl Claim {
             Claim::Cost => cost::measure(workshop),
             Claim::Peak => peak::measure(workshop),
             Claim::X32 => x32::measure(workshop),
+            Claim::X32Calls => x32_calls::measure(workshop),
             Claim::Heap => heap::measure(workshop),
             Claim::Scale => scale::measure(workshop),
             Claim::Simulation => simulation::measure(workshop),

@@ -25,12 +25,16 @@ enum Beside {
     Armed,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 13] = [
     Kind { name: "getppid", what: "getppid", bar: Some((1.10, Beside::Armed)) },
     Kind { name: "read", what: "read of 1 byte", bar: Some((1.10, Beside::Armed)) },
     Kind { name: "write", what: "write of 1 byte", bar: Some((1.10, Beside::Armed)) },
     Kind { name: "futex", what: "futex wake", bar: Some((1.10, Beside::Armed)) },
     Kind { name: "clock_gettime", what: "clock_gettime", bar: Some((1.15, Beside::Plain)) },
+    Kind { name: "readdir", what: "directory, opened, read and closed", bar: Some((1.30, Beside::Armed)) },
+    Kind { name: "ioctl", what: "ioctl FIONREAD", bar: Some((1.30, Beside::Armed)) },
+    Kind { name: "message", what: "sendmsg and recvmsg", bar: Some((1.30, Beside::Armed)) },
+    Kind { name: "writev", what: "writev of 2 pieces", bar: Some((1.30, Beside::Armed)) },
     Kind { name: "mmap", what: "mmap and munmap of a page", bar: None },
     Kind { name: "signal", what: "signal to oneself and back", bar: None },
     Kind { name: "fork_exec", what: "fork, exec, wait", bar: Some((2.0, Beside::Plain)) },

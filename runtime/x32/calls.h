@@ -21,10 +21,14 @@ long x32_spawn(const u64 registers[6], struct thread *child);
 long call_file(struct frame *frame);
 long call_file_at(struct frame *frame);
 long call_openat2(struct frame *frame);
-long call_getdents(struct frame *frame);
-long call_getdents64(struct frame *frame);
 long call_readlink(struct frame *frame);
 long call_readlinkat(struct frame *frame);
+
+/* folders.c */
+long call_getdents(struct frame *frame);
+long call_getdents64(struct frame *frame);
+
+/* ioctls.c */
 long call_ioctl(struct frame *frame);
 
 /* memory_calls.c */

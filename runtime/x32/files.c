@@ -74,52 +74,6 @@ long call_openat2(struct frame *frame) {
     return x32_gate(__NR_openat2, arguments);
 }
 
-#define DOOR_GETDENTS64 220
-
-/* struct linux_dirent64; in the older struct linux_dirent the name is where the type is here, and the type in
- * the last byte. The sizes are the same. */
-struct entry {
-    u64 inode, offset;
-    u16 size;
-    u8 type;
-    char name[255 + 1 + 8];
-};
-#define ENTRY_HEAD 19
-
-/* A place in a directory is a hash, of which ext4, NFS and others give 64 bits to a 64-bit call and 32 to one
- * that is in_compat_syscall(), since telldir() gives a long (is_32bit_api(), fs/ext4/dir.c). x32's calls are;
- * those of the i386 entry too, and getdents64 has one layout. */
-long call_getdents64(struct frame *frame) {
-    if (!(frame->rax & X32_BIT)) {
-        return forward(frame, __NR_getdents64);
-    }
-    long result = door(DOOR_GETDENTS64, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
-    return result == -ENOSYS ? forward(frame, __NR_getdents64) : result;
-}
-
-long call_getdents(struct frame *frame) {
-    if (!(frame->rax & X32_BIT)) {
-        return forward(frame, __NR_getdents);
-    }
-    long result = call_getdents64(frame);
-    struct entry entry;
-    for (u64 at = (u32)frame->rsi, end = at + (u64)result; result > 0 && at < end; at += entry.size) {
-        if (read_user(&entry, at, ENTRY_HEAD) < 0 || entry.size <= ENTRY_HEAD || entry.size > sizeof entry ||
-            read_user(&entry, at, entry.size) < 0) {
-            return -EFAULT;
-        }
-        u8 type = entry.type, *name = (u8 *)&entry + ENTRY_HEAD - 1;
-        for (int i = 0; i < entry.size - ENTRY_HEAD; i++) {
-            name[i] = name[i + 1];
-        }
-        ((u8 *)&entry)[entry.size - 1] = type;
-        if (write_user(at, &entry, entry.size) < 0) {
-            return -EFAULT;
-        }
-    }
-    return result;
-}
-
 static long own_link(u64 to, u64 room) {
     u64 size = length_of(settings.program);
     if ((i32)room <= 0) {
@@ -135,32 +89,4 @@ long call_readlink(struct frame *frame) {
 
 long call_readlinkat(struct frame *frame) {
     return is_own_file(frame->rsi) ? own_link(frame->rdx, frame->r10) : forward(frame, __NR_readlinkat);
-}
-
-/* The requests whose argument is the same to both: a number, or bytes without pointers and longs. They are
- * made as they are, and may block. */
-static int is_same(u32 request) {
-    switch (request) {
-    case 0x5401 ... 0x540f: /* TCGETS to TIOCGPGRP */
-    case 0x5410 ... 0x541b: /* TIOCSPGRP to FIONREAD */
-    case 0x5420 ... 0x542f: /* TIOCPKT, FIONBIO, TIOCNOTTY, TIOCSETD, TCSBRKP, TCGETS2, TIOCSBRK … */
-    case 0x5450 ... 0x5452: /* FIONCLEX, FIOCLEX, FIOASYNC */
-    case 0x80045430:        /* TIOCGPTN */
-    case 0x40045431:        /* TIOCSPTLCK */
-    case 0x5441:            /* TIOCGPTPEER */
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-/* Everything else goes through the i386 entry: it ends in the compat handlers, which is where an x32 kernel's
- * own ioctl ends. All of the program's pointers fit. */
-long call_ioctl(struct frame *frame) {
-    u32 request = (u32)frame->rsi;
-    /* userfaultfd's structures are of 64-bit words in every width. */
-    if (is_same(request) || ((request >> 8) & 0xff) == 0xaa) {
-        return forward(frame, __NR_ioctl);
-    }
-    return door(54, (u32)frame->rdi, request, (u32)frame->rdx, 0, 0);
 }

@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "costs.h"
 #include "interception.h"
+#include "listing.h"
 #include "loader.h"
 #include "memory.h"
 #include "program.h"
@@ -46,6 +47,7 @@ static const char usage[] =
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
     "  --account F   count the runtime's own pages, faults, calls and time in this file (account.h)\n"
     "  --costs       say what each way of a call costs here, in ticks of the time-stamp counter\n"
+    "  --list-calls  say what becomes of every system call, as a table in Markdown\n"
     "  --version     say which version this is\n"
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
@@ -111,6 +113,9 @@ static struct request read_words(const char **word) {
             if (request.fd < 0) {
                 give_up(126, "--fd %s: not a descriptor's number", value);
             }
+        } else if (same_text(*word, "--list-calls")) {
+            listing_print();
+            KERNEL_1(__NR_exit_group, 0);
         } else if (same_text(*word, "--help")) {
             print(1, usage);
             KERNEL_1(__NR_exit_group, 0);
