@@ -48,6 +48,12 @@ x32_caught() {
     X32RUN_OPTIONS=$1 "$CARGO" test --locked --package widthwise --test oracle the_runtime_says
 }
 
+# glibc 2.38 and later calls what 2.36 does not: clone3 with CLONE_CLEAR_SIGHAND in posix_spawn, system and popen.
+x32_newer_libc() {
+    WIDTHWISE_X32_SYSROOT="${CARGO_TARGET_DIR:-$PWD/target}/x32-newer-libc" \
+        "$CARGO" test --locked --package widthwise --test oracle the_runtime_says
+}
+
 sim_bench() {
     start=
     if [ "$1" = x32 ]; then
@@ -82,6 +88,14 @@ for option in seccomp no-rewrite ahead; do
     part "x32-$option" "the x32 runtime catches calls in another way; \`make test\` tests the usual one" \
         x32_caught "--$option"
 done
+newer="the x32 programs with the C library of the next Debian; \`make test\` uses this system's"
+if ! is_wanted x32-newer-libc "$newer"; then
+    :
+elif sh packaging/install.sh newer-libc; then
+    part x32-newer-libc "$newer" x32_newer_libc
+else
+    skipped x32-newer-libc "$newer" "its packages could not be fetched from Debian's archive"
+fi
 for abi in i386 x32; do
     part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"
 done

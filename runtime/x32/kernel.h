@@ -89,6 +89,7 @@ struct rlimit {
 #define CLONE_SIGHAND 0x800
 #define CLONE_VFORK 0x4000
 #define CLONE_CHILD_SETTID 0x01000000
+#define CLONE_CLEAR_SIGHAND 0x100000000UL
 
 #define SIGILL 4
 #define SIGTRAP 5

@@ -19,13 +19,23 @@ extern int x32_several_threads;
 /* A child with memory of its own is a copy of everything, the thread's block included; it only has to be
  * armed again. No other thread may be in the middle of a rewriting meanwhile, since the child would find it
  * unfinished for ever. */
-static long fork_with(long number, const u64 arguments[6], u64 stack) {
+static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack) {
     struct thread *thread = this_thread();
-    u64 flags = number == __NR_clone3 ? *(const u64 *)arguments[0] : arguments[0];
+    u64 all = ~0UL, mask;
     account_before_fork();
     sites_hold();
     u64 faults = account_faults();
+    if (flags & CLONE_CLEAR_SIGHAND) {
+        /* No signal may find the child without the runtime's handlers. */
+        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &mask, 8);
+    }
     long result = x32_gate(number, arguments);
+    if (flags & CLONE_CLEAR_SIGHAND) {
+        if (result == 0) {
+            signals_after_clearing();
+        }
+        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+    }
     sites_let_go();
     if (result > 0) {
         account_own_faults(faults);
@@ -69,6 +79,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     child->sigsys_blocked = thread->sigsys_blocked;
     child->faults_blocked = thread->faults_blocked;
     child->is_vfork_child = (flags & CLONE_VFORK) != 0;
+    child->clears_handlers = (flags & CLONE_CLEAR_SIGHAND) != 0;
     signals_share_actions(child, (flags & CLONE_SIGHAND) != 0);
     if (flags & CLONE_VFORK) {
         child->alternate = thread->alternate;
@@ -99,13 +110,13 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
 }
 
 long call_clone(struct frame *frame) {
-    u64 flags = frame->rdi, stack = frame->rsi;
+    u64 flags = (u32)frame->rdi, stack = frame->rsi;
     if (flags & CLONE_VM) {
         u64 registers[6] = {__NR_clone, flags, 0, frame->rdx, frame->r10, frame->r8};
         return spawn(frame, registers, flags, stack);
     }
     u64 arguments[6] = {flags, 0, frame->rdx, frame->r10, frame->r8, 0};
-    return fork_with(__NR_clone, arguments, stack);
+    return fork_with(__NR_clone, arguments, flags, stack);
 }
 
 long call_clone3(struct frame *frame) {
@@ -140,13 +151,13 @@ long call_clone3(struct frame *frame) {
     }
     wanted.stack = wanted.stack_size = 0;
     u64 arguments[6] = {(u64)&wanted, sizeof wanted, 0, 0, 0, 0};
-    return fork_with(__NR_clone3, arguments, stack);
+    return fork_with(__NR_clone3, arguments, wanted.flags, stack);
 }
 
 long call_fork(struct frame *frame) {
     (void)frame;
     u64 arguments[6] = {SIGCHLD, 0, 0, 0, 0, 0};
-    return fork_with(__NR_clone, arguments, 0);
+    return fork_with(__NR_clone, arguments, SIGCHLD, 0);
 }
 
 long call_vfork(struct frame *frame) {

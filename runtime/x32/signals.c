@@ -99,6 +99,18 @@ void signals_begin(void) {
     }
 }
 
+/* flush_signal_handlers(), kernel/signal.c: flags and mask of what is ignored are cleared, too. */
+void signals_after_clearing(void) {
+    for (i32 signal = 1; signal <= SIGNALS; signal++) {
+        u32 handler = action_of(signal)->handler;
+        clear_bytes(action_of(signal), sizeof(struct sigaction32));
+        action_of(signal)->handler = handler == SIG_IGN ? SIG_IGN : SIG_DFL;
+    }
+    for (int i = 0; i < OURS; i++) {
+        tell_kernel(ours[i], action_of(ours[i]));
+    }
+}
+
 void signals_before_exec(void) {
     struct thread *thread = this_thread();
     if (thread->sigsys_blocked) {

@@ -24,6 +24,9 @@
 void signals_begin(void);
 /* Gives a child to come this thread's handlers, or a copy of them. */
 void signals_share_actions(struct thread *child, int share);
+/* In a child that began with CLONE_CLEAR_SIGHAND: the program's handlers are gone, the runtime's are set
+ * again. */
+void signals_after_clearing(void);
 /* Before execve of what will not be x32run: what the program ignores, the next program ignores. Undone by
  * begin. */
 void signals_before_exec(void);

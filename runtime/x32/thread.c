@@ -81,6 +81,9 @@ int thread_adopt_first(u64 signal_frame_size) {
 }
 
 void x32_thread_begin(struct frame *frame) {
+    if (this_thread()->clears_handlers) {
+        signals_after_clearing();
+    }
     thread_arm(this_thread());
     frame->rax = 0;
 }

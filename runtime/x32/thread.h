@@ -53,6 +53,7 @@ struct thread {
     u8 sigsys_waiting;        /* one came while it was blocked, in the program's eyes */
     u8 faults_blocked;        /* SIGSEGV or SIGBUS is blocked: touching a bad address would kill */
     u8 is_vfork_child;
+    u8 clears_handlers;    /* it was made with CLONE_CLEAR_SIGHAND */
     u8 waits_with_mask;    /* the call that is being made puts wait_mask in force while it waits */
     u8 wait_blocks_sigsys; /* and whether that mask holds SIGSYS, as the program sees it */
     u8 dies_of_next_call;  /* strict seccomp */

@@ -24,9 +24,33 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/x32")
 }
 
+/// Another C library than this system's: `WIDTHWISE_X32_SYSROOT` names the folder that its packages are unpacked into.
+fn sysroot() -> Option<PathBuf> {
+    let folder = std::env::var_os("WIDTHWISE_X32_SYSROOT").filter(|folder| !folder.is_empty())?;
+    Some(std::fs::canonicalize(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())))
+}
+
 /// Where everything is built.
 pub fn built() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("x32")
+    let folder = if sysroot().is_some() { "x32-sysroot" } else { "x32" };
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder)
+}
+
+/// Compiler and linker take x32's headers, start files, libraries and loader from that folder. The compiler's own
+/// search would find this system's first.
+fn sysroot_options(root: &Path, linked_dynamically: bool) -> Vec<String> {
+    let root = root.display();
+    let mut options = vec![
+        format!("--sysroot={root}"),
+        format!("-isystem{root}/usr/include/x86_64-linux-gnu"),
+        format!("-B{root}/usr/libx32/"),
+        format!("-L{root}/usr/libx32"),
+    ];
+    if linked_dynamically {
+        options.push(format!("-Wl,--dynamic-linker={root}/usr/libx32/ld-linux-x32.so.2"));
+        options.push(format!("-Wl,-rpath,{root}/usr/libx32"));
+    }
+    options
 }
 
 /// Every program, built: once in this process, and anew only if its source has changed. The names in
@@ -105,6 +129,8 @@ fn build(source: &str) -> Vec<Program> {
     let flags: Vec<&str> = said("flags:").unwrap_or("").split_whitespace().collect();
     let name = source.rsplit_once('.').unwrap().0;
     ways.split(',')
+        // dlopen of a static program searches this system's folders, and wants the library it was linked with.
+        .filter(|way| sysroot().is_none() || name != "loading" || way.trim() == "dynamic")
         .map(|way| {
             let (file, linked) = match way.trim() {
                 "static" => (name.to_string(), "-static"),
@@ -143,6 +169,11 @@ pub fn compile(options: &[&str], source: &Path, program: &Path) {
     if changed(program) > newest {
         return;
     }
+    let is_static = options.iter().any(|option| option.starts_with("-static"));
+    let other_library = match sysroot() {
+        Some(root) if options.contains(&"-mx32") => sysroot_options(&root, !is_static),
+        _ => Vec::new(),
+    };
     let compiler = if source.extension().is_some_and(|is| is == "cc") { "g++" } else { "gcc" };
     let standard = if compiler == "g++" { "-std=gnu++17" } else { "-std=gnu17" };
     let said = Command::new(compiler)
@@ -155,6 +186,7 @@ pub fn compile(options: &[&str], source: &Path, program: &Path) {
             "-idirafter/usr/include/x86_64-linux-gnu",
         ])
         .args(ON_PURPOSE)
+        .args(other_library)
         .arg(format!("-I{}", sources().display()))
         .arg("-o")
         .arg(program)
