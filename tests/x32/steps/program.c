@@ -37,7 +37,8 @@ typedef long call(unsigned number, int pipe, void *buffer);
     call name;                                                                                               \
     extern char name##_end[];
 KIND(moved)
-KIND(long_moved) KIND(entering) KIND(between) KIND(compared) KIND(cancelled) KIND(looped)
+KIND(long_moved)
+KIND(entering) KIND(between) KIND(compared) KIND(cancelled) KIND(looped)
 
     enum answer {
         BYTE,
