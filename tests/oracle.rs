@@ -18,6 +18,8 @@ mod hostile;
 mod kernel;
 #[path = "x32/programs.rs"]
 mod programs;
+#[path = "x32/steps.rs"]
+mod steps;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -98,6 +100,36 @@ fn the_runtime_says_what_a_kernel_with_x32_says() {
     compare("the runtime", &programs, &said, |program| {
         std::fs::read_to_string(exception_at(&program.name)).unwrap_or_else(|_| recorded(program))
     });
+}
+
+/// Kinds of sites in `tests/x32/steps/program.c` that have a stub.
+const STUBS: usize = 10;
+
+#[test]
+fn a_signal_at_any_instruction_of_a_site_or_its_stub_loses_no_call() {
+    // Stubs are written in three ways: that make calls, that count them too, and that make none.
+    let account = tempfile::NamedTempFile::new().unwrap();
+    account.as_file().set_len(16 << 20).unwrap();
+    let account = account.path().to_str().unwrap();
+    for options in [&[][..], &["--account", account], &["--trace"]] {
+        let said = steps::every_instruction(&runtime(), options);
+        assert!(said.contains("wrong: 0\n-- exit status: 0"), "{options:?}: {said}");
+        let with_stubs =
+            said.lines().filter(|line| line.ends_with("in a stub") && !line.contains(" 0 in")).count();
+        assert_eq!(with_stubs, STUBS, "{options:?}: {said}");
+    }
+}
+
+#[test]
+fn the_places_of_sites_that_are_gone_are_used_again() {
+    // 12 000 sites come and go, half of them while another thread sleeps; there is room for 4096.
+    let program = programs::all().iter().find(|program| program.file == "patches");
+    let Some(program) = program else { return assert!(variable("WIDTHWISE_X32_ONLY").is_some()) };
+    let path = programs::built().join(&program.file);
+    let said = Command::new(runtime()).arg("--stats").arg(path).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    let rewritten = said.split(" sites rewritten").next().and_then(|before| before.rsplit(' ').next());
+    assert!(rewritten.unwrap().parse::<u32>().unwrap() > 10_000, "{said}");
 }
 
 /// The kernel adds up the pages of each thread when that has touched 64 more (kernel 6.1, `TASK_RSS_EVENTS_THRESH`).

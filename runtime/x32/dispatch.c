@@ -3,6 +3,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
+#include "stub_users.h"
 #include "table.h"
 #include "trace.h"
 
@@ -58,6 +59,7 @@ static long answer(struct frame *frame, u64 number) {
 
 static void dispatch(struct frame *frame) {
     u64 number = (u32)frame->rax;
+    stub_users_entered(this_thread(), frame->rip);
     if (this_thread()->dies_of_next_call) {
         thread_die(this_thread());
     }
@@ -82,8 +84,7 @@ static void dispatch(struct frame *frame) {
     if (frame->trapped) {
         /* The instruction after this `syscall` may have been covered meanwhile, by this call or another
          * thread's. */
-        u64 covered = sites_after_covered(frame->rip);
-        frame->rip = covered != 0 ? covered : frame->rip;
+        frame->rip = sites_resume(frame->rip);
     }
 }
 

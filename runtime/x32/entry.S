@@ -31,6 +31,7 @@ x32_enter_trapped:
 1:  mov %rsp, %gs:THREAD_PROGRAM_RSP
     mov %gs:THREAD_STACK_TOP, %rsp
     pushfq
+    andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; the program's own is kept by signals.c */
     cld
     push %rcx
     push %rax

@@ -4,15 +4,40 @@
 #include "sites.h"
 #include "space.h"
 
-/* Text is what can be executed and not written. */
+/* Text is what can be executed and not written. What is shared is left alone: the file, or another process,
+ * would get what is written there. */
 static void note_text(u64 address, u64 size, u64 protection) {
-    if ((protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC) {
-        sites_text(address, size);
-        if (settings.ahead && (protection & PROT_READ)) {
-            sites_rewrite_all(address, ROUND_UP(size, PAGE));
+    if ((protection & (PROT_EXEC | PROT_WRITE)) != PROT_EXEC || size == 0) {
+        return;
+    }
+    u64 end = ROUND_UP(address + size, PAGE);
+    for (u64 at = address, next; at < end; at = next) {
+        int is_shared;
+        next = space_shared_until(at, end, &is_shared);
+        if (is_shared) {
+            continue;
         }
-    } else {
-        sites_forget_text(address, size);
+        sites_text(at, next - at);
+        if (settings.ahead && (protection & PROT_READ)) {
+            sites_rewrite_all(at, next - at);
+        }
+    }
+}
+
+/* Holds the sites if the range has any text: a rewriting makes its page writable for a moment, and then what
+ * it was. */
+static int hold_text(u64 address, u64 size) {
+    sites_hold();
+    if (sites_have_text(address, size)) {
+        return 1;
+    }
+    sites_let_go();
+    return 0;
+}
+
+static void let_go(int held) {
+    if (held) {
+        sites_let_go();
     }
 }
 
@@ -23,40 +48,75 @@ static int is_taken(u64 address, u64 size) {
     return address < end && sites_own_page(address, end) != 0;
 }
 
+static long map(const struct frame *frame) {
+    return space_map(frame->rdi, frame->rsi, frame->rdx, frame->r10, (i64)frame->r8, frame->r9);
+}
+
+/* Without a file there is nothing to execute yet. */
+static int maps_text(const struct frame *frame) {
+    return (frame->rdx & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC && !(frame->r10 & MAP_ANONYMOUS);
+}
+
 long call_mmap(struct frame *frame) {
-    if ((frame->r10 & MAP_FIXED) && is_taken(frame->rdi, frame->rsi)) {
+    int fixed = (frame->r10 & MAP_FIXED) != 0;
+    if (fixed && is_taken(frame->rdi, frame->rsi)) {
         return -ENOMEM;
     }
-    long result = space_map(frame->rdi, frame->rsi, frame->rdx, frame->r10, (i64)frame->r8, frame->r9);
-    if (!failed(result) && (frame->rdx & PROT_EXEC || frame->r10 & MAP_FIXED)) {
-        int own = !(frame->r10 & MAP_ANONYMOUS) && (frame->r10 & MAP_TYPE) == MAP_PRIVATE;
-        note_text((u64)result, frame->rsi, own ? frame->rdx : 0);
+    int held = fixed && hold_text(frame->rdi, frame->rsi);
+    long result = map(frame);
+    if (held && !failed(result)) {
+        sites_gone((u64)result, frame->rsi);
     }
+    if (!failed(result) && maps_text(frame)) {
+        if (!held) {
+            sites_hold();
+            held = 1;
+        }
+        note_text((u64)result, frame->rsi, frame->rdx);
+    }
+    let_go(held);
+    return result;
+}
+
+static long unmap(u64 address, u64 size) {
+    int held = hold_text(address, size);
+    long result = space_unmap(address, size);
+    if (held && !failed(result)) {
+        sites_gone(address, size);
+    }
+    let_go(held);
     return result;
 }
 
 long call_munmap(struct frame *frame) {
     u64 at = frame->rdi, end = at + ROUND_UP(frame->rsi, PAGE), own;
-    sites_forget_text(frame->rdi, frame->rsi);
     while (at % PAGE == 0 && at < end && end <= TASK_SIZE && (own = sites_own_page(at, end)) != 0) {
-        long result = own > at ? space_unmap(at, own - at) : 0;
+        long result = own > at ? unmap(at, own - at) : 0;
         if (failed(result)) {
             return result;
         }
         at = own + PAGE;
     }
     if (at == frame->rdi) {
-        return space_unmap(at, frame->rsi);
+        return unmap(at, frame->rsi);
     }
-    return at < end ? space_unmap(at, end - at) : 0;
+    return at < end ? unmap(at, end - at) : 0;
 }
 
 long call_mremap(struct frame *frame) {
-    if ((frame->r10 & MREMAP_FIXED) && is_taken(frame->r8, frame->rdx)) {
+    int fixed = (frame->r10 & MREMAP_FIXED) != 0;
+    if (fixed && is_taken(frame->r8, frame->rdx)) {
         return -ENOMEM;
     }
-    sites_forget_text(frame->rdi, frame->rsi);
-    return space_remap(frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8);
+    sites_hold();
+    /* Jumps do not lead from another place to where they did. */
+    sites_restore(frame->rdi, frame->rsi);
+    long result = space_remap(frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8);
+    if (!failed(result)) {
+        sites_gone((u64)result, frame->rdx);
+    }
+    sites_let_go();
+    return result;
 }
 
 /* mprotect and pkey_mprotect */
@@ -68,21 +128,44 @@ long call_mprotect(struct frame *frame) {
     if (is_taken(address, size)) {
         return -ENOMEM;
     }
+    int held = hold_text(address, size);
+    if (held && (frame->rdx & PROT_WRITE)) {
+        sites_restore(address, size);
+    }
     long result = forward(frame, frame->rax & 0xfff);
-    if (result != 0) {
-        return result;
-    }
-    if (frame->rdx & PROT_EXEC) {
+    if (result == 0 && (frame->rdx & PROT_EXEC)) {
+        if (!held) {
+            sites_hold();
+            held = 1;
+        }
         note_text(address, size, frame->rdx);
-    } else {
-        sites_forget_text(address, size);
     }
-    return 0;
+    let_go(held);
+    return result;
 }
 
-long call_brk(struct frame *frame) { return space_break(frame->rdi); }
+long call_brk(struct frame *frame) {
+    u64 wanted = frame->rdi, end = space_heap_end();
+    if (wanted != 0 && wanted < end && hold_text(wanted, end - wanted)) {
+        sites_restore(wanted, end - wanted);
+        sites_let_go();
+    }
+    return space_break(wanted);
+}
 
-long call_shmat(struct frame *frame) { return space_attach(frame->rdi, frame->rsi, frame->rdx); }
+#define SHM_REMAP 040000
+
+long call_shmat(struct frame *frame) {
+    sites_hold();
+    long result = space_attach(frame->rdi, frame->rsi, frame->rdx);
+    if (!failed(result) && (frame->rdx & SHM_REMAP)) {
+        int is_shared;
+        u64 end = space_shared_until((u64)result, TASK_SIZE, &is_shared);
+        sites_gone((u64)result, end - (u64)result);
+    }
+    sites_let_go();
+    return result;
+}
 
 /* How large it was, nobody says: the pages count as taken until the map of the process is read again. */
 long call_shmdt(struct frame *frame) { return forward(frame, __NR_shmdt); }

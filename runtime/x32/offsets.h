@@ -28,6 +28,8 @@
 #define FRAME_RIP 112
 #define FRAME_FLAGS 120
 
+#define FLAG_TRAP 0x100
+
 #define STUB_SIZE 16
 #define STUB_COUNT 4096
 

@@ -2,9 +2,11 @@
 #include "costs.h"
 #include "interception.h"
 #include "memory.h"
+#include "patch.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
+#include "stub_users.h"
 #include "trace.h"
 #include "vectors.h"
 #include "x32.h"
@@ -13,8 +15,6 @@
 #define SECCOMP_SET_MODE_FILTER 1
 #define CLONE_ARGS_FIRST 64
 #define MEMBARRIER_REGISTER_SYNC_CORE 64
-
-extern int x32_several_threads;
 
 /* A child with memory of its own is a copy of everything, the thread's block included; it only has to be
  * armed again. No other thread may be in the middle of a rewriting meanwhile, since the child would find it
@@ -50,6 +50,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
             thread->program_rsp = stack;
         }
         thread_arm(thread);
+        stub_users_forked(thread);
         account_forked((flags & CLONE_CHILD_SETTID) != 0);
     }
     return result;
@@ -86,6 +87,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     }
     *frame_of(child) = *frame;
     account_thread(child);
+    sites_thread_begins(child, frame->rip);
     /* The kernel starts the child on the runtime's stack, at the frame. */
     if (registers[0] == __NR_clone) {
         registers[2] = (u64)frame_of(child);
@@ -97,6 +99,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     long result = FOR_PROGRAM(x32_spawn(registers, child));
     if (failed(result)) {
         account_thread_ends(child);
+        sites_thread_ends(child);
         thread_unmake(child);
     } else if (flags & CLONE_VFORK) {
         /* It has ended, or is another program. */
@@ -104,6 +107,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
             KERNEL_2(__NR_munmap, child->scratch, child->scratch_size);
         }
         account_thread_ends(child);
+        sites_thread_ends(child);
         thread_unmake(child);
     }
     return result;
@@ -180,6 +184,7 @@ long call_exit(struct frame *frame) {
         return forward(frame, __NR_exit);
     }
     account_thread_ends(thread);
+    sites_thread_ends(thread);
     u64 all = ~0UL;
     KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
     x32_end_thread(thread->area, thread->area_size, frame->rdi);

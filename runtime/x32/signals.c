@@ -202,6 +202,7 @@ __attribute__((noreturn)) void x32_restore(struct sigcontext *registers);
 /* To what a context says: the kernel's way, all at once. valgrind takes back only frames that it made itself.
  */
 __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
+    context->registers.rip = sites_resume(context->registers.rip);
     if (settings.valgrind) {
         KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &context->mask, 0, 8);
         x32_restore(&context->registers);
@@ -322,11 +323,13 @@ static void take_from_frame(struct sigcontext *registers, const struct thread *t
     registers->rdx = frame->rdx;
     registers->rsi = frame->rsi;
     registers->rdi = frame->rdi;
+    u64 rip = sites_in_program(frame->rip, 0, &registers->rax);
+    rip = rip != 0 ? rip : frame->rip;
     registers->rax = frame->rax;
-    registers->rcx = frame->rip;
+    registers->rcx = rip;
     registers->r11 = frame->flags;
     registers->rflags = frame->flags;
-    registers->rip = frame->rip;
+    registers->rip = rip;
     registers->rsp = thread->program_rsp;
 }
 
@@ -416,10 +419,11 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
             registers->rip = covered;
             return;
         }
-        u64 there = sites_in_program(registers->rip, &registers->rax);
+        u64 there = sites_in_program(registers->rip, registers->rflags, &registers->rax);
         registers->rip = there != 0 ? there : registers->rip;
     }
     deliver(signal, info, context, context->mask);
+    registers->rip = sites_resume(registers->rip);
 }
 
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {

@@ -3,31 +3,17 @@
 #include "lock.h"
 #include "memory.h"
 #include "offsets.h"
+#include "patch.h"
 #include "settings.h"
-#include "space.h"
+#include "stub_users.h"
 #include "table.h"
 #include "text.h"
+#include "trampolines.h"
 
 extern u8 x32_stubs[], x32_enter[];
 
-#define TRAMPOLINE_SIZE 16
-#define TRAMPOLINES (PAGE / TRAMPOLINE_SIZE)
-#define POOLS 128
 #define TEXTS 512
-/* Of jmp rel32, less what a page of trampolines and the site itself take. */
-#define REACH ((1UL << 31) - 2 * PAGE)
-/* Where nothing else goes before the address space is full: between what is never mapped and where programs
- * begin. */
-#define LOW_POOLS 0x10000UL
-#define LOW_POOLS_END 0x400000UL
-/* The third byte of a jump that covers two instructions: hlt, which faults. */
-#define TRAP_BYTE 0xf4U
-
-static struct site sites[STUB_COUNT];
-static u32 site_total;
-static u32 slots_used;
-static u16 owner[STUB_COUNT]; /* of each slot: which site's stub it belongs to */
-static u64 refused;
+#define SITES STUB_COUNT
 /* One bit for each call of the table that a stub may make. */
 #define PLAIN_WORDS ((TABLE_SIZE + 63) / 64)
 /* The stubs begin with that. Just above 4 GiB, if they can be had there: libraries, which are just below, are
@@ -36,24 +22,43 @@ static u64 refused;
 #define STUBS_SIZE ((u64)STUB_COUNT * STUB_SIZE)
 static u8 *stubs;
 
-/* Open addressing by the address of the `syscall`, so that a library that comes and goes finds its stubs
- * again. */
-#define BUCKETS (STUB_COUNT * 2)
-static u16 buckets[BUCKETS];
+/* What has become of a site. */
+enum state {
+    FREE,
+    LIVE, /* its text jumps to its stub */
+    LEFT, /* its text does so no longer, or is no longer there, but a thread may be in the stub */
+};
 
-static struct pool {
-    u32 page;
-    u64 used[TRAMPOLINES / 64]; /* one bit for each */
-} pools[POOLS];
-static u32 pool_count;
+static struct record {
+    struct site site;
+    u32 trampoline; /* 0 where the site reaches its stub */
+    u32 left;       /* when it was taken back (stub_users.h) */
+    u16 slot;       /* its stub's first place */
+    u16 slots;
+    u16 next; /* in its bucket; 0 is the end */
+    u8 state;
+} records[SITES];
+static u32 record_end; /* those beyond were never used */
+static u32 left_count, collect_at;
+static u16 owner[STUB_COUNT]; /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
+static u32 slot_hint;
+static u64 rewritten, refused;
+
+#define NOBODY 0xffffU
+/* Above one process's usual number of those that come and go at once. */
+#define COLLECT_AT 64U
+
+/* Lists by the address of the `syscall`; each entry is 1 + a record. */
+#define BUCKETS 4096U
+static u16 buckets[BUCKETS];
 
 static struct { u32 low, high; } texts[TEXTS];
 static u32 text_count;
+/* There was no room for another: then anything may be text. */
+static int texts_are_lost;
 
 static u32 lock;
 static int everything_enters, rewriting;
-
-static int change_text(u64 at, const u8 *bytes, u64 size, int in_steps);
 
 void sites_begin(int every_call_enters, int rewrite) {
     everything_enters = every_call_enters;
@@ -67,64 +72,93 @@ void sites_begin(int every_call_enters, int rewrite) {
     long near = KERNEL_6(__NR_mmap, NEAR_STUBS, STUBS_SIZE, PROT_READ | PROT_EXEC,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     stubs = near == (long)NEAR_STUBS ? (u8 *)near : x32_stubs;
-    change_text((u64)stubs, (const u8 *)plain_calls, sizeof plain_calls, 0);
-    slots_used = (u32)ROUND_UP(sizeof plain_calls, STUB_SIZE) / STUB_SIZE;
+    patch_unused((u64)stubs, (const u8 *)plain_calls, sizeof plain_calls);
+    slot_hint = (u32)ROUND_UP(sizeof plain_calls, STUB_SIZE) / STUB_SIZE;
+    for (u32 i = 0; i < slot_hint; i++) {
+        owner[i] = NOBODY;
+    }
+    collect_at = COLLECT_AT;
+    stub_users_add(this_thread(), 0);
+}
+
+void sites_thread_begins(struct thread *thread, u64 rip) {
+    lock_take(&lock);
+    stub_users_add(thread, rip);
+    lock_release(&lock);
+}
+
+void sites_thread_ends(struct thread *thread) {
+    lock_take(&lock);
+    stub_users_remove(thread);
+    lock_release(&lock);
 }
 
 u64 sites_stubs(void) { return (u64)stubs; }
 u64 sites_stubs_size(void) { return STUBS_SIZE; }
-u64 sites_pools(void) { return pool_count; }
+u64 sites_pools(void) { return trampolines_pages(); }
+u64 sites_own_page(u64 low, u64 high) { return trampolines_page(low, high); }
 
 struct site_count sites_count(void) {
-    return (struct site_count){site_total, refused};
+    return (struct site_count){rewritten, refused};
 }
 
 void sites_hold(void) { lock_take(&lock); }
 void sites_let_go(void) { lock_release(&lock); }
 
-static void forget_locked(u32 low, u32 high) {
+/* The pages below 4 GiB that a range touches. */
+struct range {
+    u64 low, high;
+};
+
+static struct range pages_of(u64 address, u64 size) {
+    struct range none = {0, 0};
+    if (address >= TASK_SIZE || size == 0) {
+        return none;
+    }
+    u64 high = size > TASK_SIZE - address ? TASK_SIZE : ROUND_UP(address + size, PAGE);
+    return (struct range){ROUND_DOWN(address, PAGE), high};
+}
+
+int sites_have_text(u64 address, u64 size) {
+    struct range range = pages_of(address, size);
+    int found = texts_are_lost && range.high != 0;
+    for (u32 i = 0; i < text_count && !found; i++) {
+        found = texts[i].high > range.low && range.high > texts[i].low;
+    }
+    return found;
+}
+
+static void add_text(u64 low, u64 high) {
+    if (text_count == TEXTS) {
+        texts_are_lost = 1;
+        return;
+    }
+    texts[text_count].low = (u32)low;
+    texts[text_count++].high = (u32)high;
+}
+
+static void forget_text(struct range range) {
     for (u32 i = 0; i < text_count; i++) {
-        u32 text_low = texts[i].low, text_high = texts[i].high;
-        if (text_high <= low || high <= text_low) {
+        u32 low = texts[i].low, high = texts[i].high;
+        if (high <= range.low || range.high <= low) {
             continue;
         }
         texts[i--] = texts[--text_count];
-        if (text_low < low && text_count < TEXTS) {
-            texts[text_count].low = text_low;
-            texts[text_count++].high = low;
+        if (low < range.low) {
+            add_text(low, range.low);
         }
-        if (high < text_high && text_count < TEXTS) {
-            texts[text_count].low = high;
-            texts[text_count++].high = text_high;
-        }
-    }
-}
-
-void sites_forget_text(u64 address, u64 size) {
-    if (address >= (1UL << 32) || size == 0) {
-        return;
-    }
-    u64 high = ROUND_UP(address + size, PAGE);
-    u32 low = (u32)ROUND_DOWN(address, PAGE), end = high > TASK_SIZE ? (u32)TASK_SIZE : (u32)high;
-    for (u32 i = 0; i < __atomic_load_n(&text_count, __ATOMIC_RELAXED); i++) {
-        if (texts[i].high > low && end > texts[i].low) {
-            lock_take(&lock);
-            forget_locked(low, end);
-            lock_release(&lock);
-            return;
+        if (range.high < high) {
+            add_text(range.high, high);
         }
     }
 }
 
 void sites_text(u64 address, u64 size) {
-    lock_take(&lock);
-    u32 low = (u32)address, high = (u32)(address + ROUND_UP(size, PAGE));
-    forget_locked(low, high);
-    if (text_count < TEXTS) {
-        texts[text_count].low = low;
-        texts[text_count++].high = high;
+    struct range range = pages_of(address, size);
+    if (range.high != 0) {
+        forget_text(range);
+        add_text(range.low, range.high);
     }
-    lock_release(&lock);
 }
 
 static int in_text(u64 low, u64 high) {
@@ -136,200 +170,249 @@ static int in_text(u64 low, u64 high) {
     return 0;
 }
 
-static u16 *bucket_of(u32 call) {
-    u32 bucket = (call * 2654435761U) >> 19;
-    while (buckets[bucket] != 0 && sites[buckets[bucket] - 1].call != call) {
-        bucket = (bucket + 1) % BUCKETS;
-    }
-    return &buckets[bucket];
+static u16 *bucket_of(u32 call) { return &buckets[(call * 2654435761U) >> 20]; }
+
+static struct record *first_at(u32 call) {
+    u16 entry = *bucket_of(call);
+    return entry != 0 ? &records[entry - 1] : NULL;
 }
 
-/* Writable for an instant; never left so. With one thread that could be made without execution; with several,
- * another may be in the page. */
-static int change_text(u64 at, const u8 *bytes, u64 size, int in_steps) {
-    u64 page = ROUND_DOWN(at, PAGE), end = ROUND_UP(at + size, PAGE);
-    if (failed(KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC))) {
+static struct record *next_of(const struct record *record) {
+    return record->next != 0 ? &records[record->next - 1] : NULL;
+}
+
+static struct record *live_at(u32 call) {
+    struct record *record = first_at(call);
+    while (record != NULL && (record->state != LIVE || record->site.call != call)) {
+        record = next_of(record);
+    }
+    return record;
+}
+
+static int is_same(const struct site *one, const struct site *other) {
+    if (one->address != other->address || one->call != other->call || one->pattern != other->pattern ||
+        one->size != other->size) {
         return 0;
     }
-    u8 *target = (u8 *)at;
-    if (!in_steps) {
-        copy_bytes(target, bytes, size);
-    } else {
-        /* Another thread may be about to execute these bytes. First two that hold it there (`jmp .`), stored
-         * at once; then, when every core has seen them, what follows; then the two that let it on. */
-        *(volatile u16 *)target = 0xfeeb;
-        KERNEL_3(__NR_membarrier, 32, 0, 0);
-        for (u64 i = 2; i < size; i++) {
-            ((volatile u8 *)target)[i] = bytes[i];
+    for (u32 i = 0; i < one->size; i++) {
+        if (one->bytes[i] != other->bytes[i]) {
+            return 0;
         }
-        KERNEL_3(__NR_membarrier, 32, 0, 0);
-        *(volatile u16 *)target = (u16)(bytes[0] | bytes[1] << 8);
-        KERNEL_3(__NR_membarrier, 32, 0, 0);
     }
-    KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_EXEC);
     return 1;
 }
 
-int x32_several_threads;
-
-/* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE */
-static int cores_can_be_told(void) {
-    static int known;
-    if (known == 0) {
-        known = failed(KERNEL_3(__NR_membarrier, 64, 0, 0)) ? -1 : 1;
+static struct record *find_same(const struct site *wanted) {
+    struct record *record = first_at(wanted->call);
+    while (record != NULL && !is_same(&record->site, wanted)) {
+        record = next_of(record);
     }
-    return known > 0;
+    return record;
 }
 
-static u64 absolute(i64 value) { return (u64)(value < 0 ? -value : value); }
+static u64 stub_of(const struct record *record) { return (u64)stubs + record->slot * STUB_SIZE; }
 
-/* Whether a jump at `site` may go to `trampoline`. */
-static int suits(const struct site *site, u64 trampoline) {
-    u64 distance = trampoline - (site->address + JUMP_SIZE);
-    return absolute((i64)distance) < REACH &&
-           (site->pattern != PATTERN_COMPARE || (distance >> 8 & 0xff) == TRAP_BYTE);
+static void release(struct record *record) {
+    u16 own = (u16)(record - records + 1), *entry = bucket_of(record->site.call);
+    while (*entry != own) {
+        entry = &records[*entry - 1].next;
+    }
+    *entry = record->next;
+    for (u32 i = 0; i < record->slots; i++) {
+        owner[record->slot + i] = 0;
+    }
+    if (record->trampoline != 0) {
+        trampoline_free(record->trampoline);
+    }
+    record->state = FREE;
 }
 
-u64 sites_own_page(u64 low, u64 high) {
-    u64 first = 0;
-    lock_take(&lock);
-    for (u32 i = 0; i < pool_count; i++) {
-        u64 page = pools[i].page;
-        if (page + PAGE > low && page < high && (first == 0 || page < first)) {
-            first = page;
+/* Takes the places of those that were left, where no thread is any more. */
+static void collect(void) {
+    for (u32 i = 0; i < record_end; i++) {
+        struct record *record = &records[i];
+        struct left_place place = {stub_of(record), stub_of(record) + record->slots * STUB_SIZE,
+                                   record->trampoline, record->left};
+        if (record->state == LEFT && stub_users_are_out(&place)) {
+            release(record);
+            left_count--;
         }
     }
-    lock_release(&lock);
-    return first;
+    collect_at = left_count + COLLECT_AT;
 }
 
-static u32 take_from_pool(struct pool *pool, const struct site *site) {
-    for (u32 i = 0; i < TRAMPOLINES; i++) {
-        u32 trampoline = pool->page + i * TRAMPOLINE_SIZE;
-        if (!(pool->used[i / 64] >> (i % 64) & 1) && suits(site, trampoline)) {
-            pool->used[i / 64] |= 1UL << (i % 64);
-            return trampoline;
+static void leave(struct record *record) {
+    record->state = LEFT;
+    record->left = stub_users_leave();
+    left_count++;
+}
+
+static void write_jump(const struct record *record, u8 jump[7]) {
+    static const u8 plain[7] = {0xe9, 0, 0, 0, 0, 0x66, 0x90};
+    copy_bytes(jump, plain, sizeof plain);
+    u64 target = record->trampoline != 0 ? record->trampoline : stub_of(record);
+    put32(jump + 1, target - (record->site.address + JUMP_SIZE));
+}
+
+static int is_written(const struct record *record, const u8 *at) {
+    u8 jump[7];
+    write_jump(record, jump);
+    for (u32 i = 0; i < record->site.replaced; i++) {
+        if (at[i] != jump[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). */
+static void put_back(const struct record *record) {
+    const struct site *site = &record->site;
+    u8 now[7];
+    if (read_user(now, site->address, site->replaced) == 0 && is_written(record, now)) {
+        patch_text(site->address, site->bytes, site->replaced);
+    }
+}
+
+/* Half of the site is gone. */
+static void put_back_outside(const struct site *site, struct range gone) {
+    for (u32 i = 0; i < site->replaced; i++) {
+        u64 at = site->address + i;
+        if (at < gone.low || at >= gone.high) {
+            patch_unused(at, site->bytes + i, 1);
+        }
+    }
+}
+
+static int touches(const struct record *record, struct range range) {
+    return record->state == LIVE && record->site.address < range.high &&
+           record->site.address + record->site.size > range.low;
+}
+
+void sites_restore(u64 address, u64 size) {
+    struct range range = pages_of(address, size);
+    for (u32 i = 0; i < record_end; i++) {
+        if (touches(&records[i], range)) {
+            put_back(&records[i]);
+            leave(&records[i]);
+        }
+    }
+    forget_text(range);
+}
+
+void sites_gone(u64 address, u64 size) {
+    struct range range = pages_of(address, size);
+    for (u32 i = 0; i < record_end; i++) {
+        const struct site *site = &records[i].site;
+        if (touches(&records[i], range)) {
+            if (site->address < range.low || site->address + site->replaced > range.high) {
+                put_back_outside(site, range);
+            }
+            leave(&records[i]);
+        }
+    }
+    forget_text(range);
+}
+
+static struct record *unused_record(void) {
+    for (u32 i = 0; i < record_end; i++) {
+        if (records[i].state == FREE) {
+            return &records[i];
+        }
+    }
+    return record_end < SITES ? &records[record_end++] : NULL;
+}
+
+/* So many free places in a row, or 0. */
+static u32 unused_slots(u32 wanted) {
+    u32 run = 0;
+    for (u32 i = 0, at = slot_hint; i < STUB_COUNT + wanted; i++, at++) {
+        if (at == STUB_COUNT) {
+            at = 0;
+            run = 0;
+        }
+        run = owner[at] == 0 ? run + 1 : 0;
+        if (run == wanted) {
+            return at + 1 - wanted;
         }
     }
     return 0;
 }
 
-/* A page in which there is a trampoline that suits; 0 where there is none in [low, high). */
-static u64 page_between(const struct site *site, u64 low, u64 high) {
-    if (site->pattern != PATTERN_COMPARE) {
-        return space_find(PAGE, PAGE, low, high);
-    }
-    /* One place in every 64 KiB. */
-    u64 first = ROUND_UP(site->address + JUMP_SIZE + (TRAP_BYTE << 8), TRAMPOLINE_SIZE) & 0xffff;
-    for (u64 at = ROUND_DOWN(high, 0x10000UL) + first; at >= low + 0x10000; at -= 0x10000) {
-        u64 page = ROUND_DOWN(at, PAGE);
-        if (page >= low && page + PAGE <= high && space_is_free(page, PAGE)) {
-            return page;
-        }
-    }
-    return 0;
-}
-
-static struct pool *pool_for(const struct site *site) {
-    u64 address = site->address;
-    if (pool_count == POOLS) {
-        return NULL;
-    }
-    u64 page = 0;
-    if (address < REACH) {
-        page = page_between(site, LOW_POOLS, LOW_POOLS_END);
-    }
-    if (page == 0) {
-        page = page_between(site, address > REACH ? address - REACH : LOW_POOLS, address);
-    }
-    if (page == 0) {
-        page = page_between(site, address, address + REACH < TASK_SIZE ? address + REACH : TASK_SIZE);
-    }
-    if (page == 0 || failed(space_map_within(PAGE, PROT_READ | PROT_EXEC, page, page + PAGE))) {
-        return NULL;
-    }
-    pools[pool_count].page = (u32)page;
-    return &pools[pool_count++];
-}
-
-static u32 trampoline_for(const struct site *site) {
-    for (u32 i = 0; i < pool_count; i++) {
-        u32 trampoline = take_from_pool(&pools[i], site);
-        if (trampoline != 0) {
-            return trampoline;
-        }
-    }
-    struct pool *pool = pool_for(site);
-    return pool != NULL ? take_from_pool(pool, site) : 0;
-}
-
-static u8 *stub_of(const struct site *site) { return stubs + site->slot * STUB_SIZE; }
-
-static struct site *make(struct site *wanted, u16 *bucket) {
-    u8 code[LARGEST_STUB], jump[TRAMPOLINE_SIZE] = {0xff, 0x25, 0, 0, 0, 0};
-    u8 *stub = stubs + slots_used * STUB_SIZE;
+static u32 write_stub(u8 code[LARGEST_STUB], u32 slot, struct site *site) {
     enum direct direct = everything_enters               ? DIRECT_NEVER
                          : this_thread()->counts != NULL ? DIRECT_COUNTED
                                                          : DIRECT;
-    u32 size = stub_write(code, (u64)stub, wanted, direct, (u64)x32_enter, (const u64 *)stubs);
-    u32 slots = (u32)ROUND_UP(size, STUB_SIZE) / STUB_SIZE;
-    if (slots_used + slots > STUB_COUNT) {
+    return stub_write(code, (u64)stubs + slot * STUB_SIZE, site, direct, (u64)x32_enter, (const u64 *)stubs);
+}
+
+static struct record *make(struct site *wanted) {
+    u8 code[LARGEST_STUB];
+    if (left_count > 0 && (stub_users_are_alone() || left_count >= collect_at)) {
+        collect();
+    }
+    u32 slots = (u32)ROUND_UP(write_stub(code, slot_hint, wanted), STUB_SIZE) / STUB_SIZE;
+    u32 slot = unused_slots(slots);
+    struct record *record = slot != 0 ? unused_record() : NULL;
+    if (record == NULL) {
         return NULL;
     }
-    wanted->slot = (u16)slots_used;
-    /* Nobody executes these bytes before the site jumps there. */
-    if (!change_text((u64)stub, code, size, 0)) {
+    u32 size = write_stub(code, slot, wanted);
+    *record = (struct record){.site = *wanted, .slot = (u16)slot, .slots = (u16)slots};
+    if (!patch_unused(stub_of(record), code, size)) {
         return NULL;
     }
-    if (!suits(wanted, (u64)stub)) {
-        wanted->trampoline = trampoline_for(wanted);
-        put32(jump + 6, (u64)stub);
-        put32(jump + 10, (u64)stub >> 32);
-        if (wanted->trampoline == 0 || !change_text(wanted->trampoline, jump, sizeof jump, 0)) {
+    if (!trampoline_suits(wanted, stub_of(record))) {
+        record->trampoline = trampoline_make(wanted, stub_of(record));
+        if (record->trampoline == 0) {
             return NULL;
         }
     }
     for (u32 i = 0; i < slots; i++) {
-        owner[slots_used + i] = (u16)site_total;
+        owner[slot + i] = (u16)(record - records + 1);
     }
-    slots_used += slots;
-    sites[site_total] = *wanted;
-    *bucket = (u16)++site_total;
-    return &sites[site_total - 1];
-}
-
-static struct site *find_or_make(struct site *wanted) {
+    slot_hint = slot + slots < STUB_COUNT ? slot + slots : 0;
     u16 *bucket = bucket_of(wanted->call);
-    if (*bucket == 0) {
-        return make(wanted, bucket);
-    }
-    struct site *site = &sites[*bucket - 1];
-    int same = site->pattern == wanted->pattern && site->back == wanted->back &&
-               (site->number == wanted->number || site->pattern != PATTERN_MOVE);
-    return same ? site : NULL;
+    record->next = *bucket;
+    *bucket = (u16)(record - records + 1);
+    return record;
 }
 
 static int rewrite_locked(u64 call, u64 number) {
-    u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER];
+    u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER], jump[7];
     struct site wanted;
     if (number >> 32 != 0 || !in_text(call - SITE_BEFORE, call + CALL_SIZE + SITE_AFTER) ||
-        read_user(bytes, call - SITE_BEFORE, sizeof bytes) < 0 ||
-        site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE) {
+        read_user(bytes, call - SITE_BEFORE, sizeof bytes) < 0) {
         return 0;
     }
-    /* With several threads, the two bytes that hold others have to be stored at once. */
-    int in_steps = __atomic_load_n(&x32_several_threads, __ATOMIC_RELAXED);
-    if (in_steps && ((wanted.address & 63) == 63 || !cores_can_be_told())) {
+    struct record *record = live_at((u32)call);
+    if (record != NULL && is_written(record, bytes + SITE_BEFORE - (call - record->site.address))) {
+        return 1; /* another thread's doing, or the program jumps straight to the call */
+    }
+    if (record != NULL) {
+        leave(record);
+    }
+    if (site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE ||
+        !patch_is_safe(wanted.address)) {
         return 0;
     }
-    struct site *site = find_or_make(&wanted);
-    if (site == NULL) {
+    record = find_same(&wanted);
+    if (record != NULL) {
+        left_count--;
+    } else {
+        record = make(&wanted);
+    }
+    if (record == NULL) {
         return 0;
     }
-    u8 jump[7] = {0xe9, 0, 0, 0, 0, 0x66, 0x90};
-    u64 target = site->trampoline != 0 ? site->trampoline : (u64)stub_of(site);
-    put32(jump + 1, target - (site->address + JUMP_SIZE));
-    return change_text(site->address, jump, site->replaced, in_steps);
+    record->state = LIVE;
+    rewritten++;
+    write_jump(record, jump);
+    if (!patch_text(wanted.address, jump, wanted.replaced)) {
+        leave(record);
+        return 0;
+    }
+    return 1;
 }
 
 /* The sites that have trapped once. A rewriting costs several times what a trap does, and a page of its own
@@ -367,95 +450,123 @@ static int in_constant(const u8 *call) {
 
 void sites_rewrite_all(u64 address, u64 size) {
     const u8 *text = (const u8 *)address;
-    lock_take(&lock);
     for (u64 i = SITE_BEFORE; i + CALL_SIZE + SITE_AFTER <= size; i++) {
         int is_call = text[i] == 0x0f && text[i + 1] == 0x05 && !in_constant(text + i);
         if (is_call && !rewrite_locked(address + i, 0) && settings.trace) {
             complain("the bytes of a system call at %x are not rewritten", address + i);
         }
     }
-    lock_release(&lock);
 }
-
-static const struct site *owner_of(u64 rip) { return &sites[owner[(rip - (u64)stubs) / STUB_SIZE]]; }
 
 int sites_is_stub(u64 rip) { return rip >= (u64)stubs && rip < (u64)stubs + STUBS_SIZE; }
 
-u64 sites_in_program(u64 rip, u64 *rax) {
-    if (sites_is_stub(rip)) {
-        const struct site *site = owner_of(rip);
-        u64 offset = rip - (u64)stub_of(site);
-        if (site->pattern == PATTERN_COMPARE && offset >= site->rest) {
-            /* After the call. The program has no such place any more: the comparison is made here alone. */
-            return rip;
-        }
-        if (site->pattern == PATTERN_CANCEL && site->made != 0 && offset >= site->rest) {
-            *rax |= X32_BIT;
-            return site->address;
-        }
-        if (site->stretched && (site->made == 0 || offset < site->made)) {
-            return rip; /* it goes on here */
-        }
-        if (offset < site->between) {
-            *rax = site->number;
-            return site->address + site->replaced + offset;
-        }
-        if (site->between != 0 && (site->made == 0 || offset < site->made)) {
-            *rax = site->number;
-            return site->call;
-        }
-        if (site->made == 0 || offset < site->made) {
-            /* Nothing has happened: from the beginning. */
-            if (site->pattern == PATTERN_MOVE) {
-                *rax = site->number;
-            } else if (site->made != 0 && offset > JUMP_SIZE) {
-                *rax |= X32_BIT;
-            }
-            return site->address;
-        }
-        if (offset == site->made) {
-            /* Before the call, or the kernel is about to make it again. */
-            *rax = (u32)*rax | X32_BIT;
-            return site->call;
-        }
-        return site->back;
-    }
-    for (u32 i = 0; i < pool_count; i++) {
-        if (rip >= pools[i].page && rip < pools[i].page + PAGE) {
-            for (u32 j = 0; j < site_total; j++) {
-                if (sites[j].trampoline == (u32)ROUND_DOWN(rip, TRAMPOLINE_SIZE)) {
-                    return sites[j].address;
-                }
-            }
+static const struct record *owner_of(u64 rip) {
+    u16 own = owner[(rip - (u64)stubs) / STUB_SIZE];
+    return own != 0 && own != NOBODY ? &records[own - 1] : NULL;
+}
+
+static u64 from_trampoline(u32 trampoline) {
+    for (u32 i = 0; i < record_end; i++) {
+        if (records[i].state != FREE && records[i].trampoline == trampoline) {
+            return records[i].site.address;
         }
     }
     return 0;
 }
 
+u64 sites_in_program(u64 rip, u64 flags, u64 *rax) {
+    u32 trampoline = trampoline_at(rip);
+    u64 place = 0;
+    if (trampoline == 0 && !sites_is_stub(rip)) {
+        return 0;
+    }
+    lock_take(&lock);
+    if (trampoline != 0) {
+        place = from_trampoline(trampoline);
+    } else {
+        const struct record *record = owner_of(rip);
+        place = record != NULL ? site_place(&record->site, (u32)(rip - stub_of(record)), flags, rax) : 0;
+    }
+    lock_release(&lock);
+    return place;
+}
+
+/* The instruction that a jump covers with its third byte: the comparison of B, the `syscall` of D. */
+static int covers(const struct site *site, u64 rip) {
+    return jump_covers_two(site) && rip == site->address + COVERED;
+}
+
+/* The first site, or the one after `record`, whose jump covers the instruction at `rip`. */
+static struct record *covering(struct record *record, u32 call, u64 rip) {
+    for (record = record == NULL ? first_at(call) : next_of(record); record != NULL;
+         record = next_of(record)) {
+        if (record->site.call == call && covers(&record->site, rip)) {
+            return record;
+        }
+    }
+    return NULL;
+}
+
+static u64 in_stub(const struct record *record) {
+    return stub_of(record) + (record->site.pattern == PATTERN_COMPARE ? record->site.rest : 0);
+}
+
+/* The site may have been taken back since: then the instruction, which faults nowhere, is there again. */
+static int is_there_again(const struct site *site) {
+    u8 now[SITE_AFTER];
+    u32 size = site->size - COVERED, same = 0;
+    if (read_user(now, site->address + COVERED, size) < 0) {
+        return 0;
+    }
+    while (same < size && now[same] == site->bytes[COVERED + same]) {
+        same++;
+    }
+    return same == size;
+}
+
 u64 sites_after_covered(u64 rip) {
-    if (rip < CALL_SIZE || rip >= (1UL << 32)) {
+    u64 there = 0;
+    if (rip < CALL_SIZE || rip >= TASK_SIZE) {
         return 0;
     }
-    u16 *bucket = bucket_of((u32)(rip - CALL_SIZE));
-    const struct site *site = &sites[*bucket - 1];
-    if (*bucket == 0 || site->pattern != PATTERN_COMPARE) {
-        return 0;
+    lock_take(&lock);
+    for (u32 back = 0; back <= COVERED; back += COVERED) {
+        u32 call = (u32)rip - back;
+        for (struct record *at = covering(NULL, call, rip); at != NULL; at = covering(at, call, rip)) {
+            if (at->state == LIVE) {
+                there = in_stub(at);
+            } else if (there == 0 && is_there_again(&at->site)) {
+                there = rip;
+            }
+        }
     }
-    return (u64)(stub_of(site) + site->rest);
+    lock_release(&lock);
+    return there;
+}
+
+u64 sites_resume(u64 rip) {
+    u64 there = sites_after_covered(rip);
+    return there != 0 ? there : rip;
 }
 
 u64 sites_call_before(u64 back) {
     u8 bytes[CALL_SIZE];
+    u64 call = back - CALL_SIZE;
+    if (!sites_is_stub(back) && read_user(bytes, call, CALL_SIZE) == 0 && bytes[0] == 0x0f &&
+        bytes[1] == 0x05) {
+        return call;
+    }
+    lock_take(&lock);
     if (sites_is_stub(back)) {
-        return owner_of(back)->call;
-    }
-    if (read_user(bytes, back - CALL_SIZE, CALL_SIZE) == 0 && bytes[0] == 0x0f && bytes[1] == 0x05) {
-        return back - CALL_SIZE;
-    }
-    for (u32 i = 0; i < site_total; i++) {
-        if (sites[i].back == back) {
-            return sites[i].pattern == PATTERN_EXIT ? sites[i].address : sites[i].call;
+        call = owner_of(back)->site.call;
+    } else {
+        for (u32 i = 0; i < record_end; i++) {
+            const struct site *site = &records[i].site;
+            if (records[i].state != FREE && site->back == back) {
+                call = site->pattern == PATTERN_EXIT ? site->address : site->call;
+            }
         }
     }
-    return back - CALL_SIZE;
+    lock_release(&lock);
+    return call;
 }

@@ -7,11 +7,16 @@
  *
  * Five bytes of a site become a jump to its stub, which makes the call or enters the runtime, and goes back
  * (stubs.h). Where the stub is out of reach, the jump goes by a trampoline below 4 GiB.
+ *
+ * A site is taken back when the program may write or move its text, or has unmapped or replaced it. The
+ * stub's place is used again when no thread can be in it any more (stub_users.h); until then the same site,
+ * come again with the same bytes, finds its stub again.
  */
 #ifndef X32_SITES_H
 #define X32_SITES_H
 
 #include "stubs.h"
+#include "thread.h"
 
 struct site_count {
     u64 rewritten, refused;
@@ -19,10 +24,25 @@ struct site_count {
 
 /* Whether calls are to be shown or counted, so that none may bypass the runtime. */
 void sites_begin(int everything_enters, int rewriting);
-/* A mapping of the program became, or ceased to be, executable and not writable: only there is anything
+
+/* Around a fork, a change of the program's mappings, and what is said of them below: meanwhile nothing is
  * rewritten. */
+void sites_hold(void);
+void sites_let_go(void);
+/* Whether any of it is text, and so may have sites. */
+int sites_have_text(u64 address, u64 size);
+/* A mapping of the program's own, shared with no file and nobody, became executable and not writable: only
+ * there is anything rewritten. */
 void sites_text(u64 address, u64 size);
-void sites_forget_text(u64 address, u64 size);
+/* Text is to be written or moved by the program: before, its own bytes are put back. */
+void sites_restore(u64 address, u64 size);
+/* Text is gone, and whatever is there now is something else. */
+void sites_gone(u64 address, u64 size);
+
+/* A thread comes that will go on at `rip`; it goes. */
+void sites_thread_begins(struct thread *thread, u64 rip);
+void sites_thread_ends(struct thread *thread);
+
 /* Rewrites the site whose `syscall` instruction is at `call` and was reached with `number` in rax. */
 void sites_rewrite(u64 call, u64 number);
 /* Rewrites all sites that can be told for certain in a mapping. */
@@ -31,10 +51,11 @@ void sites_rewrite_all(u64 address, u64 size);
 int sites_is_stub(u64 rip);
 /* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
  * not there. 0 where it is neither. */
-u64 sites_in_program(u64 rip, u64 *rax);
-/* A fault at the instruction that a jump has covered: where in the stub it is made instead; 0 where there is
- * none. */
+u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
+/* A fault at the instruction that a jump has covered: where it is made instead; 0 where there is none. */
 u64 sites_after_covered(u64 rip);
+/* Where a thread continues that is to go on at `rip`: in the stub, where a jump has covered that. */
+u64 sites_resume(u64 rip);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 struct site_count sites_count(void);
@@ -42,10 +63,6 @@ struct site_count sites_count(void);
 u64 sites_stubs(void);
 u64 sites_stubs_size(void);
 u64 sites_pools(void);
-/* Around a fork: nothing is half rewritten in the child. */
-void sites_hold(void);
-void sites_let_go(void);
-
 /* The first page of trampolines in [low, high): in the program's eyes nothing is there. 0 where there is
  * none. */
 u64 sites_own_page(u64 low, u64 high);

@@ -14,6 +14,13 @@ static u64 highest_free; /* no page in [highest_free, base) is free */
 static void set(u64 word, u64 bits) { __atomic_fetch_or(&taken[word], bits, __ATOMIC_RELAXED); }
 static void clear(u64 word, u64 bits) { __atomic_fetch_and(&taken[word], ~bits, __ATOMIC_RELAXED); }
 
+/* The same of those that are shared; nothing there is touched before there is the first. */
+static u64 shared[WORDS];
+static int any_shared;
+
+static void share(u64 word, u64 bits) { __atomic_fetch_or(&shared[word], bits, __ATOMIC_RELAXED); }
+static void unshare(u64 word, u64 bits) { __atomic_fetch_and(&shared[word], ~bits, __ATOMIC_RELAXED); }
+
 /* Calls `change` with each word of a range of pages and the bits of it that are meant. */
 static void each_word(u64 first, u64 end, void (*change)(u64, u64)) {
     while (first < end) {
@@ -47,6 +54,27 @@ void space_free(u64 address, u64 size) {
     while (end * PAGE > before && !__atomic_compare_exchange_n(&highest_free, &before, end * PAGE, 0,
                                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
+}
+
+static void note_shared(u64 address, u64 size, int is_shared) {
+    any_shared |= is_shared;
+    if (any_shared && address < (1UL << 32)) {
+        each_word(address / PAGE, last_page(address, size), is_shared ? share : unshare);
+    }
+}
+
+static int is_page_shared(u64 address) {
+    u64 page = address / PAGE;
+    return any_shared && ((__atomic_load_n(&shared[page / 64], __ATOMIC_RELAXED) >> (page % 64)) & 1);
+}
+
+u64 space_shared_until(u64 low, u64 high, int *is_shared) {
+    *is_shared = is_page_shared(low);
+    u64 at = any_shared ? low + PAGE : high;
+    while (at < high && is_page_shared(at) == *is_shared) {
+        at += PAGE;
+    }
+    return at < high ? at : high;
 }
 
 static int is_taken(u64 page) {
@@ -260,7 +288,7 @@ static u64 alignment_of_file(i64 fd) {
     return system.block_size;
 }
 
-long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
+static long map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
     /* Every x32 mapping is below 4 GiB; the flag means nothing (arch_get_unmapped_area_topdown). */
     flags &= ~(u64)MAP_32BIT;
     if (size == 0) {
@@ -322,6 +350,14 @@ long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 off
     return -ENOMEM;
 }
 
+long space_map(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64 offset) {
+    long result = map(address, size, protection, flags, fd, offset);
+    if (!failed(result)) {
+        note_shared((u64)result, size, (flags & MAP_TYPE) != MAP_PRIVATE);
+    }
+    return result;
+}
+
 long space_map_within(u64 size, u64 protection, u64 low, u64 high) {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         u64 found = space_find(size, PAGE, low, high);
@@ -344,6 +380,7 @@ long space_unmap(u64 address, u64 size) {
     long result = FOR_PROGRAM(KERNEL_2(__NR_munmap, address, size));
     if (!failed(result)) {
         space_free(address, size);
+        note_shared(address, size, 0);
     }
     return result;
 }
@@ -380,7 +417,7 @@ static long move(u64 old, u64 old_size, u64 new_size, u64 flags) {
     return -ENOMEM;
 }
 
-long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {
+static long remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {
     u64 size = ROUND_UP(new_size, PAGE);
     if (old > TASK_SIZE || old_size > TASK_SIZE - old) {
         return failed(KERNEL_5(__NR_mremap, old, 0, 0, flags, new_address)) ? -EINVAL : -EFAULT;
@@ -421,10 +458,19 @@ long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address
     return move(old, ROUND_UP(old_size, PAGE), size, flags);
 }
 
+long space_remap(u64 old, u64 old_size, u64 new_size, u64 flags, u64 new_address) {
+    int was_shared = old < TASK_SIZE && is_page_shared(old);
+    long result = remap(old, old_size, new_size, flags, new_address);
+    if (!failed(result)) {
+        note_shared((u64)result, new_size, was_shared);
+    }
+    return result;
+}
+
 /* struct shmid64_ds: the segment's size follows the 48 bytes of its permissions. */
 #define IPC_STAT 2
 
-long space_attach(u64 id, u64 address, u64 flags) {
+static long attach(u64 id, u64 address, u64 flags, u64 *attached) {
     u64 status[14];
     long result = KERNEL_3(__NR_shmctl, id, IPC_STAT, status);
     if (address != 0 || failed(result)) {
@@ -433,11 +479,12 @@ long space_attach(u64 id, u64 address, u64 flags) {
         }
         long there = address == 0 ? result : KERNEL_3(__NR_shmat, id, address, flags);
         if (!failed(there) && address != 0) {
-            space_take((u64)there, failed(result) ? PAGE : status[6]);
+            *attached = failed(result) ? PAGE : status[6];
+            space_take((u64)there, *attached);
         }
         return there;
     }
-    u64 size = ROUND_UP(status[6], PAGE);
+    u64 size = *attached = ROUND_UP(status[6], PAGE);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         u64 found = search(size, PAGE);
         if (found == 0) {
@@ -460,6 +507,15 @@ long space_attach(u64 id, u64 address, u64 flags) {
     return -ENOMEM;
 }
 
+long space_attach(u64 id, u64 address, u64 flags) {
+    u64 size = PAGE;
+    long result = attach(id, address, flags, &size);
+    if (!failed(result)) {
+        note_shared((u64)result, size, 1);
+    }
+    return result;
+}
+
 static u64 heap_start, heap_end;
 static int heap_is_kernels;
 
@@ -470,6 +526,8 @@ void space_begin_heap(u64 start) {
     heap_start = heap_end = start;
     heap_is_kernels = (u64)KERNEL_1(__NR_brk, 0) == start;
 }
+
+u64 space_heap_end(void) { return heap_end; }
 
 long space_break(u64 wanted) {
     if (heap_is_kernels) {

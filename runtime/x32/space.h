@@ -19,6 +19,9 @@ int space_is_free(u64 address, u64 size);
 u64 space_find(u64 size, u64 alignment, u64 low, u64 high);
 /* The range the kernel would choose, or 0. */
 u64 space_choose(u64 size, u64 alignment);
+/* The end, at most `high`, of the pages from `low` on that are alike: shared with a file or with other
+ * processes, so that what is written there is not the program's alone, or not. */
+u64 space_shared_until(u64 low, u64 high, int *is_shared);
 /* Reads which pages are taken from /proc/self/maps. */
 void space_read_again(void);
 
@@ -32,6 +35,7 @@ long space_map_within(u64 size, u64 protection, u64 low, u64 high);
 
 /* The program's heap begins at `start`. */
 void space_begin_heap(u64 start);
+u64 space_heap_end(void);
 long space_break(u64 wanted);
 
 #endif

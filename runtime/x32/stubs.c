@@ -187,8 +187,12 @@ static int is_error_check(const u8 *after) {
 
 static int is_x32_number(u32 number) { return (number & X32_BIT) && (number & ~X32_BIT) < TABLE_SIZE; }
 
-enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER],
-                            u32 number) {
+/* Of D: nobody comes to the jump after the call, which is covered. */
+static int never_returns(u32 number) {
+    return number == 0 || number == (__NR_exit | X32_BIT) || number == (__NR_exit_group | X32_BIT);
+}
+
+static enum pattern find_pattern(struct site *site, u32 call, const u8 *bytes, u32 number) {
     const u8 *before = bytes + SITE_BEFORE, *after = before + CALL_SIZE;
     u32 loaded = get32(before - 4);
     i32 between;
@@ -206,7 +210,8 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
         return PATTERN_MOVE;
     } else if (same(before - 5, "\x4c\x89\x5c\x24\x08", 5) && after[0] == 0xc3) {
         site->pattern = PATTERN_CANCEL;
-    } else if (same(before - 2, "\x89\xd0", 2) && after[0] == 0xeb && after[1] >= 0xf0 && after[1] <= 0xfa) {
+    } else if (same(before - 2, "\x89\xd0", 2) && after[0] == 0xeb && after[1] >= 0xf0 && after[1] <= 0xfa &&
+               never_returns(number)) {
         site->pattern = PATTERN_EXIT;
         site->address = call - 2;
         site->back = call + CALL_SIZE + 2 - (0x100U - after[1]);
@@ -222,6 +227,17 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
     }
     site->address = call - site->replaced;
     return site->pattern;
+}
+
+enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER],
+                            u32 number) {
+    enum pattern pattern = find_pattern(site, call, bytes, number);
+    if (pattern != PATTERN_NONE) {
+        u32 end = call + CALL_SIZE + (pattern == PATTERN_EXIT ? 2 : site->compare_size);
+        site->size = (u8)(end - site->address);
+        copy_bytes(site->bytes, bytes + SITE_BEFORE - (call - site->address), site->size);
+    }
+    return pattern;
 }
 
 struct writer {
@@ -299,16 +315,20 @@ static void land(struct writer *writer, u32 from) { writer->code[from - 1] = (u8
 
 /* What is between a move and its `syscall`. An operand that was addressed from where the instruction stood,
  * disp(%rip), is addressed by its 32-bit address instead, two bytes longer. */
+#define STRETCH 2
+/* Of btr and bts with a constant; btr leaves in the carry flag what the bit was. */
+#define SIZE_OF_BIT_CHANGE 4
+#define FLAG_CARRY 1UL
 static void copy_between(struct writer *writer, struct site *site) {
-    const u8 *from = (const u8 *)(u64)(site->address + site->replaced);
+    const u8 *from = site->bytes + site->replaced;
     for (u32 at = 0; at < site->between;) {
         struct instruction instruction = decode(from + at, site->between - at);
         const char *bytes = (const char *)from + at;
         if (instruction.relative == 0) {
             put(writer, bytes, instruction.length);
         } else {
-            u64 target =
-                (u64)bytes + instruction.length + (u64)(i64)(i32)get32(from + at + instruction.relative + 1);
+            u64 target = site->address + site->replaced + at + instruction.length +
+                         (u64)(i64)(i32)get32(from + at + instruction.relative + 1);
             const char operands[2] = {(char)((u8)bytes[instruction.relative] - 1), 0x25};
             u32 rest = instruction.relative + 5;
             put(writer, "\x67", 1);
@@ -316,7 +336,6 @@ static void copy_between(struct writer *writer, struct site *site) {
             put(writer, operands, 2);
             put_value(writer, target);
             put(writer, bytes + rest, instruction.length - rest);
-            site->stretched = 1;
         }
         at += instruction.length;
     }
@@ -358,7 +377,7 @@ static void land_on(struct writer *writer, const u32 ways_on[3]) {
 
 static void write_compare(struct writer *writer, struct site *site, enum direct direct, u64 enter,
                           const u64 *plain_calls) {
-    const char *compare = (const char *)(u64)(site->call + CALL_SIZE);
+    const char *compare = (const char *)site->bytes + CALL_SIZE;
     u32 ways_on[3], over = 0;
     if (direct) {
         put_any_call(writer, site, direct, plain_calls, ways_on);
@@ -368,6 +387,7 @@ static void write_compare(struct writer *writer, struct site *site, enum direct 
     site->rest = (u8)writer->size;
     put(writer, compare, site->compare_size);
     put_jump(writer, site->back);
+    site->declined = (u8)writer->size;
     if (direct) {
         land_on(writer, ways_on);
     } else {
@@ -385,7 +405,7 @@ static void write_cancel(struct writer *writer, struct site *site, enum direct d
         u32 ways_on[3];
         put_any_call(writer, site, direct, plain_calls, ways_on);
         put_jump(writer, site->back);
-        site->rest = (u8)writer->size;
+        site->declined = (u8)writer->size;
         land_on(writer, ways_on);
     }
     put_enter(writer, site->back, enter);
@@ -410,4 +430,68 @@ u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct dir
         break;
     }
     return writer.size;
+}
+
+/* The same instruction in the program, `between` the move and the `syscall`. */
+static u32 place_between(const struct site *site, u32 offset) {
+    const u8 *from = site->bytes + site->replaced;
+    u32 at = 0;
+    for (u32 there = 0; at < site->between && there < offset;) {
+        struct instruction instruction = decode(from + at, site->between - at);
+        at += instruction.length;
+        there += instruction.length + (instruction.relative != 0 ? STRETCH : 0);
+    }
+    return site->address + site->replaced + at;
+}
+
+static u32 place_of_move(const struct site *site, u32 offset, u64 *rax) {
+    if (offset == 0) {
+        return site->address; /* nothing has happened */
+    }
+    if (site->made != 0 && offset > site->made) {
+        return site->back;
+    }
+    /* Before the call, or the kernel is about to make it again: then it may be restart_syscall. */
+    *rax = site->made != 0 && offset == site->made ? (u32)*rax | X32_BIT : site->number;
+    return place_between(site, offset);
+}
+
+/* Of put_any_call and land_on: bit 30 is cleared by the first instruction, at `cleared`, and set again by the
+ * first one of the way into the runtime. */
+static void restore_number(const struct site *site, u32 offset, u32 cleared, u64 flags, u64 *rax) {
+    u32 after = cleared + SIZE_OF_BIT_CHANGE;
+    if (site->made == 0 || offset <= cleared || offset > site->declined) {
+        return;
+    }
+    if (offset > after || (flags & FLAG_CARRY)) {
+        *rax = (u32)*rax | X32_BIT;
+    }
+}
+
+u32 site_place(const struct site *site, u32 offset, u64 flags, u64 *rax) {
+    u32 stored = site->pattern == PATTERN_CANCEL ? JUMP_SIZE : 0;
+    switch (site->pattern) {
+    case PATTERN_MOVE:
+        return place_of_move(site, offset, rax);
+    case PATTERN_COMPARE:
+        if (offset == site->rest) {
+            return site->call + CALL_SIZE;
+        }
+        if (offset > site->rest && offset < site->declined) {
+            return site->back;
+        }
+        break;
+    case PATTERN_CANCEL:
+        if (offset < stored) {
+            return site->address;
+        }
+        if (site->made != 0 && offset > site->made && offset < site->declined) {
+            return site->back;
+        }
+        break;
+    default:
+        return site->address;
+    }
+    restore_number(site, offset, stored, flags, rax);
+    return site->call;
 }

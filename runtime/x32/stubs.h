@@ -12,7 +12,8 @@
  * C: `mov %r11,8(%rsp); syscall; ret`, musl's __syscall_cp_asm, for every call at which a thread can be
  * cancelled.
  *
- * D: `mov %edx,%eax; syscall; jmp`, glibc's _exit, which calls until it is gone.
+ * D: `mov %edx,%eax; syscall; jmp`, glibc's _exit and the end of its threads, which call until they are gone.
+ * The jump covers the `syscall` with its third byte, as in B.
  */
 #ifndef X32_STUBS_H
 #define X32_STUBS_H
@@ -21,28 +22,28 @@
 
 enum pattern { PATTERN_NONE, PATTERN_MOVE, PATTERN_COMPARE, PATTERN_CANCEL, PATTERN_EXIT };
 
-struct site {
-    u32 address; /* of the first byte that is replaced */
-    u32 call;    /* of the `syscall` */
-    u32 back;    /* where the program goes on */
-    u32 number;  /* with bit 30; of B, the one it was first reached with; 0 where it is not known */
-    u16 slot;    /* its first stub */
-    u8 pattern;
-    u8 replaced;     /* bytes: 5 or 7 */
-    u8 compare_size; /* of B */
-    u8 between;      /* of A: bytes of instructions between the move and the `syscall` */
-    u8 stretched;    /* in the stub these are longer than in the program */
-    u8 made;         /* offset in the stub of its own `syscall`; 0 where it has none */
-    u8 rest;         /* of B: offset of the comparison; of C: of the way into the runtime */
-    u32 trampoline;  /* 0 where the site reaches its stub */
-};
-
 #define CALL_SIZE 2
 #define JUMP_SIZE 5
 /* Bytes that have to be known before and after a `syscall`. */
 #define SITE_BEFORE 32
 #define SITE_AFTER 8
 #define LARGEST_STUB 128
+
+struct site {
+    u32 address; /* of the first byte that is replaced */
+    u32 call;    /* of the `syscall` */
+    u32 back;    /* where the program goes on */
+    u32 number;  /* with bit 30; of B, the one it was first reached with; 0 where it is not known */
+    u8 pattern;
+    u8 replaced;     /* bytes: 5 or 7 */
+    u8 compare_size; /* of B */
+    u8 between;      /* of A: bytes of instructions between the move and the `syscall` */
+    u8 size;         /* bytes of the program that the stub stands for, from `address` */
+    u8 made;         /* offset in the stub of its own `syscall`; 0 where it has none */
+    u8 rest;         /* of B: offset of the comparison */
+    u8 declined;     /* of B and C: offset of the way into the runtime; 0 where there is no other */
+    u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER]; /* those that the stub stands for */
+};
 
 /* Recognises the site whose `syscall` is at `call`; `bytes` begin SITE_BEFORE before it. `number`: what was
  * in rax, or 0 where that is not known. */
@@ -58,6 +59,16 @@ enum direct {
 };
 u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct direct, u64 enter,
                const u64 *plain_calls);
+
+/* Whether its jump covers a second instruction, at COVERED, to which somebody may come. */
+#define COVERED 2
+static inline int jump_covers_two(const struct site *site) {
+    return site->pattern == PATTERN_COMPARE || site->pattern == PATTERN_EXIT;
+}
+
+/* Where in the program an instruction of a stub belongs: what a kernel would show there. `rax` becomes what
+ * it would be there; `flags` are those the stub has left. */
+u32 site_place(const struct site *site, u32 offset, u64 flags, u64 *rax);
 
 u32 get32(const u8 *at);
 void put32(u8 *at, u64 value);

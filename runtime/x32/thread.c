@@ -58,6 +58,7 @@ void thread_arm(struct thread *thread) {
     struct kernel_stack stack = {.sp = thread->handler_stack, .size = thread->handler_stack_size};
     KERNEL_2(__NR_sigaltstack, &stack, 0);
     interception_arm_thread();
+    thread->id = (u32)KERNEL_1(__NR_gettid, 0);
 }
 
 void thread_die(struct thread *thread) {

@@ -63,6 +63,10 @@ struct thread {
     u64 area, area_size;       /* what to unmap when the thread ends; 0 for the first */
     u64 scratch, scratch_size; /* a vfork child's vectors for execve, which its parent frees */
     u32 robust_list;
+    u32 id;              /* the kernel's number of it; 0 before it has begun */
+    struct thread *next; /* stub_users.h: all of them, where each was last heard of, and when */
+    u64 goes_on_at;
+    u32 generation;
     /* What the program asked for, by signal: one table for all threads of a process, and a child that shares
      * its memory but not its handlers (vfork, posix_spawn) has a copy. */
     struct sigaction32 *actions;

@@ -1,0 +1,78 @@
+#include "patch.h"
+
+#define JUMP_TO_ITSELF 0xfeebU
+/* membarrier(2): MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, and its registration */
+#define EVERY_CORE 32
+#define REGISTER_EVERY_CORE 64
+
+int x32_several_threads;
+
+static int several_threads(void) { return __atomic_load_n(&x32_several_threads, __ATOMIC_RELAXED); }
+
+static void tell_every_core(void) { KERNEL_3(__NR_membarrier, EVERY_CORE, 0, 0); }
+
+static int cores_can_be_told(void) {
+    static int known;
+    if (known == 0) {
+        known = failed(KERNEL_3(__NR_membarrier, REGISTER_EVERY_CORE, 0, 0)) ? -1 : 1;
+    }
+    return known > 0;
+}
+
+/* Writable for an instant; never left so. With one thread that could be made without execution; with several,
+ * another may be in the page. */
+static int open_pages(u64 at, u64 size) {
+    u64 page = ROUND_DOWN(at, PAGE), end = ROUND_UP(at + size, PAGE);
+    return !failed(KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC));
+}
+
+static void close_pages(u64 at, u64 size) {
+    u64 page = ROUND_DOWN(at, PAGE), end = ROUND_UP(at + size, PAGE);
+    KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_EXEC);
+}
+
+int patch_unused(u64 at, const u8 *bytes, u64 size) {
+    if (!open_pages(at, size)) {
+        return 0;
+    }
+    copy_bytes((u8 *)at, bytes, size);
+    close_pages(at, size);
+    return 1;
+}
+
+/* The two bytes that hold others have to be stored at once. */
+int patch_is_safe(u64 at) { return !several_threads() || ((at & 63) != 63 && cores_can_be_told()); }
+
+/* First two bytes that hold a thread there, stored at once; when every core has seen them, what follows; then
+ * the two that let it on. */
+static void store_in_steps(volatile u8 *target, const u8 *bytes, u64 size) {
+    *(volatile u16 *)target = JUMP_TO_ITSELF;
+    tell_every_core();
+    if (size > 2 && bytes[2] == TRAP_BYTE) {
+        target[2] = TRAP_BYTE;
+        tell_every_core();
+    }
+    for (u64 i = size - 1; i > 2; i--) {
+        target[i] = bytes[i];
+    }
+    if (size > 2 && target[2] == TRAP_BYTE) {
+        tell_every_core();
+    }
+    target[2] = bytes[2];
+    tell_every_core();
+    *(volatile u16 *)target = (u16)(bytes[0] | bytes[1] << 8);
+    tell_every_core();
+}
+
+int patch_text(u64 at, const u8 *bytes, u64 size) {
+    if (!open_pages(at, size)) {
+        return 0;
+    }
+    if (several_threads()) {
+        store_in_steps((volatile u8 *)at, bytes, size);
+    } else {
+        copy_bytes((u8 *)at, bytes, size);
+    }
+    close_pages(at, size);
+    return 1;
+}

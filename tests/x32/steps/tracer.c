@@ -1,0 +1,102 @@
+/*
+ * Runs a program (program.c) and, between each two breakpoints of its, steps one instruction further than the
+ * time before, through the site, its trampoline and its stub; there it sends SIGUSR1 and lets it run. Built
+ * for x86-64.
+ *
+ * tracer PROGRAM ARGUMENT...: a line for each kind of call with the number of its instructions, and of those
+ * among them that are in a stub.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STUBS 0x100000000UL
+#define STUBS_END 0x100010000UL
+
+static pid_t child;
+
+/* Goes on until the program stops, and hands it every signal but the breakpoints': 0 when it has ended. */
+static int resume(int how, int signal, int *stopped_by) {
+    int status;
+    if (ptrace(how, child, 0, signal) != 0 || waitpid(child, &status, 0) != child)
+        exit(3);
+    if (WIFEXITED(status))
+        exit(WEXITSTATUS(status));
+    if (!WIFSTOPPED(status)) {
+        printf("ended by signal %d\n", WTERMSIG(status));
+        exit(4);
+    }
+    *stopped_by = WSTOPSIG(status);
+    return 1;
+}
+
+static int is_breakpoint(void) {
+    siginfo_t info;
+    ptrace(PTRACE_GETSIGINFO, child, 0, &info);
+    return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL;
+}
+
+static struct user_regs_struct registers(void) {
+    struct user_regs_struct now;
+    ptrace(PTRACE_GETREGS, child, 0, &now);
+    return now;
+}
+
+static void run_to_breakpoint(int signal) {
+    do
+        resume(PTRACE_CONT, signal == SIGTRAP ? 0 : signal, &signal);
+    while (signal != SIGTRAP || !is_breakpoint());
+}
+
+/* Whether it came to the end, or into the runtime, before so many steps. */
+static int step(unsigned long steps, unsigned *in_stub) {
+    int signal = 0;
+    *in_stub = 0;
+    for (unsigned long i = 0; i < steps; i++) {
+        do
+            resume(PTRACE_SINGLESTEP, signal == SIGTRAP ? 0 : signal, &signal);
+        while (signal != SIGTRAP);
+        if (is_breakpoint())
+            return 1;
+        unsigned long rip = registers().rip;
+        *in_stub += rip >= STUBS && rip < STUBS_END;
+        if (rip >= STUBS_END) {
+            run_to_breakpoint(0);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int main(int count, char **words) {
+    (void)count;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        execv(words[1], words + 1);
+        _exit(127);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL);
+    run_to_breakpoint(0);
+    for (;;) {
+        struct user_regs_struct at = registers();
+        unsigned in_stub;
+        int over = step(at.rsi, &in_stub);
+        if (!over) {
+            run_to_breakpoint(SIGUSR1);
+        } else if (at.rsi >= 3) {
+            printf("kind %llu: %llu instructions, %u in a stub\n", at.rdi, at.rsi - 1, in_stub);
+        }
+        at = registers();
+        at.rax = !over;
+        ptrace(PTRACE_SETREGS, child, 0, &at);
+        run_to_breakpoint(0);
+    }
+}
