@@ -413,7 +413,7 @@ fn a_cell_whose_cpus_others_had_is_withheld_with_the_share() {
         assert_eq!(table["amdahl"]["verdict"], "withheld", "{}", table["amdahl"]);
         let text = unfolded(&lab.widthwise("report").stdout);
         assert!(text.contains("Withheld: with 1, the tasks waited "), "{text}");
-        assert!(!text.contains("Throughput is highest"), "{text}");
+        assert!(!text.contains("highest throughput measured"), "{text}");
     }
 }
 
@@ -743,4 +743,34 @@ fn every_format_tells_the_same_study() {
     let (low, high) = (figure["low"].as_f64().unwrap(), figure["high"].as_f64().unwrap());
     assert!(low <= estimate(figure) && estimate(figure) <= high);
     assert_eq!(html, lab.read(".widthwise/latest/report.html"));
+}
+
+/// Two of them have the throughput of one: whichever estimate is higher by chance, no gain is claimed.
+#[test]
+fn a_gain_that_the_interval_does_not_show_is_not_claimed() {
+    let _alone = alone();
+    let lab = Laboratory::new();
+    lab.program("one_at_a_time.c");
+    let lock = lab.path("lock").display().to_string();
+    let run = format!("{{build}}/one_at_a_time 30 {lock}");
+    for _ in 0..3 {
+        let said = lab.widthwise(
+            &["scale", "one_at_a_time.c", "--abi", "x86-64", "--run", &run, "--mode", "jobs"]
+                .into_iter()
+                .chain(["--processes", "1,2", "--rounds", "6", "--memory=0", "--json"])
+                .collect::<Vec<_>>()[..],
+        );
+        assert_eq!(said.status, Some(0), "{said:?}");
+        let study = said.json();
+        let gain = &row(table(&study, "x86-64", "jobs"), 2)["speed_up"];
+        let text = unfolded(&lab.widthwise("report").stdout);
+        if gain["verdict"] == "withheld" {
+            assert!(!text.contains("highest throughput measured"), "{text}");
+        } else {
+            assert!(gain["low"].as_f64() < Some(1.2), "{gain}");
+            let claims = text.contains("not clearly more than that of 1 (")
+                || text.contains("none with more is higher");
+            assert!(claims, "{gain}: {text}");
+        }
+    }
 }

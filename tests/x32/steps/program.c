@@ -38,7 +38,8 @@ typedef long call(unsigned number, int pipe, void *buffer);
     extern char name##_end[];
 KIND(moved)
 KIND(long_moved)
-KIND(entering) KIND(between) KIND(compared) KIND(cancelled) KIND(looped)
+KIND(entering)
+KIND(between) KIND(compared) KIND(cancelled) KIND(looped)
 
     enum answer {
         BYTE,

@@ -4,6 +4,7 @@ use widthwise_experiment::scale::Mode;
 use widthwise_verdict::scaling::{Best, Figure, Unfitted};
 use widthwise_verdict::study::Table;
 use widthwise_verdict::words::margin;
+use widthwise_verdict::Word;
 
 use super::comparison::{remark, word};
 use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
@@ -116,7 +117,7 @@ fn unknown_waits(report: &StudyReport) -> Option<String> {
     ))
 }
 
-/// Where the throughput is highest.
+/// Where the highest throughput was measured, and whether it is clearly more than that of the fewest processes.
 fn growth(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| is_the_same_work(report, &table.variant)) {
@@ -135,13 +136,17 @@ fn growth(report: &StudyReport) -> Vec<String> {
         let smallest = table.rows.first().map_or(1, |row| row.processes);
         let beside = match &row.speed_up {
             Ok(_) if row.processes > smallest => {
-                format!(", {} times that of {smallest}", ranged(&row.speed_up, 2))
+                let times = ranged(&row.speed_up, 2);
+                match word(report, &row.speed_up) {
+                    Word::Higher => format!(", {times} times that of {smallest}"),
+                    _ => format!(", not clearly more than that of {smallest} ({times} times it)"),
+                }
             }
-            Ok(_) if table.rows.len() > 1 => "; more bring no more".to_owned(),
+            Ok(_) if table.rows.len() > 1 => "; none with more is higher".to_owned(),
             _ => String::new(),
         };
         all.push(format!(
-            "{}Throughput is highest with {} {noun}: {} {}/s{beside}.",
+            "{}The highest throughput measured is with {} {noun}: {} {}/s{beside}.",
             of_several(report, table),
             row.processes,
             significant(throughput.estimate),
