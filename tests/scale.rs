@@ -774,3 +774,31 @@ fn a_gain_that_the_interval_does_not_show_is_not_claimed() {
         }
     }
 }
+
+/// Real OpenMP: the main thread is one of the team, and what threads use while they wait is the program's CPU time.
+#[test]
+fn the_cpu_time_of_an_openmp_team_is_what_it_measures_itself() {
+    let _alone = alone();
+    for policy in ["passive", "active"] {
+        let lab = Laboratory::new();
+        lab.program("openmp.c");
+        let truth = lab.path("truth").display().to_string();
+        let run = format!("env OMP_WAIT_POLICY={policy} {{build}}/openmp {{processes}} 150 {truth}");
+        let said = lab.widthwise(
+            &["scale", "openmp.c", "--flags=-fopenmp", "--abi", "x86-64", "--mode", "threads", "--run", &run]
+                .into_iter()
+                .chain(["--processes", "1,2", "--rounds", "2", "--warmup", "0", "--memory=0", "--json"])
+                .collect::<Vec<_>>()[..],
+        );
+        assert_eq!(said.status, Some(0), "{policy}: {said:?}");
+        let study = said.json();
+        let own = numbers(&lab, "truth", "cpu ");
+        assert_eq!(own.len(), attempts(&study).len(), "{policy}");
+        for (attempt, own) in attempts(&study).iter().zip(own) {
+            // What the program uses before and after main() is not in its own figure.
+            about(attempt["cpu_ns"].as_f64().unwrap_or_else(|| panic!("{attempt}")), own, 0.05);
+            let parts = if attempt["cell"]["processes"] == 2 { 4.5 } else { 2.5 };
+            assert!(own >= parts * 150e6, "{policy}: {own}, {attempt}");
+        }
+    }
+}
