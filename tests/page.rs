@@ -34,6 +34,18 @@ fn sixty_variants_are_summed_up_and_ordered_on_the_terminal() {
 }
 
 #[test]
+fn the_markdown_of_many_variants_folds_the_sentence_on_each() {
+    let lab = Laboratory::new();
+    lab.made_up(14, 12);
+    let page = lab.widthwise("report --markdown").stdout;
+    let (open, folded) =
+        page.split_once("<details><summary>Every variant in a sentence</summary>").expect("a fold");
+    let sentence = "- tree/i386/level-01 needs ";
+    assert!(!open.contains(&sentence[2..]) && folded.contains(sentence), "{page}");
+    assert!(open.contains("variants beside tree/x86-64/level-00"), "{page}");
+}
+
+#[test]
 fn two_variants_are_told_of_in_a_sentence_each() {
     let lab = Laboratory::new();
     lab.made_up(3, 12);
