@@ -183,7 +183,14 @@ fn notes(campaign: &Campaign, columns: &Columns) -> Markup {
                 " interval; beneath it, what is typical of the variant. “Again” is the baseline measured a second "
                 "time under another name: what seems to differ between the two, and what could go unseen there, is the detection floor."
             }
-            @for gap in gaps { p { (prose(&gap.line(campaign))) } }
+            @if order::is_many(campaign) && gaps.len() > 1 {
+                details {
+                    summary { "Why verdicts are missing: " (counted(gaps.len(), "reason")) }
+                    @for gap in &gaps { p { (prose(&gap.line(campaign))) } }
+                }
+            } @else {
+                @for gap in &gaps { p { (prose(&gap.line(campaign))) } }
+            }
             @if let Some(sentence) = statements::control(campaign) { p { (prose(&sentence)) } }
             p { (prose(&statements::stopping(campaign))) }
         }
