@@ -48,14 +48,14 @@ impl Browser {
         self.start(&["--dump-dom"], &address(page))
     }
 
-    /// What a piece of JavaScript answers (as text) that looks at the page, `inner`, in a frame of that width.
+    /// What a piece of JavaScript answers (as text, or as a promise of it) that looks at the page, `inner`, in a frame of that width.
     ///
     /// The page stays as it is: it stands in a frame of another, which looks at it from outside.
     pub fn ask(&self, page: &Path, width: u32, expression: &str) -> String {
         let outside = self.folder.path().join("outside.html");
         let text = format!(
             "<!doctype html><iframe id=frame style='width:{width}px;height:800px;border:0' src='{}'></iframe><script>\
-             frame.onload = () => {{ const inner = frame.contentDocument; let told; try {{ told = {expression} }} \
+             frame.onload = async () => {{ const inner = frame.contentDocument; let told; try {{ told = await {expression} }} \
              catch (error) {{ told = 'failed: ' + error }} document.title = told }}</script>",
             address(page)
         );

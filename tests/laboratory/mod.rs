@@ -3,6 +3,7 @@
 // Every file of tests is a program of its own, and none uses all of this.
 #![allow(dead_code)]
 
+pub mod many;
 pub mod outcomes;
 pub mod recording;
 

@@ -55,8 +55,10 @@ impl fmt::Display for Quantity {
         if self.value == 0.0 {
             return write!(f, "0{name}");
         }
-        if self.unit == Unit::Count && size == 1.0 && self.value.fract() == 0.0 {
-            return f.write_str(&thousands(self.value as i64));
+        // A typical count is an average: from a thousand on what follows the point says nothing.
+        let is_whole = self.value.fract() == 0.0 || self.value.abs() >= 999.5;
+        if self.unit == Unit::Count && size == 1.0 && is_whole {
+            return f.write_str(&thousands(self.value.round() as i64));
         }
         write!(f, "{}{name}", significant(self.value / size))
     }
@@ -108,6 +110,8 @@ mod tests {
         assert_eq!(shown(850.0, Unit::Nanoseconds), "850 ns");
         assert_eq!(shown(13.94e6, Unit::Bytes), "13.9 MB");
         assert_eq!(shown(3214.0, Unit::Count), "3\u{202f}214");
+        assert_eq!(shown(3213.4, Unit::Count), "3\u{202f}213");
+        assert_eq!(shown(999.6, Unit::Count), "1\u{202f}000");
         assert_eq!(shown(2.345e9, Unit::Count), "2.35 G");
         assert_eq!(shown(0.0, Unit::Count), "0");
         assert_eq!(shown(0.0, Unit::Bytes), "0 B");

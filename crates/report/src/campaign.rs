@@ -9,6 +9,7 @@ use widthwise_verdict::{words, Judgement, Standing, Typical, Verdict};
 
 use crate::heap::Recorded;
 use crate::memory::MemoryRun;
+use crate::order;
 use crate::runtime::RuntimeCalls;
 
 /// Everything a report tells. The caller fills it from the archive.
@@ -95,11 +96,9 @@ pub struct ProcessNote {
 }
 
 impl Campaign<'_> {
-    /// Every name that takes part: the variants in the order of the tables, then the baseline's twin.
+    /// Every name that takes part, as [`order::ranked`] has them.
     pub fn participants(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.experiment.variants.iter().map(|v| v.name.clone()).collect();
-        names.push(self.experiment.twin());
-        names
+        order::ranked(self)
     }
 
     /// The rounds that verdicts are made of.

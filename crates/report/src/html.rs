@@ -1,13 +1,15 @@
-//! The campaign as one HTML file: self-contained, no network, no font from elsewhere, and no script but that of flame graphs.
+//! The campaign as one HTML file: self-contained, no network, no font from elsewhere, and no script but that of flame graphs and, of
+//! campaigns too large to be read at once, one that sorts tables and opens folds.
 //!
 //! Everything foreign passes through [`visible`](crate::visible) and then through maud, which escapes. The page
 //! forbids itself to load or run anything (its Content-Security-Policy), so that even a mistake here would stay text. Where
-//! it has a flame graph, it lets that one script run, known by its hash.
+//! it needs a script, it lets that one run, known by its hash.
 
 mod answer;
 mod axis;
 mod document;
 pub mod flame;
+mod fold;
 mod forest;
 mod heap;
 mod memory;
@@ -20,7 +22,12 @@ mod shape;
 mod timeline;
 mod wording;
 
-pub(crate) use document::{document, POLICY};
+pub(crate) use document::{document, policy, POLICY};
+
+/// Sorts tables and unpacks large folds; a page that has neither does without it.
+pub const SCRIPT: &str = include_str!("html/page.js");
+
+pub(crate) use wording::prose;
 
 use crate::campaign::Campaign;
 

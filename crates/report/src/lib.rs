@@ -18,6 +18,7 @@ pub mod json;
 pub mod json_memory;
 pub mod markdown;
 pub mod memory;
+pub mod order;
 pub mod peaks;
 pub mod runtime;
 pub mod scale;

@@ -7,7 +7,7 @@ use widthwise_verdict::{words, Word};
 use crate::amounts::{self, counted};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{memory, runtime, statements, visible};
+use crate::{memory, order, runtime, statements, visible};
 
 /// Diff lines shown: a comment in a pull request is no place for a whole file.
 const DIFF_LINES: usize = 40;
@@ -74,7 +74,7 @@ pub fn render(campaign: &Campaign) -> String {
     for sentence in statements::agreement(campaign)
         .into_iter()
         .chain(statements::noise(campaign))
-        .chain(runtime::lines(campaign))
+        .chain(runtime::brief(campaign))
         .chain(statements::processes(campaign))
     {
         line(&escaped(&sentence));
@@ -93,6 +93,16 @@ pub fn render(campaign: &Campaign) -> String {
         line(&format!("**{}**", escaped(&visible::line(&summary))));
         line("");
         line(&fenced(&visible::block(diff)));
+    }
+    if order::is_many(campaign) {
+        line("");
+        line("<details><summary>Every variant in a sentence</summary>");
+        line("");
+        for sentence in statements::one_by_one(campaign).iter().chain(&runtime::lines(campaign)) {
+            line(&format!("- {}", escaped(sentence)));
+        }
+        line("");
+        line("</details>");
     }
     if !columns.others.is_empty() {
         line("");

@@ -7,7 +7,7 @@ use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
 use crate::campaign::Campaign;
-use crate::visible;
+use crate::{order, visible};
 
 /// So many calls are named.
 const NAMED: usize = 6;
@@ -59,6 +59,35 @@ pub fn row(campaign: &Campaign, variant: &str, metrics: &[Metric]) -> Option<Vec
 pub fn lines(campaign: &Campaign) -> Vec<String> {
     let variants = campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
     variants.filter_map(|variant| line(campaign, variant)).map(|line| visible::line(&line)).collect()
+}
+
+/// The same or, of many variants, one sentence on all of them.
+pub fn brief(campaign: &Campaign) -> Vec<String> {
+    let typical = |variant: &str, name: &str| Some(campaign.typical(variant, find(name)?)?.value);
+    let names = campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
+    let run: Vec<&str> = names.filter(|name| typical(name, "runtime_calls").is_some()).collect();
+    if !order::is_many(campaign) || run.len() < 2 {
+        return lines(campaign);
+    }
+    let shares: Vec<f64> = run
+        .iter()
+        .filter_map(|name| Some(typical(name, "runtime_cpu")? / typical(name, "cpu")?))
+        .filter(|share| share.is_finite())
+        .collect();
+    let (low, high) =
+        (shares.iter().copied().fold(f64::INFINITY, f64::min), shares.iter().copied().fold(0.0, f64::max));
+    let took = match shares.len() == run.len() {
+        true => format!(
+            "the runtime took {} to {} of their CPU time, which includes that",
+            words::share(low),
+            words::share(high)
+        ),
+        false => "what the runtime took of their CPU time could not be counted for all of them".to_owned(),
+    };
+    vec![format!(
+        "{} variants run in user space here (x32run): {took}. Its own memory and page faults are left out of all figures.",
+        run.len()
+    )]
 }
 
 fn line(campaign: &Campaign, variant: &str) -> Option<String> {

@@ -9,11 +9,11 @@ use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 use widthwise_verdict::words::{self, share};
-use widthwise_verdict::{Judgement, Standing, Word};
+use widthwise_verdict::{Judgement, Standing, Verdict, Word};
 
 use crate::amounts::{counted, duration, listed, rounds};
 use crate::campaign::{Campaign, ProcessNote};
-use crate::visible;
+use crate::{order, visible};
 
 /// A round is marked as noisy from here on. The marks guide the eye; no verdict depends on them.
 const NOISY_SHARE: f64 = 0.01;
@@ -58,8 +58,57 @@ pub fn stopping(campaign: &Campaign) -> String {
     format!("{} in {}{why}.", listed(&parts), duration(campaign.elapsed))
 }
 
-/// The answer, one sentence each.
+/// Metrics on which many variants are summed up.
+const SUMMED_UP: usize = 2;
+/// Names that a sentence lists; of more, the rest is counted.
+const NAMED: usize = 6;
+
+/// The answer: a sentence on each variant or, of many, at most three on all of them; [`one_by_one`] has the rest.
 pub fn answer(campaign: &Campaign) -> Vec<String> {
+    if !order::is_many(campaign) || campaign.timed_rounds() == 0 {
+        return one_by_one(campaign);
+    }
+    let experiment = campaign.experiment;
+    let twin = experiment.twin();
+    let deciding = experiment.deciding();
+    let overview = |metric: &Metric| {
+        let of_metric = |v: &&Verdict| v.metric.name == metric.name && v.variant != twin;
+        words::overview(&campaign.judgement.verdicts.iter().filter(of_metric).collect::<Vec<_>>())
+    };
+    let mut sentences: Vec<String> = deciding.iter().filter_map(overview).take(SUMMED_UP).collect();
+    let absent =
+        experiment.variants.iter().filter(|variant| campaign.unable(&variant.name).is_some()).count();
+    let judged = |name: &str| {
+        campaign
+            .judgement
+            .verdicts
+            .iter()
+            .any(|v| v.variant == name && !matches!(v.word, Word::Withheld | Word::NoData))
+    };
+    let is_open =
+        |name: &&str| *name != experiment.baseline && campaign.unable(name).is_none() && !judged(name);
+    let withheld = experiment.variants.iter().map(|variant| variant.name.as_str()).filter(is_open).count();
+    let missing: Vec<String> = [(absent, "could not be measured"), (withheld, "got no verdict")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, how)| format!("{} {how}", counted(count, "variant")))
+        .collect();
+    if !missing.is_empty() {
+        sentences.push(format!("{}: the table says which.", listed(&missing)));
+    }
+    sentences.iter().map(|sentence| visible::line(sentence)).collect()
+}
+
+/// Names in a sentence: of many, the first and how many others.
+fn named(names: &[String]) -> String {
+    match names.len() {
+        ..=NAMED => listed(names),
+        count => format!("{} and {} others", names[..NAMED - 1].join(", "), count + 1 - NAMED),
+    }
+}
+
+/// What is known of each variant, one sentence each.
+pub fn one_by_one(campaign: &Campaign) -> Vec<String> {
     if campaign.timed_rounds() == 0 {
         return vec!["No timed round was completed: there is nothing to judge.".to_owned()];
     }
@@ -81,7 +130,8 @@ pub fn answer(campaign: &Campaign) -> Vec<String> {
     let mut sentences = [known, judged].map(|names| about(campaign, &names)).concat();
     let absent: Vec<&str> = others.iter().copied().filter(|name| campaign.unable(name).is_some()).collect();
     if !absent.is_empty() {
-        sentences.push(format!("{} could not be measured: the table says why.", listed(&absent)));
+        let absent: Vec<String> = absent.into_iter().map(str::to_owned).collect();
+        sentences.push(format!("{} could not be measured: the table says why.", named(&absent)));
     }
     if sentences.is_empty() && others.is_empty() {
         return vec!["There is nothing to compare.".to_owned()];
@@ -110,23 +160,37 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
         return vec!["Answers were not compared: the output check is off.".to_owned()];
     }
     let baseline = visible::line(&experiment.baseline);
-    let mut lines = Vec::new();
     let mut all_measured = true;
+    // What is said of it, and of whom: many variants may differ in the same way.
+    let mut differing: Vec<(String, bool, Vec<String>)> = Vec::new();
     for variant in &experiment.variants {
+        let (reason, is_allowed) = match campaign.standing(&variant.name) {
+            Some(Standing::Different(reason)) => (because(reason), false),
+            Some(Standing::DifferentAllowed(reason)) => (because(reason), true),
+            Some(Standing::Unable(_)) => {
+                all_measured = false;
+                continue;
+            }
+            Some(Standing::Measured) | None => continue,
+        };
         let name = visible::line(&variant.name);
-        match campaign.standing(&variant.name) {
-            Some(Standing::Different(reason)) => lines.push(format!(
-                "{name} did not answer as {baseline} did{}. Its verdicts are withheld.",
-                because(reason)
-            )),
-            Some(Standing::DifferentAllowed(reason)) => lines.push(format!(
-                "{name} did not answer as {baseline} did{}. It is compared all the same (--allow-different-output).",
-                because(reason)
-            )),
-            Some(Standing::Unable(_)) => all_measured = false,
-            Some(Standing::Measured) | None => {}
+        match differing.iter_mut().find(|(known, allowed, _)| *known == reason && *allowed == is_allowed) {
+            Some((_, _, names)) => names.push(name),
+            None => differing.push((reason, is_allowed, vec![name])),
         }
     }
+    let mut lines: Vec<String> = differing
+        .iter()
+        .map(|(reason, is_allowed, names)| {
+            let said = format!("{} did not answer as {baseline} did{reason}.", named(names));
+            match (is_allowed, names.len()) {
+                (false, 1) => format!("{said} Its verdicts are withheld."),
+                (false, _) => format!("{said} Their verdicts are withheld."),
+                (true, 1) => format!("{said} It is compared all the same (--allow-different-output)."),
+                (true, _) => format!("{said} They are compared all the same (--allow-different-output)."),
+            }
+        })
+        .collect();
     let twin = experiment.twin();
     let answered: BTreeSet<&str> = campaign
         .runs
@@ -295,7 +359,7 @@ impl Gap {
         } else {
             listed(&self.metrics.iter().map(|metric| metric.title).collect::<Vec<_>>())
         };
-        let variants = listed(&self.variants);
+        let variants = named(&self.variants);
         match self.word {
             Word::NoData => format!("{variants}: no data on {what}: {}", self.reason),
             word => format!("{variants}: {what} {}: {}", word.text(), self.reason),
@@ -351,6 +415,22 @@ pub fn unable(campaign: &Campaign) -> Vec<(String, String)> {
             Some((visible::line(&variant.name), visible::line(reason)))
         })
         .collect()
+}
+
+/// The same, each reason once: `x32 and i386 were not measured: no library`.
+pub fn unable_together(campaign: &Campaign) -> Vec<String> {
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, reason) in unable(campaign) {
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
+        }
+    }
+    let line = |(reason, names): (String, Vec<String>)| {
+        let were = if names.len() == 1 { "was" } else { "were" };
+        format!("{} {were} not measured: {reason}", named(&names))
+    };
+    by_reason.into_iter().map(line).collect()
 }
 
 /// Everything a reader must know before trusting the numbers: what the caller noticed, and the runs that did not

@@ -11,10 +11,14 @@ use widthwise_verdict::{words, Word};
 use crate::amounts::{self, counted};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{memory, runtime, statements, visible};
+use crate::{memory, order, runtime, statements, visible};
 
 /// Diff lines shown on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
+/// Reasons of missing verdicts shown where there are many variants.
+const GAPS_OF_MANY: usize = 3;
+/// Diffs shown where there are many variants.
+const DIFFS_OF_MANY: usize = 1;
 /// Below this many columns nothing is made narrower still: lines then run over the edge.
 const NARROWEST: usize = 40;
 
@@ -80,16 +84,33 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     page.header(campaign);
     let shown = page.tables(campaign, options.all_metrics);
     let Palette { faint, warning, .. } = options.palette;
-    for gap in statements::gaps(campaign, &shown) {
+    let gaps = statements::gaps(campaign, &shown);
+    let told = if order::is_many(campaign) { GAPS_OF_MANY } else { usize::MAX };
+    for gap in gaps.iter().take(told) {
         page.paragraph(&gap.line(campaign), faint);
     }
+    if gaps.len() > told {
+        let more = counted(gaps.len() - told, "more reason");
+        page.paragraph(&format!("{more} why a verdict is missing: in the HTML report and in --json"), faint);
+    }
+    if order::is_many(campaign) {
+        for line in statements::unable_together(campaign) {
+            page.paragraph(&line, warning);
+        }
+    }
     page.gap();
-    page.paragraph(&statements::answer(campaign).join(" "), Style::new());
+    let answer = statements::answer(campaign);
+    if order::is_many(campaign) {
+        // Each is of another metric.
+        answer.iter().for_each(|sentence| page.paragraph(sentence, Style::new()));
+    } else {
+        page.paragraph(&answer.join(" "), Style::new());
+    }
     let agreement = statements::agreement(campaign).join(" ");
     let noise = statements::noise(campaign).unwrap_or_default();
     page.paragraph(format!("{agreement} {noise}").trim(), Style::new());
     page.differences(campaign);
-    for line in runtime::lines(campaign) {
+    for line in runtime::brief(campaign) {
         page.paragraph(&line, Style::new());
     }
     for line in statements::processes(campaign) {
@@ -182,7 +203,7 @@ impl Page {
     /// How many of those metrics fit side by side; one at least, if there is one.
     fn fitting(&self, campaign: &Campaign, metrics: &[Metric]) -> usize {
         let rows = self.rows(campaign, metrics);
-        let mut used = 2 + label_width(&rows);
+        let mut used = 2 + label_width(&rows).max(visible::line(order::prefix(campaign)).width() + 11);
         let widths = column_widths(campaign, &rows, metrics);
         let fits = widths.iter().take_while(|&&width| {
             used += 3 + width;
@@ -195,6 +216,7 @@ impl Page {
         let experiment = campaign.experiment;
         let twin = experiment.twin();
         let names = campaign.participants();
+        let is_many = order::is_many(campaign);
         names
             .iter()
             .flat_map(|name| {
@@ -204,15 +226,17 @@ impl Page {
                 } else {
                     (name, if is_baseline { "baseline" } else { "" })
                 };
-                let label = clipped(&visible::line(shown), self.width / 2);
+                let label = clipped(&visible::line(order::short(campaign, shown)), self.width / 2);
                 let cells = match campaign.unable(name) {
+                    // Beneath the table, once for all variants that have it.
+                    Some(_) if is_many => Err(String::new()),
                     Some(reason) => Err(visible::line(reason)),
                     None if is_baseline => {
                         Ok(metrics.iter().map(|metric| self.typical(campaign, name, metric)).collect())
                     }
                     None => Ok(metrics.iter().map(|metric| self.verdict(campaign, name, metric)).collect()),
                 };
-                let own = runtime::row(campaign, name, metrics).map(|cells| Row {
+                let own = runtime::row(campaign, name, metrics).filter(|_| !is_many).map(|cells| Row {
                     label: clipped(&visible::line(&runtime::label(name)), self.width / 2),
                     tag: "",
                     cells: Ok(cells
@@ -254,7 +278,12 @@ impl Page {
         let widths = column_widths(campaign, &rows, metrics);
         let faint = self.palette.faint;
         let heads = metrics.iter().map(|m| Cell { text: campaign.title(m), style: faint }).collect();
-        self.row(&padded(&paint(faint, "variant"), "variant".width(), label_width), heads, &widths);
+        let head = match order::prefix(campaign) {
+            "" => "variant".to_owned(),
+            prefix => format!("variant of {}", clipped(&visible::line(prefix), self.width / 3)),
+        };
+        let label_width = label_width.max(head.width());
+        self.row(&padded(&paint(faint, &head), head.width(), label_width), heads, &widths);
         for row in &rows {
             let space = if row.tag.is_empty() { 0 } else { 2 };
             let label = format!("{}{}{}", row.label, " ".repeat(space), paint(faint, row.tag));
@@ -282,7 +311,8 @@ impl Page {
 
     fn reason(&mut self, label: &str, label_width: usize, reason: &str) {
         let indent = 2 + label_width + 3;
-        let text = format!("not measured: {reason}");
+        let text =
+            if reason.is_empty() { "not measured".to_owned() } else { format!("not measured: {reason}") };
         let lines = wrapped(&text, self.width.saturating_sub(indent).max(NARROWEST / 2));
         for (i, line) in lines.iter().enumerate() {
             let start = if i == 0 { format!("  {label}   ") } else { " ".repeat(indent) };
@@ -377,7 +407,8 @@ impl Page {
     }
 
     fn differences(&mut self, campaign: &Campaign) {
-        for (variant, diff) in &campaign.differences {
+        let shown = if order::is_many(campaign) { DIFFS_OF_MANY } else { usize::MAX };
+        for (variant, diff) in campaign.differences.iter().take(shown) {
             self.gap();
             let line = format!("{} against {}:", variant, campaign.experiment.baseline);
             self.paragraph(&visible::line(&line), self.palette.strong);

@@ -124,7 +124,9 @@ fn a_thousand_rounds_are_thinned_said_so_and_stay_a_small_file() {
 #[test]
 fn a_variant_that_could_not_start_is_in_every_table_and_chart_with_its_reason() {
     let html = render(&laid(12).campaign());
-    let reason = UNABLE_REASON.replace('"', "&quot;");
+    // What stands between backticks is code.
+    let (before, rest) = UNABLE_REASON.split_once('`').expect("a command in it");
+    let reason = format!("{before}<code>{}", rest.replacen('`', "</code>", 1)).replace('"', "&quot;");
     // The verdict tables, the forests, and the charts of the runs.
     assert!(html.matches(&reason).count() >= 10, "{}", html.matches(&reason).count());
     assert!(html.contains(&format!("<span class=\"variant\">{UNABLE}</span>")));
@@ -139,10 +141,10 @@ fn drawings_tell_their_numbers_to_those_who_cannot_see_them() {
     let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
     let told = drawings.iter().filter(|svg| svg.starts_with(" class=\"plot")).all(|svg| {
         let head = svg.split('>').next().unwrap_or_default();
-        head.contains("role=\"img\"") && head.contains("aria-label=\"") && svg.contains("<title>")
+        head.contains("role=\"img\"") && svg.contains("><title>")
     });
     assert!(told);
-    assert!(html.contains(&format!("aria-label=\"{SLOW}: +3")));
+    assert!(html.contains(&format!("<title>{SLOW}: +3")));
 }
 
 #[test]

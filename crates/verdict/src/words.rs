@@ -1,6 +1,7 @@
 //! Verdicts in words. Numbers carry as many digits as their interval deserves, no more.
 
 mod figures;
+mod overview;
 
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -8,6 +9,7 @@ use widthwise_experiment::Experiment;
 
 use crate::{Judgement, Verdict, Word};
 use figures::Figures;
+pub use overview::overview;
 
 /// A ratio as a difference in per cent, with so many digits after the point: `−14.8 %`, `+38 %`, `0.0 %`.
 pub fn percent(ratio: f64, digits: usize) -> String {

@@ -5,10 +5,11 @@ use widthwise_experiment::Metric;
 use widthwise_verdict::words::{self, share};
 use widthwise_verdict::Word;
 
-use super::wording::{amount, name, titles, unbroken};
+use super::wording::{amount, name, plain, prose, titles};
+use crate::amounts::counted;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{amounts, runtime, statements, visible};
+use crate::{amounts, order, runtime, statements, visible};
 
 /// Columns of one table: more would not fit a sheet of paper.
 const COLUMNS: usize = 4;
@@ -38,32 +39,56 @@ fn day(created: &str) -> String {
 
 pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
     let warnings = statements::warnings(campaign);
+    let is_many = order::is_many(campaign);
     html! {
         section id="answer" {
             h2 class="unseen" { "Verdicts" }
             div class="answer" {
-                @for sentence in statements::answer(campaign) { p { (unbroken(&sentence)) } }
+                @for line in statements::answer(campaign) { p { (prose(&line)) } }
             }
-            div class="beside" {
-                @for sentence in statements::agreement(campaign).iter().chain(&statements::noise(campaign)) {
-                    p { (unbroken(sentence)) }
-                }
-                @for sentence in runtime::lines(campaign) { p { (unbroken(&sentence)) } }
+            @if is_many && !warnings.is_empty() {
+                p class="alert" { a href="#warnings" { (counted(warnings.len(), "warning")) } " beneath the table." }
             }
-            @if !warnings.is_empty() {
-                ul class="warnings" aria-label="Warnings" {
-                    @for warning in warnings { li { (unbroken(&warning)) } }
-                }
-            }
+            @if !is_many { (beside(campaign, &warnings)) }
             @if columns.leading.is_empty() { (table(campaign, &[])) }
             @for metrics in columns.leading.chunks(COLUMNS) { (table(campaign, metrics)) }
+            @if is_many { (beside(campaign, &warnings)) }
             (notes(campaign, columns))
+            @if is_many { (one_by_one(campaign)) }
             @if !columns.others.is_empty() {
                 details class="others" {
                     summary { "Other metrics: " (titles(&columns.others)) }
                     @for metrics in columns.others.chunks(COLUMNS) { (table(campaign, metrics)) }
                 }
             }
+        }
+    }
+}
+
+/// What belongs to the answer: whether outputs agree, the noise, the x32 runtime's part, and warnings.
+fn beside(campaign: &Campaign, warnings: &[String]) -> Markup {
+    html! {
+        div class="beside" {
+            @for line in statements::agreement(campaign).iter().chain(&statements::noise(campaign)) {
+                p { (prose(line)) }
+            }
+            @for line in runtime::brief(campaign) { p { (prose(&line)) } }
+        }
+        @if !warnings.is_empty() {
+            ul class="warnings" id="warnings" aria-label="Warnings" {
+                @for warning in warnings { li { (prose(warning)) } }
+            }
+        }
+    }
+}
+
+/// A sentence on each of many variants, folded.
+fn one_by_one(campaign: &Campaign) -> Markup {
+    html! {
+        details class="others" {
+            summary { "Every variant in a sentence" }
+            @for line in statements::one_by_one(campaign) { p { (prose(&line)) } }
+            @for line in runtime::lines(campaign) { p { (prose(&line)) } }
         }
     }
 }
@@ -75,12 +100,19 @@ pub fn tables(campaign: &Campaign, metrics: &[Metric]) -> Markup {
 
 fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
     let experiment = campaign.experiment;
+    let is_many = order::is_many(campaign);
+    let ordered = Columns::of(experiment).leading.first().copied();
+    let prefix = order::prefix(campaign);
     html! {
         div class="scroll" tabindex="0" role="region" aria-label={ "Verdicts: " (titles(metrics)) } {
-            table class="verdicts" {
+            table class={ "verdicts" @if is_many { " sortable" } } {
                 thead { tr {
-                    th scope="col" { "variant" }
-                    @for metric in metrics { th scope="col" { (campaign.title(metric)) } }
+                    th scope="col" { "variant" @if !prefix.is_empty() { " of " (visible::line(prefix)) } }
+                    @for metric in metrics {
+                        th scope="col" aria-sort=[(is_many && Some(*metric) == ordered).then_some("ascending")] {
+                            (campaign.title(metric))
+                        }
+                    }
                 } }
                 tbody {
                     @for variant in campaign.participants() {
@@ -88,7 +120,7 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
                             th scope="row" { (name(campaign, &variant)) }
                             @if let Some(reason) = campaign.unable(&variant) {
                                 td class="unable" colspan=(metrics.len().max(1)) {
-                                    span { "not measured: " (visible::line(reason)) }
+                                    span { "not measured: " (prose(&visible::line(reason))) }
                                 }
                             } @else if variant == experiment.baseline {
                                 @for metric in metrics { td { (typical(campaign, &variant, metric)) } }
@@ -96,10 +128,10 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
                                 @for metric in metrics { (verdict(campaign, &variant, metric)) }
                             }
                         }
-                        @if let Some(own) = runtime::row(campaign, &variant, metrics) {
+                        @if let Some(own) = runtime::row(campaign, &variant, metrics).filter(|_| !is_many) {
                             tr class="own" {
                                 th scope="row" { (visible::line(&runtime::label(&variant))) }
-                                @for cell in own { td { small { (unbroken(&cell)) } } }
+                                @for cell in own { td { small { (prose(&cell)) } } }
                             }
                         }
                     }
@@ -113,7 +145,7 @@ fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
     html! {
         @match campaign.typical(variant, metric) {
             Some(typical) if typical.upper.is_none() => (amount(typical.value, metric.unit)),
-            Some(typical) => (unbroken(&amounts::typical(typical))),
+            Some(typical) => (prose(&amounts::typical(typical))),
             None => span class="missing" { (Word::NoData.text()) },
         }
     }
@@ -125,14 +157,15 @@ fn verdict(campaign: &Campaign, variant: &str, metric: Metric) -> Markup {
     };
     let is_twin = variant == campaign.experiment.twin();
     let judged = !matches!(verdict.word, Word::Withheld | Word::NoData);
+    let key = order::key(campaign, variant, metric).filter(|_| order::is_many(campaign));
     html! {
-        td {
-            @let reason = verdict.reason.as_deref().map(visible::line);
+        td data-key=[key.map(|key| format!("{key:.6}"))] {
+            @let reason = verdict.reason.as_deref().map(|reason| plain(&visible::line(reason)));
             span class=(verdict.word.name()) title=[reason] {
-                (unbroken(&visible::line(&words::interval(verdict))))
+                (prose(&visible::line(&words::interval(verdict))))
             }
             @if is_twin {
-                @if let Some(floor) = campaign.floor_text(metric) { small { "floor " (unbroken(&floor)) } }
+                @if let Some(floor) = campaign.floor_text(metric) { small { "floor " (prose(&floor)) } }
             } @else if judged {
                 small { (typical(campaign, variant, metric)) }
             }
@@ -146,13 +179,20 @@ fn notes(campaign: &Campaign, columns: &Columns) -> Markup {
         div class="notes" {
             p {
                 "Each difference is to the baseline, " (visible::line(&campaign.experiment.baseline)) ", with its "
-                (unbroken(&share(campaign.experiment.judging.confidence)))
+                (prose(&share(campaign.experiment.judging.confidence)))
                 " interval; beneath it, what is typical of the variant. “Again” is the baseline measured a second "
                 "time under another name: what seems to differ between the two, and what could go unseen there, is the detection floor."
             }
-            @for gap in gaps { p { (unbroken(&gap.line(campaign))) } }
-            @if let Some(sentence) = statements::control(campaign) { p { (unbroken(&sentence)) } }
-            p { (unbroken(&statements::stopping(campaign))) }
+            @if order::is_many(campaign) && gaps.len() > 1 {
+                details {
+                    summary { "Why verdicts are missing: " (counted(gaps.len(), "reason")) }
+                    @for gap in &gaps { p { (prose(&gap.line(campaign))) } }
+                }
+            } @else {
+                @for gap in &gaps { p { (prose(&gap.line(campaign))) } }
+            }
+            @if let Some(sentence) = statements::control(campaign) { p { (prose(&sentence)) } }
+            p { (prose(&statements::stopping(campaign))) }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where a value lies on an axis, and what the axis says.
 
-use widthwise_experiment::units::Unit;
+use widthwise_experiment::units::{Quantity, Unit};
 
 /// Plots are drawn this many units wide and stretched to the room there is.
 pub const WIDTH: f64 = 1000.0;
@@ -95,7 +95,10 @@ impl Ticks {
             .iter()
             .enumerate()
             .map(|(i, at)| {
-                let number = format!("{:.digits$}", at / size).replace('-', "−");
+                let number = match digits {
+                    0 => Quantity { value: (at / size).round(), unit: Unit::Count }.to_string(),
+                    _ => format!("{:.digits$}", at / size).replace('-', "−"),
+                };
                 (*at, if i == last { format!("{number}{name}") } else { number })
             })
             .collect()

@@ -1,14 +1,30 @@
 //! What every page is: one file, that loads nothing, and runs nothing but what it says.
 
+use base64::Engine;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
+use sha2::Digest;
 
 /// The style of all pages.
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing is loaded and nothing runs: styles stand in the page, and there is no script. [`flame::policy`](super::flame::policy)
-/// is the same for pages with a flame graph.
+/// Nothing is loaded and nothing runs: styles stand in the page, and there is no script.
 pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'";
+
+/// The Content-Security-Policy of a page with these scripts: [`POLICY`], and these may run, known by their hashes (CSP level 3, 6.7.2.3).
+pub(crate) fn policy(scripts: &[&str]) -> String {
+    if scripts.is_empty() {
+        return POLICY.to_owned();
+    }
+    let sources: Vec<String> = scripts.iter().map(|script| source(script)).collect();
+    format!("{POLICY}; script-src {}", sources.join(" "))
+}
+
+/// A script as a source of a policy's `script-src`.
+pub(crate) fn source(script: &str) -> String {
+    let hash = sha2::Sha256::digest(script.as_bytes());
+    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(hash))
+}
 
 /// The file of a page: `styles` come after the common one; title and body have been made safe.
 pub(crate) fn document(title: &str, policy: &str, styles: &[&str], body: &Markup) -> Markup {

@@ -12,15 +12,13 @@ mod tree;
 
 use std::fmt::Write;
 
-use base64::Engine;
 use maud::{html, Markup, PreEscaped};
-use sha2::Digest;
 use widthwise_anatomy::heap::site::{self, Pair};
 use widthwise_anatomy::heap::{Column, Profile};
 use widthwise_experiment::units::{Quantity, Unit};
 
 use self::tree::{Kind, Node, Tree};
-use super::{document, POLICY};
+use super::document;
 use crate::visible;
 
 /// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
@@ -76,18 +74,17 @@ pub fn page(flame: &Flame) -> String {
             script { (PreEscaped(SCRIPT)) }
         }
     };
-    document(&title, &policy(), &[STYLE], &body).into_string()
+    document::document(&title, &policy(), &[STYLE], &body).into_string()
 }
 
 /// The Content-Security-Policy of a page that has figures: the report's, and this script may run, known by its hash.
 pub fn policy() -> String {
-    format!("{POLICY}; script-src {}", script_source())
+    document::policy(&[SCRIPT])
 }
 
 /// [`SCRIPT`] as a source of a Content-Security-Policy's `script-src` (CSP level 3, 6.7.2.3: its hash).
 pub fn script_source() -> String {
-    let hash = sha2::Sha256::digest(SCRIPT.as_bytes());
-    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(hash))
+    document::source(SCRIPT)
 }
 
 /// The figure, to be embedded in a page: a `figure` element with drawing, legend and table.

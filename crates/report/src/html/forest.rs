@@ -6,11 +6,12 @@ use widthwise_verdict::words::{self, margin};
 use widthwise_verdict::{Verdict, Word};
 
 use super::axis::RatioScale;
+use super::fold::packed;
 use super::plot::{axis, drawing, grid, instead, row, Path};
-use super::wording::{name, titles, unbroken};
+use super::wording::{name, prose, titles};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::visible;
+use crate::{order, visible};
 
 const HEIGHT: u32 = 28;
 
@@ -21,18 +22,22 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
             p class="lead" {
                 "The bar is the interval, the dot the estimate: filled where it is called a difference, hollow where "
                 "it is not. The band is what this machine cannot tell from none. Between the dashed lines lies the "
-                "margin, " (unbroken(&margin(campaign.experiment.judging.equal_within))) ": an interval wholly between "
+                "margin, " (prose(&margin(campaign.experiment.judging.equal_within))) ": an interval wholly between "
                 "them that is called no difference shows one. Where the axis ends before them, they are not drawn."
             }
+            @let shown = if order::is_many(campaign) { columns.leading.len().min(1) } else { columns.leading.len() };
+            @let (open, others) = columns.leading.split_at(shown);
+            @let others = [others, &columns.others[..]].concat();
             div class="forests" {
-                @for metric in &columns.leading { (figure(campaign, metric)) }
+                @for metric in open { (figure(campaign, metric)) }
             }
-            @if !columns.others.is_empty() {
+            @if !others.is_empty() {
                 details class="others" {
-                    summary { "Other metrics: " (titles(&columns.others)) }
-                    div class="forests" {
-                        @for metric in &columns.others { (figure(campaign, metric)) }
-                    }
+                    summary { "Other metrics: " (titles(&others)) }
+                    (packed(
+                        html! { div class="forests" { @for metric in &others { (figure(campaign, metric)) } } },
+                        || html! { p class="none" { "The drawings need a script; the tables of verdicts have their numbers." } },
+                    ))
                 }
             }
             @if columns.all().is_empty() { p class="none" { "No metric was measured." } }
@@ -56,7 +61,7 @@ pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
         figure class="forest" {
             figcaption {
                 strong { (campaign.title(metric)) }
-                @if let Some(floor) = campaign.floor_text(metric) { span { "floor " (unbroken(&floor)) } }
+                @if let Some(floor) = campaign.floor_text(metric) { span { "floor " (prose(&floor)) } }
                 @else { span { "no detection floor is known" } }
             }
             @for variant in &others {
@@ -156,8 +161,8 @@ fn value(verdict: &Verdict) -> Markup {
     let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
     let figures = words::numbers(verdict).filter(|_| is_open);
     html! {
-        span class=(verdict.word.name()) { (unbroken(&visible::line(&words::interval(verdict)))) }
-        @if let Some(figures) = figures { " " span class="quiet" { (unbroken(&visible::line(&figures))) } }
+        span class=(verdict.word.name()) { (prose(&visible::line(&words::interval(verdict)))) }
+        @if let Some(figures) = figures { " " span class="quiet" { (prose(&visible::line(&figures))) } }
     }
 }
 

@@ -4,6 +4,7 @@ use maud::{html, Markup, PreEscaped};
 use widthwise_anatomy::heap::Column;
 
 use super::flame::{self, Flame, Side};
+use super::wording::prose;
 use crate::amounts::listed;
 use crate::campaign::Campaign;
 use crate::heap::{bytes, Differences, Heap, Recorded};
@@ -65,7 +66,7 @@ pub fn section(campaign: &Campaign) -> Markup {
                 details class="metric" open[index < 2] {
                     summary { h3 { (title(picture)) } }
                     (PreEscaped(flame::figure_within(&flame(picture, &title(picture)), flame::EMBEDDED_BOXES)))
-                    @for remark in &picture.heap.side.remarks { p class="quiet" { (visible::line(remark)) } }
+                    @for remark in &picture.heap.side.remarks { p class="quiet" { (prose(&visible::line(remark))) } }
                 }
             }
             div class="notes" {
@@ -73,7 +74,7 @@ pub fn section(campaign: &Campaign) -> Markup {
                     p { "Not drawn, since a page holds " (MOST_FIGURES) ": " (listed(&left_out)) ". "
                         code { "widthwise explain --heap A B --html FILE" } " draws any two." }
                 }
-                @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (visible::line(reason)) "." } }
+                @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (prose(&visible::line(reason))) "." } }
             }
         }
     }
@@ -103,7 +104,7 @@ fn peaks(pictures: &[Picture]) -> Markup {
                             td { (side.recordings.len()) }
                             td { @if let Some(differences) = &picture.differences {
                                 (differences.peak_heap.found.word.text())
-                                @if let Some(reason) = &differences.peak_heap.found.reason { ": " (visible::line(reason)) }
+                                @if let Some(reason) = &differences.peak_heap.found.reason { ": " (prose(&visible::line(reason))) }
                             } }
                         }
                     }

@@ -6,7 +6,7 @@ use widthwise_experiment::units::Unit;
 
 use super::axis::{Scale, WIDTH};
 use super::plot::{apart, axis, drawing, grid, row, thinned, Path};
-use super::wording::{amount, name, unbroken};
+use super::wording::{amount, name, prose};
 use super::{answer, forest, page};
 use crate::campaign::Campaign;
 use crate::memory::{self, Line, Portrait};
@@ -28,10 +28,10 @@ pub fn section(campaign: &Campaign) -> Markup {
     html! {
         section id="memory" {
             h2 { "Memory over time" }
-            p class="lead" { (unbroken(&how)) }
+            p class="lead" { (prose(&how)) }
             (answer::tables(campaign, &metrics))
             div class="notes" {
-                @for gap in gaps { p { (unbroken(&gap.line(campaign))) } }
+                @for gap in gaps { p { (prose(&gap.line(campaign))) } }
                 p { "The memory of the whole process tree; pages that its processes share count once. Peaks of classes need not be at one moment." }
             }
             (panels(campaign))

@@ -4,23 +4,25 @@ use maud::{html, Markup, PreEscaped};
 use widthwise_experiment::Metric;
 use widthwise_verdict::words;
 
-use super::{answer, document, flame, forest, heap, memory, raw, record, samples, shape, timeline, POLICY};
+use super::wording::{amount, name};
+use super::{
+    answer, document, flame, fold, forest, heap, memory, policy, raw, record, samples, shape, timeline,
+    SCRIPT,
+};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{amounts, series, statements, visible};
+use crate::series::{quantile, Series};
+use crate::{amounts, order, series, statements, visible};
 
 pub fn page(campaign: &Campaign) -> Markup {
     let title = statements::title(campaign);
     let columns = Columns::of(campaign.experiment);
-    let runs_script = heap::is_drawn(campaign);
-    let policy = if runs_script { flame::policy() } else { POLICY.to_owned() };
     let has = |id: &str| match id {
         "memory" => crate::memory::how(campaign).is_some(),
         "heap" => !campaign.heap.is_empty(),
         _ => true,
     };
     let body = html! {
-        body {
             (answer::header(campaign))
             nav aria-label="Contents" { ol {
                 @for (id, name) in CONTENTS.into_iter().filter(|(id, _)| has(id)) { li { a href={ "#" (id) } { (name) } } }
@@ -38,11 +40,20 @@ pub fn page(campaign: &Campaign) -> Markup {
                 p { "Widthwise " (visible::line(campaign.widthwise)) " · " (visible::line(&campaign.created)) " · "
                     code { (visible::line(&campaign.folder)) } }
             }
-            @if runs_script { script { (PreEscaped(flame::SCRIPT)) } }
-        }
     };
-    let styles: &[&str] = if runs_script { &[flame::STYLE] } else { &[] };
-    document(&title, &policy, styles, &body)
+    let has_flame = heap::is_drawn(campaign);
+    // Names have been escaped: no text of the page can be taken for a fold.
+    let has_own = order::is_many(campaign) || body.0.contains(fold::MARK);
+    let scripts: Vec<&str> = [(has_flame, flame::SCRIPT), (has_own, SCRIPT)]
+        .into_iter()
+        .filter(|(has, _)| *has)
+        .map(|(_, text)| text)
+        .collect();
+    let body = html! {
+        body { (body) @for script in &scripts { script { (PreEscaped(*script)) } } }
+    };
+    let styles: &[&str] = if has_flame { &[flame::STYLE] } else { &[] };
+    document(&title, &policy(&scripts), styles, &body)
 }
 
 const CONTENTS: [(&str, &str); 11] = [
@@ -62,6 +73,7 @@ const CONTENTS: [(&str, &str); 11] = [
 /// One fold for each metric; those that decide are open.
 fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
     let deciding = campaign.experiment.deciding();
+    let is_many = order::is_many(campaign);
     html! {
         section id="runs" {
             h2 { "Every run" }
@@ -70,10 +82,10 @@ fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
                 "verdict."
             }
             @for metric in columns.all() {
-                details class="metric" open[deciding.contains(&metric)] {
+                details class="metric" open[deciding.contains(&metric) && !is_many] {
                     summary {
                         h3 { (campaign.title(metric)) }
-                        span class="brief" { (brief(campaign, metric)) }
+                        @if !is_many { span class="brief" { (brief(campaign, metric)) } }
                     }
                     (charts(campaign, metric))
                 }
@@ -88,12 +100,37 @@ pub fn charts(campaign: &Campaign, metric: Metric) -> Markup {
     if series.iter().all(|series| series.points.is_empty()) {
         return html! { p class="none" { "No run has a reading of it." } };
     }
-    html! {
-        p class="about" { (metric.about) "." }
+    let figures = html! {
         (samples::figure(campaign, metric, &series))
         (shape::figure(campaign, metric, &series))
         (timeline::figure(campaign, metric, &series))
         (timeline::positions(campaign, metric, &series))
+    };
+    html! {
+        p class="about" { (metric.about) "." }
+        (fold::packed(figures, || summary(campaign, metric, &series)))
+    }
+}
+
+/// The runs of each variant in numbers: what stands there where no script draws them.
+fn summary(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
+    html! {
+        p class="none" { "The drawings of so many runs need a script." }
+        div class="scroll" tabindex="0" role="region" aria-label={ "Runs: " (campaign.title(metric)) } { table class="facts" {
+            thead { tr { @for head in ["variant", "median", "middle half", "runs"] { th scope="col" { (head) } } } }
+            tbody { @for series in series {
+                @let values = series.timed();
+                @let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&values, share));
+                tr {
+                    th scope="row" { (name(campaign, &series.variant)) }
+                    @if let (Some(low), Some(median), Some(high)) = (low, median, high) {
+                        td { (amount(median, metric.unit)) }
+                        td { (amount(low, metric.unit)) " … " (amount(high, metric.unit)) }
+                    } @else { td { "–" } td { "–" } }
+                    td { (values.len()) }
+                }
+            } }
+        } }
     }
 }
 

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use maud::{html, Markup};
 
 use super::axis::WIDTH;
+use super::wording::{plain, prose};
 
 /// A path being written.
 #[derive(Debug, Default, Clone)]
@@ -72,9 +73,10 @@ fn number(value: f64) -> String {
 /// A drawing of that height; `says` is what somebody hears who cannot see it.
 pub fn drawing(class: &str, height: u32, says: &str, inside: Markup) -> Markup {
     html! {
-        svg class={ "plot " (class) } role="img" aria-label=(says)
+        svg class={ "plot " (class) } role="img"
             viewBox={ "0 0 " (WIDTH) " " (height) } preserveAspectRatio="none" height=(height) {
-            title { (says) }
+            // The name of the drawing, too (SVG-AAM 1.0).
+            title { (plain(says)) }
             (inside)
         }
     }
@@ -102,7 +104,7 @@ pub fn row(name: Markup, plot: Markup, value: Markup) -> Markup {
 
 /// What stands in a row instead of a drawing: in one line, and whole where the pointer rests.
 pub fn instead(reason: &str) -> Markup {
-    html! { p class="reason" title=(reason) { (reason) } }
+    html! { p class="reason" title=(plain(reason)) { (prose(reason)) } }
 }
 
 /// The row under a chart that says what the lines of the grid mean.

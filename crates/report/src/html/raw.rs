@@ -4,6 +4,7 @@ use maud::{html, Markup};
 use widthwise_experiment::units::Unit;
 use widthwise_experiment::Metric;
 
+use super::fold::packed;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{csv, visible};
@@ -23,7 +24,11 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
                     code { "widthwise report --csv" } " writes the same with sources and coverage."
                 }
                 @if campaign.runs.len() <= MOST_ROWS { (table(campaign, &metrics)) }
-                @else { pre class="numbers" { (text(campaign, &metrics)) } }
+                @else {
+                    (packed(html! { pre class="numbers" { (text(campaign, &metrics)) } }, || html! {
+                        p class="none" { "So many numbers are shown by a script." }
+                    }))
+                }
             }
         }
     }

@@ -5,9 +5,12 @@ use widthwise_experiment::model::Estimator;
 use widthwise_experiment::units::Unit;
 use widthwise_verdict::words::{self, share};
 
-use super::wording::{amount, name, unbroken};
+use super::wording::{amount, name, prose, unbroken};
 use crate::campaign::Campaign;
 use crate::{statements, visible};
+
+/// A longer spec is folded.
+const LONGEST_SPEC: usize = 60;
 
 pub fn sections(campaign: &Campaign) -> Markup {
     html! {
@@ -24,7 +27,7 @@ fn answers(campaign: &Campaign) -> Markup {
     html! {
         section id="answers" {
             h2 { "Answers" }
-            @for sentence in &agreement { p { (sentence) } }
+            @for sentence in &agreement { p { (super::wording::prose(sentence)) } }
             @if agreement.is_empty() { p class="none" { "No run has answered." } }
             @for (variant, difference) in &campaign.differences {
                 details {
@@ -78,7 +81,7 @@ fn builds(campaign: &Campaign) -> Markup {
             @let trees = statements::processes(campaign);
             @if !trees.is_empty() {
                 h3 { "Processes" }
-                @for sentence in trees { p { (unbroken(&sentence)) } }
+                @for sentence in trees { p { (prose(&sentence)) } }
                 (processes(campaign))
             }
         }
@@ -110,7 +113,7 @@ fn processes(campaign: &Campaign) -> Markup {
                 td { code { (visible::line(&note.comm)) } }
                 td class="number" { (note.count) }
                 td class="number" { (amount(note.peak_resident as f64, Unit::Bytes)) }
-                td class="number" { (unbroken(&share(note.cpu_share))) }
+                td class="number" { (prose(&share(note.cpu_share))) }
             } } }
         } }
     }
@@ -148,7 +151,7 @@ fn reproduce(campaign: &Campaign) -> Markup {
                 code { "widthwise report" } " renders them anew."
             }
             @if !campaign.spec.trim().is_empty() {
-                details open {
+                details open[campaign.spec.lines().count() <= LONGEST_SPEC] {
                     summary { "The experiment" }
                     pre { code { (visible::block(campaign.spec)) } }
                 }
@@ -244,7 +247,7 @@ fn words(campaign: &Campaign) -> Markup {
         section id="words" {
             h2 { "What the words mean" }
             p { (method) }
-            @if let Some(sentence) = statements::control(campaign) { p { (unbroken(&sentence)) } }
+            @if let Some(sentence) = statements::control(campaign) { p { (prose(&sentence)) } }
             dl class="terms" {
                 @for (term, meaning) in terms { div { dt { (term) } dd { (meaning) } } }
             }

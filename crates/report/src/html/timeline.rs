@@ -158,7 +158,7 @@ fn panel(
 ) -> Markup {
     let height = f64::from(HEIGHT);
     let inner = height - 8.0;
-    let places = campaign.participants().len().max(1) as f64;
+    let places = (campaign.experiment.variants.len() + 1) as f64;
     let x = |point: &Point| (point.round as f64 + (f64::from(point.position) + 0.5) / places) * ground.width;
     let y = |value: f64| 4.0 + inner - scale.place(distance.from(median, value)) / WIDTH * inner;
     let (mut dots, mut idle, mut edge, mut line, mut curve) =
@@ -249,7 +249,7 @@ pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Mark
         for point in series.points.iter().filter(|point| point.kind.counts()) {
             let place = point.position as usize;
             // A round has one run for each participant; a place beyond says that the archive is damaged.
-            if place < campaign.participants().len() {
+            if place <= campaign.experiment.variants.len() {
                 by_place.resize(by_place.len().max(place + 1), Vec::new());
                 by_place[place].push(distance.from(median, point.value));
             }

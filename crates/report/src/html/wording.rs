@@ -5,7 +5,7 @@ use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 
 use crate::campaign::Campaign;
-use crate::visible;
+use crate::{order, visible};
 
 /// Dots drawn for one variant in one chart; beyond, they would only hide each other.
 pub const MOST_DOTS: usize = 400;
@@ -21,7 +21,7 @@ pub fn name(campaign: &Campaign, variant: &str) -> Markup {
         (variant, "")
     };
     html! {
-        span class="variant" { (visible::line(shown)) }
+        span class="variant" { (visible::line(order::short(campaign, shown))) }
         @if !tag.is_empty() { " " span class="tag" { (tag) } }
     }
 }
@@ -43,6 +43,31 @@ pub fn thinning(longest: usize) -> Option<String> {
 
 pub fn titles(metrics: &[Metric]) -> String {
     metrics.iter().map(|metric| metric.title).collect::<Vec<_>>().join(", ")
+}
+
+/// A sentence with its commands as code: what stands between two backticks.
+pub fn prose(text: &str) -> Markup {
+    let text = unbroken(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // One without a partner stays what it is.
+    let paired = (parts.len() - 1) / 2 * 2;
+    html! {
+        @for (place, part) in parts.iter().enumerate() {
+            @if place > paired { "`" (part) } @else if place % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// The same where there is no room for markup.
+pub fn plain(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let paired = (parts.len() - 1) / 2 * 2;
+    let quoted = |(place, part): (usize, &&str)| match place {
+        _ if place > paired => format!("`{part}"),
+        _ if place % 2 == 1 => format!("“{part}”"),
+        _ => (*part).to_owned(),
+    };
+    parts.iter().enumerate().map(quoted).collect()
 }
 
 /// A number is not parted from its per cent at the end of a line.

@@ -5,7 +5,7 @@ use widthwise_experiment::scale::{Attempt, Purpose};
 use widthwise_verdict::study::Table;
 
 use super::{bytes, columns, ranged, sentences, title, StudyReport};
-use crate::html::{document, POLICY};
+use crate::html::{document, prose, POLICY};
 use crate::visible;
 
 const STYLE: &str = include_str!("scale.css");
@@ -36,7 +36,7 @@ pub fn page(report: &StudyReport) -> String {
             }
             main {
                 section id="answer" class="answer" {
-                    @for sentence in sentences::all(report).into_iter().take(3) { p { (visible::line(&sentence)) } }
+                    @for sentence in sentences::all(report).into_iter().take(3) { p { (prose(&visible::line(&sentence))) } }
                 }
                 section id="curves" {
                     h2 { "Speed-up" }
@@ -53,7 +53,7 @@ pub fn page(report: &StudyReport) -> String {
                 }
                 section id="said" {
                     h2 { "What it comes to" }
-                    @for sentence in sentences::all(report).into_iter().skip(3) { p { (visible::line(&sentence)) } }
+                    @for sentence in sentences::all(report).into_iter().skip(3) { p { (prose(&visible::line(&sentence))) } }
                 }
                 (memory(report))
                 section id="placements" {
@@ -68,9 +68,9 @@ pub fn page(report: &StudyReport) -> String {
                         h2 { "Notes" }
                         ul {
                             @for (variant, reason) in report.unable {
-                                li { strong { (visible::line(variant)) } ": " (visible::line(reason)) }
+                                li { strong { (visible::line(variant)) } ": " (prose(&visible::line(reason))) }
                             }
-                            @for remark in &report.remarks { li { (visible::line(remark)) } }
+                            @for remark in &report.remarks { li { (prose(&visible::line(remark))) } }
                         }
                     }
                 }
@@ -99,7 +99,7 @@ fn one_table(table: &Table) -> Markup {
     let columns = columns(table);
     html! {
         h3 { (visible::line(&title(table))) }
-        div class="scroll" { table class="scale" {
+        div class="scroll" tabindex="0" role="region" aria-label=(visible::line(&title(table))) { table class="scale" {
             thead { tr { @for (head, _) in &columns { th scope="col" { (head) } } } }
             tbody {
                 @for row in &table.rows {
@@ -107,7 +107,7 @@ fn one_table(table: &Table) -> Markup {
                         @if place == 0 { th scope="row" { (of(row)) } } @else { td { (of(row)) } }
                     } }
                     @if let Some(failure) = &row.failure {
-                        tr class="failed" { td colspan=(columns.len()) { (visible::line(failure)) } }
+                        tr class="failed" { td colspan=(columns.len()) { (prose(&visible::line(failure))) } }
                     }
                 }
             }
@@ -149,20 +149,25 @@ fn drawn<'a>(tables: &[&'a Table]) -> Vec<&'a Table> {
     tables.iter().copied().filter(|table| table.rows.iter().any(|row| row.speed_up.is_ok())).collect()
 }
 
+/// Axes on which both the curves and the whole of the ideal line fit, which is how many times the smallest number the largest is.
+fn axes(processes: f64, speed_up: f64, smallest: f64) -> Axes {
+    let across = processes * 1.03;
+    Axes { across, up: (speed_up.max(1.0) * 1.1).max(across / smallest) }
+}
+
 fn curves(tables: &[&Table]) -> Markup {
     let most = |of: &dyn Fn(&widthwise_verdict::study::Row) -> Option<f64>| {
         tables.iter().flat_map(|table| &table.rows).filter_map(of).fold(0.0, f64::max)
     };
-    let across = most(&|row| Some(row.processes as f64)).max(1.0) * 1.03;
-    let up = most(&|row| {
-        Some(row.speed_up.as_ref().ok()?.bounds.map_or(row.speed_up.as_ref().ok()?.estimate, |b| b.high))
-    })
-    .max(1.0)
-        * 1.1;
-    let axes = Axes { across, up };
+    let processes = most(&|row| Some(row.processes as f64)).max(1.0);
+    let speed_up = most(&|row| {
+        let figure = row.speed_up.as_ref().ok()?;
+        Some(figure.bounds.map_or(figure.estimate, |bounds| bounds.high))
+    });
     let smallest =
         tables.iter().flat_map(|t| t.rows.first()).map(|row| row.processes).min().unwrap_or(1) as f64;
-    let ideal = (up * smallest).min(across);
+    let axes = axes(processes, speed_up, smallest);
+    let (across, up) = (axes.across, axes.up);
     html! {
         svg class="curves" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
             aria-label="Speed-up over the number of processes; the tables below have the numbers" {
@@ -175,7 +180,7 @@ fn curves(tables: &[&Table]) -> Markup {
             }
             text class="word" x=(WIDTH - 8.0) y=(HEIGHT - 4.0) text-anchor="end" { "processes" }
             line class="ideal" x1=(number(axes.x(0.0))) y1=(number(axes.y(0.0)))
-                x2=(number(axes.x(ideal))) y2=(number(axes.y(ideal / smallest))) {}
+                x2=(number(axes.x(across))) y2=(number(axes.y(across / smallest))) {}
             @for (place, table) in tables.iter().enumerate() {
                 @let points: Vec<(f64, widthwise_verdict::scaling::Figure)> = table.rows.iter()
                     .filter_map(|row| Some((row.processes as f64, row.speed_up.ok()?))).collect();
@@ -286,6 +291,21 @@ fn area(attempt: &Attempt) -> Markup {
             @for moment in &memory.moments {
                 circle class="system" cx=(number(axes.x(moment.at_ns as f64 / 1e9))) cy=(number(axes.y(moment.system_anonymous.max(0) as f64))) r="1.6" {}
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ideal_line_ends_at_the_right_edge_and_within_the_picture() {
+        for (processes, speed_up, smallest) in [(8.0, 1.6, 1.0), (64.0, 70.0, 1.0), (8.0, 1.2, 4.0)] {
+            let axes = axes(processes, speed_up, smallest);
+            assert_eq!(axes.x(axes.across), WIDTH - 8.0);
+            assert!(axes.y(axes.across / smallest) >= 7.999, "{processes} {speed_up} {smallest}");
+            assert!(axes.y(speed_up) >= 7.999);
         }
     }
 }

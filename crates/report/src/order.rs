@@ -1,0 +1,103 @@
+//! In which order variants stand, and how their names are shortened where many stand below each other.
+
+use widthwise_experiment::Metric;
+use widthwise_verdict::Word;
+
+use crate::campaign::Campaign;
+use crate::columns::Columns;
+
+/// With more variants than this beside the baseline, a sentence on each is no answer.
+const FEW: usize = 3;
+/// Characters where a name may be parted.
+const JOINTS: [char; 6] = ['/', '_', '-', ':', ' ', '='];
+/// A shorter beginning says too little to be worth a line of its own.
+const SHORTEST_PREFIX: usize = 5;
+
+/// Whether there are so many variants that they are summed up, and told one by one only on request.
+pub fn is_many(campaign: &Campaign) -> bool {
+    campaign.experiment.variants.len() > FEW + 1
+}
+
+/// Every name that takes part: the baseline, the variants by the first metric (the lowest first, then those without a verdict,
+/// then those that could not be measured), and the baseline's twin.
+pub fn ranked(campaign: &Campaign) -> Vec<String> {
+    let experiment = campaign.experiment;
+    let first = Columns::of(experiment).leading.first().copied();
+    let mut others: Vec<(u8, f64, &str)> = experiment
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .filter(|name| *name != experiment.baseline)
+        .map(|name| match (campaign.unable(name), first.and_then(|metric| key(campaign, name, metric))) {
+            (Some(_), _) => (2, 0.0, name),
+            (None, None) => (1, 0.0, name),
+            (None, Some(key)) => (0, key, name),
+        })
+        .collect();
+    // Stable: variants that do not differ keep the order of the experiment.
+    others.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut names = vec![experiment.baseline.clone()];
+    names.extend(others.into_iter().map(|(_, _, name)| name.to_owned()));
+    names.push(experiment.twin());
+    names
+}
+
+/// What a variant is ordered by in that metric: its ratio to the baseline or, where some have none, its amount; nothing without
+/// a verdict to compare by.
+pub fn key(campaign: &Campaign, variant: &str, metric: Metric) -> Option<f64> {
+    let judged = |word: Word| !matches!(word, Word::Withheld | Word::NoData);
+    let of_metric = campaign.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
+    let has_ratios = of_metric.filter(|v| judged(v.word)).all(|v| v.ratio.is_some());
+    let verdict = campaign.verdict(variant, metric).filter(|verdict| judged(verdict.word))?;
+    match has_ratios {
+        true => verdict.ratio,
+        false => campaign.typical(variant, metric).map(|typical| typical.value),
+    }
+}
+
+/// What the names of many variants begin with, up to a joint; empty where there are few, or nothing in common.
+pub fn prefix<'a>(campaign: &Campaign<'a>) -> &'a str {
+    let names: Vec<&'a str> =
+        campaign.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
+    if !is_many(campaign) {
+        return "";
+    }
+    common(&names)
+}
+
+fn common<'a>(names: &[&'a str]) -> &'a str {
+    let Some((first, rest)) = names.split_first() else { return "" };
+    let shared = |name: &&str| first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+    let length = rest.iter().map(shared).min().unwrap_or(0);
+    // The joint is one byte long, so that the cut is between characters.
+    let bytes = first.as_bytes();
+    // A dash that begins an option is a part of it.
+    let is_joint = |at: &usize| {
+        JOINTS.contains(&char::from(bytes[*at])) && *at > 0 && bytes[at - 1].is_ascii_alphanumeric()
+    };
+    let cut = (0..length).rev().find(is_joint).map_or(0, |at| at + 1);
+    let prefix = &first[..cut];
+    match cut >= SHORTEST_PREFIX && names.iter().all(|name| name.len() > cut) {
+        true => prefix,
+        false => "",
+    }
+}
+
+/// A variant's name without what all names begin with.
+pub fn short<'n>(campaign: &Campaign, name: &'n str) -> &'n str {
+    name.strip_prefix(prefix(campaign)).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_common_beginning_ends_at_a_joint_and_leaves_something_of_every_name() {
+        assert_eq!(common(&["tree/x32/a", "tree/x86-64/a"]), "tree/");
+        assert_eq!(common(&["x86-64/-O2", "x86-64/-O3"]), "x86-64/");
+        assert_eq!(common(&["-O2", "-O3"]), "");
+        assert_eq!(common(&["tree/", "tree/a"]), "");
+        assert_eq!(common(&["länge/é", "länge/è"]), "länge/");
+    }
+}

@@ -1,0 +1,220 @@
+//! Campaigns of many variants: the answer first, then the table, all else folded; on the terminal and in a real browser.
+
+mod browser;
+mod laboratory;
+
+use browser::Browser;
+use laboratory::{many, unfolded, Laboratory};
+
+#[test]
+fn sixty_variants_are_summed_up_and_ordered_on_the_terminal() {
+    let lab = Laboratory::new();
+    lab.made_up(60, 12);
+    let said = lab.widthwise("report");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert!(lines.len() <= 90, "{} lines:\n{}", lines.len(), said.stdout);
+    // The common beginning of the names stands at the head of the column, and there alone.
+    let head = lines.iter().position(|line| line.contains("variant of tree/ ")).expect("a head");
+    let rows = &lines[head + 1..];
+    let label = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    assert_eq!(label(rows[0]), "x86-64/level-00");
+    let place =
+        |name: &str| rows.iter().position(|line| label(line) == name).unwrap_or_else(|| panic!("{name}"));
+    let (least, most) = extremes(60);
+    assert_eq!(place(least.trim_start_matches(many::PREFIX)), 1, "{}", said.stdout);
+    assert!(place(most.trim_start_matches(many::PREFIX)) > 50, "{}", said.stdout);
+    let text = unfolded(&said.stdout);
+    assert!(text.contains(" variants beside tree/x86-64/level-00: 20 need less, "), "{text}");
+    assert!(
+        text.contains(&format!("Least: {least}, −")) && text.contains(&format!("Most: {most}, +")),
+        "{text}"
+    );
+    assert!(text.contains("were not measured: no C++ library for this ABI"), "{text}");
+}
+
+#[test]
+fn the_markdown_of_many_variants_folds_the_sentence_on_each() {
+    let lab = Laboratory::new();
+    lab.made_up(14, 12);
+    let page = lab.widthwise("report --markdown").stdout;
+    let (open, folded) =
+        page.split_once("<details><summary>Every variant in a sentence</summary>").expect("a fold");
+    let sentence = "- tree/i386/level-01 needs ";
+    assert!(!open.contains(&sentence[2..]) && folded.contains(sentence), "{page}");
+    assert!(open.contains("variants beside tree/x86-64/level-00"), "{page}");
+}
+
+#[test]
+fn two_variants_are_told_of_in_a_sentence_each() {
+    let lab = Laboratory::new();
+    lab.made_up(3, 12);
+    let text = unfolded(&lab.widthwise("report").stdout);
+    assert!(text.contains("tree/x32/level-00 needs") && text.contains("tree/i386/level-00 needs"), "{text}");
+    assert!(!text.contains("Least:") && !text.contains("variant of"), "{text}");
+}
+
+/// Who was given the least CPU time, and the most.
+fn extremes(variants: usize) -> (String, String) {
+    let mut names: Vec<String> = many::names(variants)
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| i % 24 != 23)
+        .map(|(_, name)| name)
+        .collect();
+    names.sort_by(|a, b| many::planted(a).0.total_cmp(&many::planted(b).0));
+    (names[0].clone(), names[names.len() - 1].clone())
+}
+
+/// The words of the first column of the first table, row by row.
+const LABELS: &str = "[...inner.querySelector('table.verdicts').tBodies[0].rows].map(r => \
+                      r.querySelector('.variant').textContent)";
+
+#[test]
+fn the_page_of_sixty_variants_begins_with_the_table_and_is_a_small_file() {
+    let lab = Laboratory::new();
+    lab.made_up(60, 167);
+    let said = lab.widthwise("report --html out.html --json out.json");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let page = lab.path("out.html");
+    let bytes = std::fs::metadata(&page).unwrap().len();
+    assert!(bytes < 2_000_000, "{bytes} bytes");
+    let browser = Browser::new();
+    let (_, console) = browser.load(&page);
+    assert_eq!(console, [""; 0]);
+
+    let place = "Math.round(inner.querySelector('table.verdicts').getBoundingClientRect().top)";
+    let y: i32 = browser.ask(&page, 1280, place).parse().unwrap();
+    assert!((1..900).contains(&y), "the table begins at {y} px");
+    let sentences = browser.ask(&page, 1280, "String(inner.querySelectorAll('.answer p').length)");
+    assert_eq!(sentences, "3");
+
+    // A fold that is opened has every run of every variant that was measured, and the raw numbers are all there.
+    let opened = "(async () => { inner.querySelector('#runs details').open = true; \
+                  inner.querySelector('#raw details').open = true; \
+                  for (let i = 0; i < 200 && !inner.querySelector('#raw pre'); i++) await new Promise(r => setTimeout(r, 20)); \
+                  const dots = [...inner.querySelectorAll('#runs details[open] .strip')]; \
+                  const count = dots.map(d => d.querySelector('.dots').getAttribute('d').split('M').length - 1 + \
+                      (d.querySelector('.edge')?.getAttribute('d').split('M').length ?? 1) - 1); \
+                  return [dots.length, Math.min(...count), Math.max(...count), \
+                      inner.querySelector('#raw pre').textContent.split('\\n').length].join(' ') })()";
+    assert_eq!(browser.ask(&page, 1280, opened), format!("59 167 167 {}", 59 * 168 + 1));
+
+    let report: serde_json::Value = serde_json::from_str(&lab.read("out.json")).unwrap();
+    assert_eq!(report["runs"].as_array().unwrap().len(), 59 * 168);
+    assert_eq!(laboratory::names(&report).len(), 61);
+}
+
+#[test]
+fn the_table_is_ordered_and_a_click_or_a_key_orders_it_by_another_column() {
+    let lab = Laboratory::new();
+    lab.made_up(60, 12);
+    assert_eq!(lab.widthwise("report --html out.html").status, Some(0));
+    let page = lab.path("out.html");
+    let browser = Browser::new();
+    let (least, most) = extremes(60);
+    let short = |name: &str| name.trim_start_matches(many::PREFIX).to_owned();
+    let labels = |before: &str| -> Vec<String> {
+        let told = browser.ask(&page, 1280, &format!("({before}, {LABELS}.join(' '))"));
+        told.split(' ').map(str::to_owned).collect()
+    };
+    let heads = "[...inner.querySelectorAll('table.verdicts')][0].tHead.rows[0].cells";
+    let sorts = |before: &str| {
+        browser.ask(
+            &page,
+            1280,
+            &format!("({before}, [...{heads}].map(h => h.getAttribute('aria-sort')).join(' '))"),
+        )
+    };
+    let first = labels("0");
+    assert_eq!((&first[0], &first[1]), (&"x86-64/level-00".to_owned(), &short(&least)));
+    assert_eq!(sorts("0"), " ascending   ");
+    assert_eq!(browser.ask(&page, 1280, &format!("{heads}[0].textContent")), "variant of tree/");
+
+    // The other way round; the baseline stays above, and what has no number below.
+    let click = |column: usize| format!("{heads}[{column}].querySelector('button').click()");
+    let down = labels(&click(1));
+    assert_eq!((&down[0], &down[1]), (&first[0], &short(&most)));
+    assert_eq!(down[57..], first[57..]);
+    assert_eq!(sorts(&click(1)), " descending   ");
+    // By memory: of the variants that were given least.
+    assert_eq!(labels(&click(3))[1], "x32/level-00");
+    assert_eq!(sorts(&click(3)), "   ascending ");
+    // By name, and a button can be reached and pressed by keys.
+    assert_eq!(labels(&click(0))[1], "i386/level-00");
+    let focus = format!("({heads}[2].querySelector('button').focus(), inner.activeElement.tagName)");
+    assert_eq!(browser.ask(&page, 1280, &focus), "BUTTON");
+}
+
+#[test]
+fn without_its_script_the_page_has_a_summary_of_every_run() {
+    let lab = Laboratory::new();
+    lab.made_up(60, 40);
+    assert_eq!(lab.widthwise("report --html out.html").status, Some(0));
+    let text = lab.read("out.html");
+    let (before, rest) = text.split_once("<script>").expect("a script");
+    let (_, after) = rest.split_once("</script>").unwrap();
+    lab.write("still.html", &format!("{before}{after}"));
+    let told = Browser::new().ask(
+        &lab.path("still.html"),
+        1280,
+        "[inner.querySelectorAll('#runs details:first-of-type tbody tr').length, \
+          inner.querySelectorAll('th button').length, \
+          inner.querySelector('table.verdicts').tBodies[0].rows.length].join(' ')",
+    );
+    assert_eq!(told, "61 0 61");
+}
+
+#[test]
+fn a_table_that_is_cut_on_a_phone_has_a_shade_at_its_edge_and_one_that_fits_has_none() {
+    let lab = Laboratory::new();
+    lab.made_up(14, 12);
+    assert_eq!(lab.widthwise("report --html out.html").status, Some(0));
+    let browser = Browser::new();
+    for (name, width, is_cut) in [("phone.html", 390, true), ("screen.html", 1500, false)] {
+        let rectangle = "(r => [r.left, r.right, r.top, r.bottom].map(Math.round).join(' '))\
+                         (inner.querySelector('.scroll').getBoundingClientRect())";
+        let told = browser.ask(&lab.path("out.html"), width, rectangle);
+        let [left, right, top, bottom] =
+            told.split(' ').map(|number| number.parse::<i64>().unwrap()).collect::<Vec<_>>()[..]
+        else {
+            panic!("{told}")
+        };
+        assert!(left >= 0 && right <= i64::from(width) && top < bottom, "{told}");
+        // A picture has no scroll bars: the box ends as far from the right as it begins from the left.
+        let right = i64::from(width) - left;
+        // The page in a frame of that width: by `--window-size` a window is not as narrow as a phone.
+        let frame = format!(
+            "<!doctype html><body style='margin:0'><iframe src='out.html' style='border:0;width:{width}px;height:1600px'>"
+        );
+        lab.write(name, &frame);
+        let picture = browser.picture(&lab.path(name), 1600, 1600, false);
+        // The brightness of a column of the table's box that most of its pixels have.
+        let usual = |x: i64| {
+            let mut column: Vec<u32> = (top + 5..(bottom - 5).min(1600))
+                .map(|y| picture.pixels[(y * i64::from(picture.width) + x) as usize])
+                .map(|pixel| pixel.iter().map(|part| u32::from(*part)).sum())
+                .collect();
+            column.sort_unstable();
+            column[column.len() / 2]
+        };
+        let (edge, inside) = (usual(right - 2), usual(right - 40));
+        assert_eq!(edge + 60 < inside, is_cut, "{width}: {edge} at the edge, {inside} within");
+    }
+}
+
+#[test]
+fn no_backtick_is_left_in_the_text_of_a_page() {
+    let lab = Laboratory::new();
+    lab.made_up(60, 12);
+    assert_eq!(lab.widthwise("report --html out.html").status, Some(0));
+    let told = Browser::new().ask(
+        &lab.path("out.html"),
+        1280,
+        "(inner.querySelectorAll('script, style, pre').forEach(e => e.remove()), \
+          [inner.body.innerHTML.includes('`'), [...inner.querySelectorAll('td.unable code')].map(c => c.textContent).join()].join(' '))",
+    );
+    let command = many::UNABLE.split('`').nth(1).unwrap();
+    // Two variants, each in three tables.
+    assert_eq!(told, format!("false {}", [command; 6].join(",")));
+}
