@@ -1,7 +1,7 @@
 /* Known truth: what it asks for is the same in every run (fixed), or depends on who comes first (threads), on
  * where it is loaded (addresses; coin: on one bit of that), or on the clock (time). With MORE every other
  * block of `fixed` has a fifth more bytes, and every block of `threads` MORE times as many. `held` asks for
- * 64 MB and stays for a while; with HALF it writes to half of that alone. `phases` asks for 20 MB, stays for
+ * 16 MB and stays for a while; with HALF it writes to half of that alone. `phases` asks for 20 MB, stays for
  * STAY ms, gives all but the last block back, which keeps the rest in the heap, and stays for 200 ms. */
 #include <pthread.h>
 #include <stdint.h>
@@ -72,7 +72,7 @@ static void nap(long milliseconds) {
 }
 
 static void held(void) {
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 16; i++) {
         char *block = malloc(1 << 20);
         if (block == NULL) {
             exit(1);
@@ -83,7 +83,7 @@ static void held(void) {
         memset(block, 1, 1 << 20);
 #endif
     }
-    nap(400);
+    nap(800);
 }
 
 #ifndef STAY
