@@ -2,7 +2,7 @@
  * where it is loaded (addresses; coin: on one bit of that), or on the clock (time). With MORE every other
  * block of `fixed` has a fifth more bytes, and every block of `threads` MORE times as many. `held` asks for
  * 16 MB and stays for a while; with HALF it writes to half of that alone. `phases` asks for 20 MB, stays for
- * STAY ms, gives all but the last block back, which keeps the rest in the heap, and stays for 200 ms. */
+ * STAY ms, gives all but the last block back, which keeps the rest in the heap, and stays for 400 ms. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ static void phases(void) {
     for (int i = 0; i < 4999; i++) {
         free(blocks[i]);
     }
-    nap(200);
+    nap(400);
 }
 
 int main(int count, char **words) {
