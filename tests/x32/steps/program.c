@@ -39,13 +39,12 @@ typedef long call(unsigned number, int pipe, void *buffer);
 KIND(moved)
 KIND(long_moved)
 KIND(entering)
-KIND(between) KIND(compared) KIND(cancelled) KIND(looped)
+KIND(between)
+KIND(compared)
+KIND(cancelled)
+KIND(looped)
 
-    enum answer {
-        BYTE,
-        PROCESS,
-        ZERO
-    };
+enum answer { BYTE, PROCESS, ZERO };
 static const struct kind {
     const char *name;
     call *begin;
