@@ -116,11 +116,13 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
         let name = visible::line(&variant.name);
         match campaign.standing(&variant.name) {
             Some(Standing::Different(reason)) => lines.push(format!(
-                "{name} did not answer as {baseline} did{}. Its verdicts are withheld.",
+                "{}{}. Its verdicts are withheld.",
+                differing(&name, &baseline),
                 because(reason)
             )),
             Some(Standing::DifferentAllowed(reason)) => lines.push(format!(
-                "{name} did not answer as {baseline} did{}. It is compared all the same (--allow-different-output).",
+                "{}{}. It is compared all the same (--allow-different-output).",
+                differing(&name, &baseline),
                 because(reason)
             )),
             Some(Standing::Unable(_)) => all_measured = false,
@@ -144,6 +146,14 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Whose output differs, and from what: a baseline has nothing but its own other runs to differ from.
+fn differing(name: &str, baseline: &str) -> String {
+    match name == baseline {
+        true => format!("{name}'s output differs from one run to another"),
+        false => format!("{name}'s output differs from {baseline}'s"),
+    }
 }
 
 /// What an answer was like, where that says more than that it differs.
