@@ -3,6 +3,7 @@
 
 mod laboratory;
 
+use laboratory::outcomes::skipped;
 use laboratory::{unfolded, Laboratory, Said};
 use serde_json::Value;
 
@@ -54,6 +55,14 @@ fn claims_nothing(text: &str, what: &str) {
     for claim in CLAIMS {
         assert!(!text.contains(claim), "{what}: {claim:?} in {text}");
     }
+}
+
+/// Where other programs kept the sampler from its CPU, no sentence on what the system gives may rest on its samples: the
+/// reason of a test that cannot go on.
+fn too_few_looks(text: &str) -> Option<&'static str> {
+    let is_withheld =
+        text.contains("What the system gives them for the heap is not compared: changing too fast");
+    is_withheld.then_some("other programs had the CPUs: the samples hold for less than 80 % of the run")
 }
 
 fn verdicts(told: &Value) -> Vec<(&str, &str)> {
@@ -144,9 +153,12 @@ fn memory_that_is_never_written_to_is_not_called_the_allocators_doing() {
     compared(&lab, "held", "--rounds 1 --heap");
     let text = explained(&lab, "--heap");
     assert!(text.contains("one and other have the same peak heap"), "{text}");
+    assert!(!text.contains("allocator's doing"), "{text}");
+    if let Some(reason) = too_few_looks(&text) {
+        return skipped(reason);
+    }
     assert!(text.contains("The system sees something else"), "{text}");
     assert!(text.contains("The rest was asked for and never written to"), "{text}");
-    assert!(!text.contains("allocator's doing"), "{text}");
 }
 
 #[test]
@@ -155,10 +167,13 @@ fn a_phase_that_takes_longer_is_not_called_the_allocators_doing() {
     binaries(&lab, "-DSTAY=1200");
     compared(&lab, "phases", "--rounds 1 --heap");
     let text = explained(&lab, "--heap");
+    assert!(!text.contains("is the allocator's doing") && !text.contains("never written to"), "{text}");
+    if let Some(reason) = too_few_looks(&text) {
+        return skipped(reason);
+    }
     // The means differ, since one has all that it asked for for longer.
     assert!(text.contains("The system sees something else"), "{text}");
     assert!(text.contains("when each has how much makes the rest"), "{text}");
-    assert!(!text.contains("is the allocator's doing") && !text.contains("never written to"), "{text}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod laboratory;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use laboratory::{said, Laboratory};
+use laboratory::outcomes::skipped;
+use laboratory::{said, Laboratory, Said};
 use serde_json::Value;
 
 const ABIS: [(&str, &str); 3] = [
@@ -123,10 +124,10 @@ fn it_is_told_how_long_the_blocks_of_each_site_live() {
         let lives = |function: &str| {
             let mut sites = told["sites"].as_array().unwrap().iter();
             let site = sites.find(|site| site["function"] == function);
-            site.unwrap_or_else(|| panic!("{abi}: no {function}: {told:#}"))["a"]["lives"].clone()
+            site.unwrap_or_else(|| panic!("{abi}: no {function}: {told:#}"))["a"]["lifetimes"].clone()
         };
         let shares =
-            |lives: &Value| ["at_once", "later", "never"].map(|share| number(lives, &format!("/{share}")));
+            |lives: &Value| ["temporary", "later", "never"].map(|share| number(lives, &format!("/{share}")));
         assert_eq!(shares(&lives("at_once")), [3000, 0, 0], "{abi}");
         // The last one that was asked for goes before any other is asked for, too.
         let (one, two, good) = (lives("one_nap"), lives("two_naps"), lives("for_good"));
@@ -371,7 +372,7 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
     assert!(said.stdout.contains("std::_Rb_tree_node<std::pair<int const, int> >"), "{said:?}");
     let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
     assert_eq!(said.status, Some(2), "{said:?}");
-    assert!(said.stderr.contains("no variant \"nobody\""), "{said:?}");
+    assert!(said.stderr.contains("no file or variant \"nobody\""), "{said:?}");
     // Logs are large, and somebody may have thrown them away.
     std::fs::remove_dir_all(lab.path(".widthwise/latest/heap")).unwrap();
     assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
@@ -459,6 +460,11 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     assert!((20e6..30e6).contains(&mean("a", "kept_in_heap")), "{told:#}");
     assert!(mean("b", "kept") < 1e6, "{told:#}");
     let said = lab.widthwise("explain --heap");
+    let starved = "other programs had the CPUs: the samples hold for less than 80 % of the run";
+    let is_withheld = |said: &Said| words_of(&said.stdout).contains("is not compared: changing too fast");
+    if is_withheld(&said) {
+        return skipped(starved);
+    }
     assert!(said.stdout.contains("The system sees something else"), "{said:?}");
     assert!(said.stdout.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{said:?}");
     // With the threshold pinned both views agree.
@@ -467,6 +473,9 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     );
     assert_eq!(said.status, Some(0), "{said:?}");
     let said = lab.widthwise("explain --heap");
+    if is_withheld(&said) {
+        return skipped(starved);
+    }
     assert!(said.stdout.contains("The system sees the same"), "{said:?}");
 }
 

@@ -401,6 +401,14 @@ __attribute__((constructor)) static void begin(void) {
     }
 }
 
+/* A child of vfork that ends runs in its parent's memory, and is not the process of the log. */
+void recorder_ends(void) {
+    if (recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING &&
+        recorder.process != NULL && recorder.process->process == (uint32_t)syscall(SYS_getpid)) {
+        __atomic_fetch_or(&recorder.process->state, LOG_ENDED, __ATOMIC_RELAXED);
+    }
+}
+
 __attribute__((destructor)) static void end(void) {
     struct thread *thread = &recorder_thread;
     struct stream *stream = thread->stream;
@@ -408,10 +416,12 @@ __attribute__((destructor)) static void end(void) {
         thread->inside == OUTSIDE) {
         thread->inside = SILENT;
         recorder_write_time(stream);
-        recorder.process->state |= LOG_ENDED;
         thread->inside = OUTSIDE;
+        recorder_ends();
         if (processes_is_alone()) {
             log_file_trim();
         }
+    } else {
+        recorder_ends(); /* exit() was called by a thread that never allocated, or in a signal's handler */
     }
 }

@@ -105,7 +105,8 @@ enum log_origin { LOG_MALLOC, LOG_CALLOC, LOG_REALLOC, LOG_ALIGNED, LOG_OPERATOR
 
 /* What is to be known beside the records. */
 enum log_state {
-    LOG_ENDED = 1, /* it ended by exit() or by returning from main */
+    LOG_ENDED =
+        1, /* it ended by exit(), by _exit() or by returning from main; not by a signal, nor by exec */
     LOG_HAS_STACKS = 4,
     LOG_OWN_MALLOC = 8, /* the program brings its own malloc, which calls do not reach the recorder through */
     LOG_GLIBC =

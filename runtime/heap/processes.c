@@ -252,6 +252,27 @@ int HOOK(system)(const char *command) {
     return REAL(system)(command);
 }
 
+/* No destructor runs: without these such a process would look as if a signal had killed it. */
+void HOOK(_exit)(int status) {
+    if (real_ready()) {
+        recorder_ends();
+        REAL(_exit)(status);
+    }
+    for (;;) {
+        syscall(SYS_exit_group, status);
+    }
+}
+
+void HOOK(_Exit)(int status) {
+    if (real_ready()) {
+        recorder_ends();
+        REAL(_Exit)(status);
+    }
+    for (;;) {
+        syscall(SYS_exit_group, status);
+    }
+}
+
 FILE *HOOK(popen)(const char *command, const char *type) {
     if (UNLIKELY(!real_ready())) {
         errno = ENOSYS;

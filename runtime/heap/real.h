@@ -49,7 +49,9 @@
     FUNCTION(longjmp, void, (struct __jmp_buf_tag *, int))                                                   \
     FUNCTION(_longjmp, void, (struct __jmp_buf_tag *, int))                                                  \
     FUNCTION(siglongjmp, void, (struct __jmp_buf_tag *, int))                                                \
-    FUNCTION(setcontext, int, (const ucontext_t *))
+    FUNCTION(setcontext, int, (const ucontext_t *))                                                          \
+    FUNCTION(_exit, void, (int))                                                                             \
+    FUNCTION(_Exit, void, (int))
 
 /* A static program closes no module; the others are not in every glibc. */
 #define REAL_MODULES(FUNCTION)                                                                               \

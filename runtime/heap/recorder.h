@@ -157,6 +157,8 @@ void recorder_say(const char *text, size_t size);
 void recorder_allocator(const char *path, int glibc, int replaced);
 /* A module was closed: what is known of code addresses may not be true any more. */
 void recorder_closed(void);
+/* The process ends by a call of its own. */
+void recorder_ends(void);
 /* The thread leaves all frames below that stack pointer. */
 void recorder_jumps(uintptr_t target);
 /* In the child of a fork, before it does anything else. */

@@ -1,5 +1,6 @@
 //! What a program asked of its allocator, where, and for how long: out of the logs of `runtime/heap`.
 
+pub mod completeness;
 pub mod decoder;
 pub mod discrepancy;
 pub mod executed;

@@ -38,6 +38,9 @@ pub const NOTE: &str = "recording.json";
 pub struct Recording {
     /// Why there are no logs.
     pub refused: Option<String>,
+    /// Why the recorded run is not a whole one: it failed or was stopped.
+    #[serde(default)]
+    pub failure: Option<String>,
     /// What a reader must know of them.
     pub remarks: Vec<String>,
     /// When it began, by CLOCK_MONOTONIC, in nanoseconds.
@@ -147,7 +150,9 @@ pub fn record(
     };
     let found = found(&logs).map_err(scratch(&logs))?;
     if ran.ending != Ending::Done {
-        recording.remarks.push(format!("with the recorder it {}", failure(&ran.ending, &runner.stderr())));
+        let failure = format!("with the recorder it {}", failure(&ran.ending, &runner.stderr()));
+        recording.remarks.push(failure.clone());
+        recording.failure = Some(failure);
     } else if answers_otherwise(plan, participant, answer, runner) {
         recording.remarks.push("with the recorder its output is not what it is without".to_owned());
     }

@@ -55,6 +55,8 @@ pub struct Side {
     pub left_bytes: u64,
     /// Memory, not files, that the program mapped by itself and kept: it is in no other number.
     pub own_mapped_bytes: u64,
+    /// The most of it at one time; of several processes these are added up.
+    pub own_mapped_peak_bytes: u64,
     /// The heap as the system sees it beside what the program asks for, where that was read: means over time, and over all
     /// recordings.
     pub system: Option<SystemView>,
@@ -66,6 +68,9 @@ pub struct Side {
     pub broken_stacks: u64,
     /// Each process's own numbers, in the order in which they began to write.
     pub by_process: Vec<ProcessSums>,
+    /// Why recordings of it are incomplete; nothing where none is. Where there is a reason, sums and peaks are lower bounds, and
+    /// nothing is compared with them.
+    pub incomplete: Vec<String>,
     /// What every recording of it has, in the order in which they were made.
     pub recordings: Vec<RecordingSums>,
     /// What a reader must know.
@@ -73,7 +78,7 @@ pub struct Side {
 }
 
 /// One recording of a side.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecordingSums {
     /// Bytes that were asked for, at the peak.
     pub peak_bytes: u64,
@@ -87,10 +92,12 @@ pub struct RecordingSums {
     pub left_bytes: u64,
     /// Events that were not recorded: where there are any, the others are lower bounds.
     pub lost_events: u64,
-    /// How often the system's view was looked at; absent where nobody did.
+    /// How often the system's view was looked at; absent where nothing read it.
     pub samples: Option<u64>,
     /// The heap as the system saw it in this recording.
     pub system: Option<SystemView>,
+    /// Why it is incomplete; nothing where it is not.
+    pub incomplete: Vec<String>,
 }
 
 impl Side {
@@ -113,14 +120,37 @@ impl Side {
             lost_events: self.lost_events,
             samples: self.system.map(|view| view.samples),
             system: self.system,
+            incomplete: self.incomplete.clone(),
+        }
+    }
+
+    /// Why its sizes are compared with nothing: the first reason, and how many more there are.
+    pub fn incompleteness(&self) -> Option<String> {
+        let (first, others) = self.incomplete.split_first()?;
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!("; and {}", counted(more, "more reason")),
+        };
+        Some(format!("the recording of {} is incomplete: {first}{more}", self.name))
+    }
+
+    /// A number of bytes, as a lower bound where the recording is incomplete.
+    pub fn at_least(&self, value: u64) -> String {
+        match self.incomplete.is_empty() {
+            true => bytes(value),
+            false => format!("at least {}", bytes(value)),
         }
     }
 }
 
-/// The recording that stands for a side: the one whose peak heap is the middle one, the lower of two. None where there is no
-/// recording.
+/// The recording that stands for a side: of the complete ones, or of all where none is complete, the one whose peak heap is the
+/// middle one, the lower of two. None where there is no recording.
 pub fn typical(recordings: &[RecordingSums]) -> Option<usize> {
-    let mut order: Vec<usize> = (0..recordings.len()).collect();
+    let is_complete = |index: &usize| recordings[*index].incomplete.is_empty();
+    let mut order: Vec<usize> = (0..recordings.len()).filter(is_complete).collect();
+    if order.is_empty() {
+        order = (0..recordings.len()).collect();
+    }
     order.sort_by_key(|index| recordings[*index].peak_bytes);
     order.get(order.len().checked_sub(1)? / 2).copied()
 }
@@ -148,7 +178,7 @@ pub struct ProcessSums {
     pub left_bytes: u64,
     /// Events that were not recorded.
     pub lost_events: u64,
-    /// It ended by `exit`, or by returning from `main`.
+    /// It ended by `exit`, by `_exit`, or by returning from `main`.
     pub ended: bool,
 }
 
@@ -163,7 +193,7 @@ pub struct SystemView {
     pub asked_bytes: u64,
     /// What the allocator used for that.
     pub live_bytes: u64,
-    /// Resident although nobody asked for it.
+    /// Resident and not asked for.
     pub kept_bytes: u64,
     /// Of these: in the heap that brk grows.
     pub kept_in_heap_bytes: u64,
@@ -225,7 +255,7 @@ impl SystemView {
     pub fn shortcoming(&self) -> Option<String> {
         /// A mean over time of fewer looks says nothing.
         const FEWEST_SAMPLES: u64 = 10;
-        /// For less of its time nobody knows what it had.
+        /// Readings that hold for less of the run do not say what it had.
         const LEAST_HELD: f64 = 0.8;
         if self.samples < FEWEST_SAMPLES {
             return Some(too_short(self.samples));
@@ -427,7 +457,7 @@ impl Explanation<'_> {
             blocks: u64,
             left_bytes: u64,
             left_blocks: u64,
-            lives: Option<lives::Told>,
+            lifetimes: Option<lives::Lifetimes>,
         }
         let numbers = |values: &Values| Numbers {
             peak_bytes: values.peak_bytes,
@@ -437,7 +467,7 @@ impl Explanation<'_> {
             blocks: values.count,
             left_bytes: values.live_bytes,
             left_blocks: values.live_count,
-            lives: lives::told(values),
+            lifetimes: lives::lifetimes(values),
         };
         let sites: Vec<serde_json::Value> = self
             .pairs

@@ -162,7 +162,7 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
     let baseline = visible::line(&experiment.baseline);
     let mut all_measured = true;
     // What is said of it, and of whom: many variants may differ in the same way.
-    let mut differing: Vec<(String, bool, Vec<String>)> = Vec::new();
+    let mut others: Vec<(String, bool, Vec<String>)> = Vec::new();
     for variant in &experiment.variants {
         let (reason, is_allowed) = match campaign.standing(&variant.name) {
             Some(Standing::Different(reason)) => (because(reason), false),
@@ -174,15 +174,15 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
             Some(Standing::Measured) | None => continue,
         };
         let name = visible::line(&variant.name);
-        match differing.iter_mut().find(|(known, allowed, _)| *known == reason && *allowed == is_allowed) {
+        match others.iter_mut().find(|(known, allowed, _)| *known == reason && *allowed == is_allowed) {
             Some((_, _, names)) => names.push(name),
-            None => differing.push((reason, is_allowed, vec![name])),
+            None => others.push((reason, is_allowed, vec![name])),
         }
     }
-    let mut lines: Vec<String> = differing
+    let mut lines: Vec<String> = others
         .iter()
         .map(|(reason, is_allowed, names)| {
-            let said = format!("{} did not answer as {baseline} did{reason}.", named(names));
+            let said = format!("{}{reason}.", differing(&named(names), &baseline));
             match (is_allowed, names.len()) {
                 (false, 1) => format!("{said} Its verdicts are withheld."),
                 (false, _) => format!("{said} Their verdicts are withheld."),
@@ -208,6 +208,14 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Whose output differs, and from what: a baseline has nothing but its own other runs to differ from.
+fn differing(name: &str, baseline: &str) -> String {
+    match name == baseline {
+        true => format!("{name}'s output differs from one run to another"),
+        false => format!("{name}'s output differs from {baseline}'s"),
+    }
 }
 
 /// What an answer was like, where that says more than that it differs.

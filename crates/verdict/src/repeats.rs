@@ -1,7 +1,7 @@
 //! Two variants that were recorded a few times each: whether they differ by more than recordings of one variant do.
 //!
 //! Recordings are no paired runs, and there are few of them: the interval is Student's, of the difference of two means
-//! with one variance. It is wider than those of timed rounds on purpose, since one page tells of several quantities.
+//! with one variance. It is wider than those of timed rounds on purpose, since one page compares several quantities.
 
 use crate::distribution::student_quantile;
 use crate::Word;
@@ -40,6 +40,18 @@ pub struct Scale {
 }
 
 impl Difference {
+    /// No comparison, for that reason: no number of it may be shown.
+    pub fn withheld(reason: &str) -> Difference {
+        Difference {
+            ratio: None,
+            low: None,
+            high: None,
+            floor: None,
+            word: Word::Withheld,
+            reason: Some(reason.to_owned()),
+        }
+    }
+
     /// Whether the second is clearly below or above the first.
     pub fn is_clear(&self) -> bool {
         matches!(self.word, Word::Lower | Word::Higher)
@@ -48,23 +60,15 @@ impl Difference {
 
 /// Compares the recordings of two variants, in one quantity that is not negative.
 pub fn difference(a: &[f64], b: &[f64], scale: Scale) -> Difference {
-    let nothing = |word, reason: &str| Difference {
-        ratio: None,
-        low: None,
-        high: None,
-        floor: None,
-        word,
-        reason: Some(reason.to_owned()),
-    };
     if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| !value.is_finite()) {
-        return nothing(Word::NoData, "it was not recorded");
+        return Difference { word: Word::NoData, ..Difference::withheld("it was not recorded") };
     }
     let (of_a, of_b) = (mean(a), mean(b));
     let ratio = |difference: f64| (of_a > 0.0).then(|| 1.0 + difference / of_a);
     let found = of_b - of_a;
     if a.len().min(b.len()) < FEWEST_RECORDINGS {
         let reason = "one recording of a variant does not tell what recordings of it differ by";
-        return Difference { ratio: ratio(found), ..nothing(Word::Withheld, reason) };
+        return Difference { ratio: ratio(found), ..Difference::withheld(reason) };
     }
     let half = half_width(a, b, scale.comparisons.max(1));
     let (low, high) = (found - half, found + half);

@@ -6,6 +6,7 @@ pub mod reading;
 pub mod sources;
 mod trees;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +16,7 @@ use widthwise_anatomy::heap::{folded, pprof, Symbols};
 use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
-use widthwise_report::heap::{Explanation, SitePeaks};
+use widthwise_report::heap::{short_name, Explanation, SitePeaks};
 use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::memory::difference;
 use widthwise_report::peaks::MaxRss;
@@ -28,7 +29,7 @@ use crate::interrupt;
 use crate::output;
 use crate::presentation::{self, Presentation};
 
-/// Ratios of logs within this of 1 are equal, as those of a campaign are where nothing else was said.
+/// Ratios of logs within this of 1 are equal, as those of a campaign are by default.
 const EQUAL_WITHIN: f64 = 0.01;
 
 /// Say why two variants of a campaign differ
@@ -86,10 +87,17 @@ impl Explain {
         if self.preload || self.link_options.is_some() {
             return self.recorder();
         }
+        self.one_for_standard_output()?;
         interrupt::end_by_signal().map_err(Failure::machine)?;
         let found = sources::find(&self.sides, &self.campaign);
         let known = if self.is_plain() {
-            self.system(found.as_ref().ok().map(|(_, sources)| sources.as_slice()))?
+            let system = self.system(found.as_ref().ok().map(|(_, sources)| sources.as_slice()));
+            // What is wrong with the names comes first.
+            if found.is_ok() {
+                system?
+            } else {
+                system.unwrap_or_default()
+            }
         } else {
             None
         };
@@ -115,6 +123,7 @@ impl Explain {
             return Err(Failure::request("nothing to explain"));
         };
         let b = rest.first();
+        self.through_exists(&read)?;
         // The first recording is the one that stands for the side.
         let sites = |read: &Read| -> Vec<Vec<Site>> {
             let all = std::iter::once(&read.profile).chain(&read.others);
@@ -138,13 +147,46 @@ impl Explain {
             top: self.top,
             equal_within,
         };
-        if self.export(&program, a, rest.first(), explanation.caution())? {
-            return Ok(());
-        }
+        let has_exported = self.export(&program, a, rest.first(), explanation.caution().as_deref())?;
         if self.json {
             anstream::println!("{}", explanation.json().map_err(Failure::machine)?);
-        } else {
+        } else if !has_exported {
             anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
+        }
+        Ok(())
+    }
+
+    /// Refuses two documents on standard output, which would be neither.
+    fn one_for_standard_output(&self) -> Result<(), Failure> {
+        let files = [("--html", &self.html), ("--folded", &self.folded), ("--pprof", &self.pprof)];
+        let is_output = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
+        let mut flags: Vec<String> =
+            files.iter().filter(|(_, path)| is_output(path)).map(|(flag, _)| format!("{flag} -")).collect();
+        flags.extend(self.json.then(|| "--json".to_owned()));
+        match flags.as_slice() {
+            [first, second, ..] => Err(Failure::request(format!(
+                "{first} and {second} both write to standard output: give a file instead of -"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses `--through` with a function that no stack of any recording goes through.
+    fn through_exists(&self, read: &[Read]) -> Result<(), Failure> {
+        let profiles = || read.iter().flat_map(|read| std::iter::once(&read.profile).chain(&read.others));
+        for name in &self.through {
+            if profiles().any(|profile| site::goes_through(profile, name)) {
+                continue;
+            }
+            let functions: BTreeSet<String> = profiles()
+                .flat_map(|profile| &profile.frames)
+                .filter(|frame| !frame.function.starts_with("0x"))
+                .map(|frame| short_name(&frame.function))
+                .collect();
+            return Err(Failure::request(format!(
+                "--through {name}: no stack goes through a function of that name{}",
+                close_names(name, &functions)
+            )));
         }
         Ok(())
     }
@@ -212,10 +254,10 @@ impl Explain {
                 let Read { side, profile, program, .. }: &Read = read;
                 flame::Side { name: &side.name, profile, program }
             };
-            let caution = caution.map_or(String::new(), |caution| format!(" ({caution})"));
+            let cautious = caution.map_or(String::new(), |caution| format!(" ({caution})"));
             let title = match b {
-                Some(b) => format!("{program}: heap of {} and {}{caution}", a.side.name, b.side.name),
-                None => format!("{program}: heap of {}", a.side.name),
+                Some(b) => format!("{program}: heap of {} and {}{cautious}", a.side.name, b.side.name),
+                None => format!("{program}: heap of {}{cautious}", a.side.name),
             };
             let flame = Flame {
                 title: &title,
@@ -225,6 +267,9 @@ impl Explain {
                 through: &self.through,
             };
             output::put(path, flame::page(&flame).as_bytes())?;
+        }
+        if let (Some(caution), true) = (caution, self.folded.is_some() || self.pprof.is_some()) {
+            anstream::eprintln!("warning: {caution}");
         }
         if let Some(path) = &self.folded {
             alone("--folded")?;
@@ -266,5 +311,25 @@ impl Explain {
             }
         }
         Ok(())
+    }
+}
+
+/// The functions whose names are most like one, as the end of a sentence.
+fn close_names(name: &str, functions: &BTreeSet<String>) -> String {
+    /// So many are named.
+    const MOST: usize = 5;
+    let wanted = name.trim_end_matches('*').to_lowercase();
+    let distance = |function: &String| {
+        let last = function.rsplit("::").next().unwrap_or(function).to_lowercase();
+        let away = strsim::damerau_levenshtein(&wanted, &last);
+        let is_part = !wanted.is_empty() && last.contains(&wanted);
+        (is_part || away <= wanted.chars().count().div_ceil(2)).then_some((!is_part, away))
+    };
+    let mut close: Vec<_> = functions.iter().filter_map(|name| Some((distance(name)?, name))).collect();
+    close.sort();
+    let names: Vec<&str> = close.into_iter().take(MOST).map(|(_, name)| name.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("; close to it are {}", names.join(", ")),
     }
 }

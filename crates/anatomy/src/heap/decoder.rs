@@ -32,7 +32,7 @@ pub enum Origin {
     Calloc,
     /// realloc, which may have released another.
     Realloc,
-    /// One of the functions that are told an alignment.
+    /// One of the functions that take an alignment.
     Aligned,
     /// An operator new.
     Operator,
@@ -288,7 +288,7 @@ impl Iterator for Events<'_, '_> {
 
     fn next(&mut self) -> Option<Event> {
         let index = match self.current.take() {
-            // The stream that was read last goes on as long as nobody else is before it.
+            // The stream that was read last goes on as long as no other is before it.
             Some(index) => {
                 let number = self.streams[index as usize].next.as_ref().map(|(number, _)| *number);
                 match (number, self.waiting.peek()) {

@@ -43,7 +43,7 @@ pub struct Both {
 }
 
 impl Both {
-    /// What is resident although nobody asks for it: kept by the allocator. 0 where blocks were asked for and never touched.
+    /// What is resident and not asked for: kept by the allocator. 0 where blocks were asked for and never touched.
     pub fn kept(&self) -> u64 {
         self.resident.saturating_sub(self.live)
     }

@@ -115,6 +115,8 @@ pub struct History {
     pub total: (u64, u64),
     /// What is mapped by the program itself at the end, in bytes.
     pub own_mapped_bytes: u64,
+    /// The most that it had mapped by itself at one time, in bytes.
+    pub own_mapped_peak_bytes: u64,
     /// Releases of blocks that were never recorded as allocated, in this process or, before the fork, in those that it was
     /// forked from: they came before the recorder, or from where it does not look.
     pub strangers: u64,
@@ -195,6 +197,8 @@ struct Account {
     total: (u64, u64),
     strangers: u64,
     large: (u64, u64),
+    /// The most bytes that the program had mapped by itself.
+    own_peak: u64,
     word: u64,
     glibc: bool,
     /// Where the process was forked from another: addresses of blocks that it released, and had not asked for itself.
@@ -347,6 +351,7 @@ impl Account {
             course: std::mem::take(&mut self.course.moments),
             total: self.total,
             own_mapped_bytes: self.now.own_bytes,
+            own_mapped_peak_bytes: self.own_peak,
             strangers: self.strangers,
             large: self.large,
             execs: events.take_execs(),
@@ -444,6 +449,7 @@ impl Account {
                     let high = address.saturating_add(bytes);
                     self.maps.insert(address, high);
                     self.now.own_bytes = self.now.own_bytes.saturating_add(high - address);
+                    self.own_peak = self.own_peak.max(self.now.own_bytes);
                 }
             }
             EventKind::Unmapped { address, bytes } => self.unmap(address, bytes),

@@ -25,13 +25,13 @@ pub enum LogError {
     #[error("is not a heap log: byte 0 should begin \"\\x89WWHEAP\"")]
     NotALog,
     /// It ends within its header.
-    #[error("is cut off at byte {0}, within its header: the recorder had no room for it")]
+    #[error("is cut off at byte {0}, within its header of {HEADER} bytes: record the program again")]
     NoHeader(usize),
     /// Another version of the recorder wrote it.
     #[error("is a heap log of version {0}, and this program reads version {VERSION}: read it with the widthwise that recorded it")]
     Version(u16),
     /// A number that no recorder writes.
-    #[error("has at byte {offset} {value} as {what}")]
+    #[error("is damaged: it has at byte {offset} {value} as {what}; record the program again")]
     Absurd {
         /// Where it stands.
         offset: usize,
@@ -125,7 +125,7 @@ pub struct Header {
     pub began_ns: u64,
     /// Events of the parent before this number happened to this process too.
     pub inherited: u64,
-    /// It ended by `exit`, or by returning from `main`.
+    /// It ended by `exit`, by `_exit`, or by returning from `main`.
     pub ended: bool,
     /// Stacks were recorded.
     pub has_stacks: bool,
@@ -228,6 +228,9 @@ fn text(bytes: &[u8], range: std::ops::Range<usize>) -> String {
 }
 
 impl<'a> LogFile<'a> {
+    /// The header: what follows it are processes and their records.
+    pub const HEADER_BYTES: usize = HEADER;
+
     /// Whether a file begins as one.
     pub fn is_one(bytes: &[u8]) -> bool {
         bytes.starts_with(MAGIC)
@@ -250,8 +253,10 @@ impl<'a> LogFile<'a> {
         let claimed = chunks(bytes)?;
         let there = (bytes.len() - HEADER).div_ceil(CHUNK);
         let mut log = LogFile { processes: Vec::new(), faults: Faults::default(), record_bytes: 0 };
-        if there < claimed {
-            log.faults.add(|| format!("the file is cut off: it has {there} of its {claimed} chunks"));
+        let (length, expected) = (bytes.len(), HEADER + claimed * CHUNK);
+        if length < expected {
+            log.faults
+                .add(|| format!("the file is cut off at byte {length}: its header says {expected} bytes"));
         }
         let mut by_chunk: FxHashMap<u32, usize> = FxHashMap::default();
         let mut found: Vec<Found> = Vec::new();

@@ -128,6 +128,11 @@ fn hands_on(function: &str, name: &str) -> bool {
     }
 }
 
+/// Whether any stack of a profile goes through a function of that name: those of [`sites`]' `through`.
+pub fn goes_through(profile: &Profile, name: &str) -> bool {
+    profile.frames.iter().any(|frame| hands_on(&frame.function, name))
+}
+
 /// What a frame of the standard library makes.
 fn made(function: &str) -> Option<String> {
     let start = MAKERS.iter().find_map(|maker| {
@@ -176,7 +181,7 @@ fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> 
     let own = frames.iter().position(|frame| is_own(frame, program));
     let inner = &frames[..own.unwrap_or(frames.len())];
     let made = inner.iter().find_map(|frame| made(&frame.function));
-    // A library's own needs are its own, whoever loaded it.
+    // A library's own needs are its own, whichever module loaded it.
     match own.map(|index| frames[index]).or(frames.first().copied()) {
         Some(frame) => Site {
             function: if frame.function.starts_with("0x") {

@@ -74,6 +74,8 @@ const WRAPPED: &[&str] = &[
     "_longjmp",
     "siglongjmp",
     "setcontext",
+    "_exit",
+    "_Exit",
 ];
 
 /// No recorder could be made.

@@ -6,8 +6,8 @@ use widthwise_verdict::Word;
 
 use super::{Explanation, RecordingSums, Side, SystemView};
 
-/// Variants differ in their names and paths, of which a program may keep some copies.
-const NAMES: f64 = 1024.0;
+/// Variants differ in their names and paths, of which a program may keep some copies: no smaller difference is called one.
+pub(super) const FLOOR: f64 = 1024.0;
 
 /// One quantity of both sides.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Judged {
 
 /// As JSON has it.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct JudgedJson {
     quantity: &'static str,
     unit: &'static str,
     a: u64,
@@ -44,9 +44,9 @@ impl Judged {
         self.found.is_clear()
     }
 
-    fn told(&self) -> Told {
+    fn json(&self) -> JudgedJson {
         let Difference { ratio, low, high, floor, word, reason } = self.found.clone();
-        Told {
+        JudgedJson {
             quantity: self.quantity,
             unit: "bytes",
             a: self.a,
@@ -75,7 +75,7 @@ impl SitePeaks {
     /// Whether the site differs by more than recordings of one side do, one of so many sites. Where recordings were not
     /// repeated, no site is known not to.
     pub fn differ(&self, sites: usize) -> bool {
-        let scale = Scale { equal_within: 0.0, resolution: 0.0, comparisons: sites };
+        let scale = Scale { equal_within: 0.0, resolution: FLOOR, comparisons: sites };
         let found = difference(&numbers(&self.a), &numbers(&self.b), scale);
         found.is_clear() || matches!(found.word, Word::Withheld | Word::NoData)
     }
@@ -103,7 +103,7 @@ pub struct SystemDifferences {
     pub live: Judged,
     /// What the system gives for each byte that the allocator uses: 1 where the views agree.
     pub given: Difference,
-    /// What is resident although nobody asks for it, for a twentieth of the run at least.
+    /// What is resident and not asked for, for a twentieth of the run at least.
     pub kept: Judged,
     /// What was asked for and never written to, likewise.
     pub untouched: Judged,
@@ -112,18 +112,15 @@ pub struct SystemDifferences {
 impl Differences {
     /// Of two sides; ratios within `equal_within` of 1 are equal.
     pub fn of(a: &Side, b: &Side, equal_within: f64) -> Differences {
-        let scale = Scale { equal_within, resolution: NAMES, comparisons: 1 };
-        let lost = |side: &Side| side.recordings.iter().any(|one| one.lost_events > 0);
-        let is_lost = lost(a) || lost(b);
+        let scale = Scale { equal_within, resolution: FLOOR, comparisons: 1 };
+        let incomplete = a.incompleteness().or_else(|| b.incompleteness());
         let is_sum = a.processes.max(b.processes) > 1;
         let judged = |quantity, of: fn(&RecordingSums) -> u64, shown: fn(&Side) -> u64| {
             let values = |side: &Side| side.recordings.iter().map(|one| of(one) as f64).collect::<Vec<f64>>();
-            let mut found = difference(&values(a), &values(b), scale);
-            if is_lost {
-                found.word = Word::Withheld;
-                found.reason =
-                    Some("events were lost in a recording, so its sums are lower bounds".to_owned());
-            }
+            let found = match &incomplete {
+                Some(reason) => Difference::withheld(reason),
+                None => difference(&values(a), &values(b), scale),
+            };
             Judged { quantity, a: shown(a), b: shown(b), found }
         };
         let peak_chunks = (a.peak_chunk_bytes > 0 && b.peak_chunk_bytes > 0)
@@ -135,29 +132,32 @@ impl Differences {
                 |side| side.peak_bytes,
             ),
             peak_chunks,
-            system: SystemDifferences::of(a, b, scale),
+            system: SystemDifferences::of(a, b, scale, incomplete.as_deref()),
         }
     }
 
     /// All of them, as JSON has them.
-    pub(super) fn all(&self) -> Vec<Told> {
+    pub(super) fn all(&self) -> Vec<JudgedJson> {
         let of_system = |system: &'_ SystemDifferences| {
             let SystemDifferences { resident, asked, live, kept, untouched, .. } = system.clone();
             [resident, asked, live, kept, untouched]
         };
         let system = self.system.iter().flat_map(of_system);
         let peaks = std::iter::once(self.peak_heap.clone()).chain(self.peak_chunks.clone());
-        peaks.chain(system).map(|judged| judged.told()).collect()
+        peaks.chain(system).map(|judged| judged.json()).collect()
     }
 }
 
 impl SystemDifferences {
-    fn of(a: &Side, b: &Side, scale: Scale) -> Option<SystemDifferences> {
+    fn of(a: &Side, b: &Side, scale: Scale, incomplete: Option<&str>) -> Option<SystemDifferences> {
         let views = |side: &Side| side.recordings.iter().map(|one| one.system).collect::<Option<Vec<_>>>();
         let (of_a, of_b) = (views(a)?, views(b)?);
         let (mean_a, mean_b) = (a.system?, b.system?);
         let shortcoming = mean_a.shortcoming().or(mean_b.shortcoming());
         let withheld = |mut found: Difference| {
+            if let Some(reason) = incomplete {
+                return Difference::withheld(reason);
+            }
             if let Some(reason) = &shortcoming {
                 found.word = Word::Withheld;
                 found.reason = Some(reason.clone());
@@ -193,13 +193,19 @@ impl Explanation<'_> {
     }
 
     /// What stands beside a picture of a difference that may be none.
-    pub fn caution(&self) -> Option<&'static str> {
-        let peak = self.differences()?.peak_heap;
-        match peak.found.word {
-            Word::Lower | Word::Higher => None,
-            Word::Withheld | Word::NoData => Some("it is not known what recordings of one side differ by"),
-            _ => Some("the peak heaps differ by no more than those of one side's recordings do"),
+    pub fn caution(&self) -> Option<String> {
+        let Some(b) = self.b else {
+            return self.a.incompleteness().map(|reason| format!("{reason}; sizes are lower bounds"));
+        };
+        if let Some(reason) = self.a.incompleteness().or_else(|| b.incompleteness()) {
+            return Some(format!("{reason}; its sizes are lower bounds, so that the two cannot be compared"));
         }
+        let text = match self.differences()?.peak_heap.found.word {
+            Word::Lower | Word::Higher => return None,
+            Word::Withheld | Word::NoData => "it is not known what recordings of one side differ by",
+            _ => "the peak heaps differ by no more than those of one side's recordings do",
+        };
+        Some(text.to_owned())
     }
 }
 

@@ -8,9 +8,9 @@ use super::{number, percent};
 
 /// As JSON has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct Lifetimes {
     /// Blocks that were given back before the process asked for another.
-    at_once: u64,
+    temporary: u64,
     /// Those that were given back later.
     later: u64,
     /// Those that were not.
@@ -22,10 +22,10 @@ pub struct Told {
 }
 
 /// What is known of them.
-pub fn told(values: &Values) -> Option<Told> {
+pub fn lifetimes(values: &Values) -> Option<Lifetimes> {
     let (lives, never) = (&values.lives, values.live_count);
-    values.lives_are_known().then(|| Told {
-        at_once: lives.at_once,
+    values.lives_are_known().then(|| Lifetimes {
+        temporary: lives.at_once,
         later: lives.released().saturating_sub(lives.at_once),
         never,
         half_below_ns: lives.below(0.5, never),
@@ -41,12 +41,12 @@ fn rounded(edge_ns: u64) -> String {
     }
 }
 
-/// What half of the blocks do: `at once`, `< 3 ms`, `to the end`.
+/// What half of the blocks do: `temporary`, `< 3 ms`, `to the end`.
 pub fn word(values: &Values) -> Option<String> {
-    let told = told(values)?;
-    let all = told.at_once + told.later + told.never;
-    Some(if told.at_once * 2 >= all {
-        "at once".to_owned()
+    let told = lifetimes(values)?;
+    let all = told.temporary + told.later + told.never;
+    Some(if told.temporary * 2 >= all {
+        "temporary".to_owned()
     } else if let Some(edge) = told.half_below_ns {
         format!("< {}", rounded(edge))
     } else if told.never * 2 > all {
@@ -58,39 +58,54 @@ pub fn word(values: &Values) -> Option<String> {
 
 /// Of all blocks: `45 % are given back before the next one is asked for, 12 % later, 43 % never`.
 pub fn shares(values: &Values) -> Option<String> {
-    let told = told(values)?;
-    let all = (told.at_once + told.later + told.never) as f64;
+    let told = lifetimes(values)?;
+    let all = (told.temporary + told.later + told.never) as f64;
     let share = |count: u64| match count {
         0 => "none".to_owned(),
         // Of a hundred thousand one is not none, and the others are not all.
         count if (count as f64) < all * 0.001 => "< 0.1 %".to_owned(),
         count if (count as f64) < all && count as f64 > all * 0.999 => "> 99.9 %".to_owned(),
+        count if count as f64 == all => "all".to_owned(),
         count => percent(count as f64, all),
     };
     Some(format!(
         "{} are given back before the next one is asked for, {} later, {} never",
-        share(told.at_once),
+        share(told.temporary),
         share(told.later),
         share(told.never)
     ))
 }
 
+/// What becomes of a side's blocks. One block has no shares.
+fn fate(values: &Values, whose: &str) -> Option<String> {
+    let told = lifetimes(values)?;
+    Some(match (told.temporary + told.later + told.never, told.temporary, told.later) {
+        (1, 1, _) => format!("{whose} only block is given back before the next one is asked for"),
+        (1, _, 1) => format!("{whose} only block is given back after the next one is asked for"),
+        (1, ..) => format!("{whose} only block is never given back"),
+        _ => format!("of {whose} {} blocks {}", number(values.count), shares(values)?),
+    })
+}
+
 /// The sentence on one or two variants, by their names.
 pub fn sentence(a: (&str, &Values), b: Option<(&str, &Values)>) -> Option<String> {
-    let first = shares(a.1)?;
-    let Some((name, values)) = b else {
-        return Some(format!("Of its {} blocks {first}.", number(a.1.count)));
+    let Some(b) = b else {
+        return Some(format!("{}.", capitalised(&fate(a.1, "its")?)));
     };
-    let second = shares(values)?;
-    if first == second {
+    let (first, second) = (shares(a.1)?, shares(b.1)?);
+    if first == second && a.1.count.min(b.1.count) > 1 {
         return Some(format!("Of the blocks of either {first}."));
     }
-    Some(format!(
-        "Of {}'s {} blocks {first}; of {name}'s {}, {second}.",
-        a.0,
-        number(a.1.count),
-        number(values.count)
-    ))
+    let [first, second] = [a, b].map(|(name, values)| fate(values, &format!("{name}'s")));
+    // A name keeps its first letter.
+    let first = first?;
+    let first = first.strip_prefix("of ").map_or_else(|| first.clone(), |rest| format!("Of {rest}"));
+    Some(format!("{first}; {}.", second?))
+}
+
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    first.to_uppercase() + rest
 }
 
 #[cfg(test)]
@@ -112,12 +127,20 @@ mod tests {
 
     #[test]
     fn a_word_says_what_half_of_the_blocks_do() {
-        assert_eq!(word(&values(2, &[5_000_000], 1)).as_deref(), Some("at once"));
+        assert_eq!(word(&values(2, &[5_000_000], 1)).as_deref(), Some("temporary"));
         assert_eq!(word(&values(0, &[2_000_000, 2_000_000], 1)).as_deref(), Some("< 3 ms"));
         assert_eq!(word(&values(0, &[2_000_000], 2)).as_deref(), Some("to the end"));
         assert_eq!(word(&values(0, &[u64::MAX, u64::MAX], 1)).as_deref(), Some("> 1000 s"));
         // massif and pprof know of none.
         assert_eq!(word(&Values { count: 3, live_count: 1, ..Values::default() }), None);
+    }
+
+    #[test]
+    fn one_block_has_no_shares() {
+        let one =
+            |never: usize| sentence(("x32", &values(0, &[5][..1 - never], never as u64)), None).unwrap();
+        assert_eq!(one(1), "Its only block is never given back.");
+        assert_eq!(one(0), "Its only block is given back after the next one is asked for.");
     }
 
     #[test]
@@ -133,11 +156,6 @@ mod tests {
             Some("< 0.1 % are given back before the next one is asked for, > 99.9 % later, none never")
         );
         let said = sentence(("x86-64", &a), Some(("x32", &b))).unwrap();
-        assert!(
-            said.contains(
-                "of x32's 1, none are given back before the next one is asked for, 100 % later, none never."
-            ),
-            "{said}"
-        );
+        assert!(said.contains("; x32's only block is given back after the next one is asked for."), "{said}");
     }
 }

@@ -43,6 +43,45 @@ fn share_of_change(judged: &Judged) -> String {
     percent(judged.a.abs_diff(judged.b) as f64, judged.a as f64)
 }
 
+/// More than twice, and by more bytes than code and stacks usually have, is much more than the heap.
+const MUCH_MORE: u64 = 2;
+const MORE_BYTES: u64 = 4 << 20;
+
+/// What a side has beside its heap, where that is much.
+fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
+    let heap = side.largest_peak_bytes;
+    let is_much = |value: u64| value > heap.saturating_mul(MUCH_MORE) && value - heap > MORE_BYTES;
+    let sum = if side.processes > 1 { ", its processes' largest amounts added up" } else { "" };
+    let mapped = match side.own_mapped_peak_bytes {
+        0 => "no memory with mmap".to_owned(),
+        own => format!("up to {} with mmap{sum}", side.at_least(own)),
+    };
+    match max_rss.filter(|rss| is_much(*rss)) {
+        Some(rss) => Some(format!(
+            "{} has {} of max RSS beside a peak heap of {}, and maps {mapped}",
+            side.name,
+            bytes(rss),
+            side.at_least(heap)
+        )),
+        None => (side.own_mapped_peak_bytes > MORE_BYTES && side.own_mapped_peak_bytes > heap / 10)
+            .then(|| format!("{} maps {mapped}", side.name)),
+    }
+}
+
+/// That a side lacks something, and what follows.
+fn incomplete(side: &Side) -> Option<String> {
+    /// So many reasons are given; the others are counted.
+    const MOST_REASONS: usize = 3;
+    let reasons = side.incomplete.iter().take(MOST_REASONS).cloned().collect::<Vec<String>>().join("; ");
+    let more = match side.incomplete.len().saturating_sub(MOST_REASONS) {
+        0 => String::new(),
+        more => format!("; and {}", counted(more, "more reason")),
+    };
+    (!side.incomplete.is_empty()).then(|| {
+        format!("The recording of {} is incomplete: {reasons}{more}. Its sizes are lower bounds.", side.name)
+    })
+}
+
 impl Explanation<'_> {
     /// The answer, in words.
     pub fn sentences(&self) -> Vec<String> {
@@ -52,6 +91,7 @@ impl Explanation<'_> {
             _ => self.alone(),
         };
         sentences.extend(self.max_rss.as_ref().map(|max_rss| max_rss.sentence()));
+        sentences.extend(self.beyond_heap());
         sentences.extend(self.lives());
         match (self.b, &differences) {
             (Some(b), Some(differences)) => sentences.extend(self.system_of_two(b, differences)),
@@ -63,8 +103,11 @@ impl Explanation<'_> {
                  of one process is {}.",
                 side.name,
                 number(side.processes as u64),
-                bytes(side.largest_peak_bytes)
+                side.at_least(side.largest_peak_bytes)
             ));
+        }
+        for side in std::iter::once(self.a).chain(self.b) {
+            sentences.extend(incomplete(side));
         }
         sentences
     }
@@ -77,17 +120,18 @@ impl Explanation<'_> {
             0 => String::new(),
             blocks => format!(" in {}", counted(blocks as usize, "block")),
         };
-        let chunks = match a.peak_chunk_bytes {
-            0 => String::new(),
-            chunks => format!(": the allocator uses {} for them", bytes(chunks)),
+        let chunks = match (a.peak_chunk_bytes, a.peak_blocks) {
+            (0, _) => String::new(),
+            (chunks, 1) => format!("; the allocator uses {} for it", a.at_least(chunks)),
+            (chunks, _) => format!("; the allocator uses {} for them", a.at_least(chunks)),
         };
-        let peak = bytes(a.peak_bytes);
+        let peak = a.at_least(a.peak_bytes);
         sentences.push(match a.processes {
-            ..=1 => format!("{} has most memory when it has {peak}{blocks}{chunks}.", a.name),
+            ..=1 => format!("{}'s peak heap is {peak}{blocks}{chunks}.", a.name),
             _ => format!("The peak heaps of {}'s processes add up to {peak}{blocks}{chunks}.", a.name),
         });
         let peaks = a.recordings.iter().map(|one| one.peak_bytes);
-        if let (Some(least), Some(most)) = (peaks.clone().min(), peaks.max()) {
+        if let (Some(least), Some(most), true) = (peaks.clone().min(), peaks.max(), a.incomplete.is_empty()) {
             if least < most {
                 sentences.push(format!(
                     "This is the recording with the middle peak heap of {}, whose peak heaps are {} to {}.",
@@ -97,7 +141,13 @@ impl Explanation<'_> {
                 ));
             }
         }
-        if a.blocks > 0 {
+        if a.blocks > 0 && !a.incomplete.is_empty() {
+            sentences.push(format!(
+                "It asks for {} in at least {}.",
+                a.at_least(a.bytes),
+                counted(a.blocks as usize, "block")
+            ));
+        } else if a.blocks > 0 {
             sentences.push(format!(
                 "Over its life it asks for {} in {}; {} are never given back.",
                 bytes(a.bytes),
@@ -111,7 +161,7 @@ impl Explanation<'_> {
     fn compared(&self, b: &Side, differences: &Differences) -> Vec<String> {
         let (a, peak) = (self.a, &differences.peak_heap);
         let peak_heap = peak_heap(a.processes.max(b.processes));
-        let (from, to) = (bytes(a.peak_bytes), bytes(b.peak_bytes));
+        let (from, to) = (a.at_least(a.peak_bytes), b.at_least(b.peak_bytes));
         let blocks = change(Some(number(a.peak_blocks)), Some(Some(number(b.peak_blocks))));
         let reason = peak.found.reason.as_deref().map_or(String::new(), |reason| format!("; {reason}"));
         let mut sentences = vec![match (peak.found.word, smaller(peak)) {
@@ -136,7 +186,7 @@ impl Explanation<'_> {
             ),
         }];
         if let Some(chunks) = &differences.peak_chunks {
-            let (from, to) = (bytes(chunks.a), bytes(chunks.b));
+            let (from, to) = (a.at_least(chunks.a), b.at_least(chunks.b));
             let what = "What the allocator uses for it, its own words and rounding included";
             sentences.push(match smaller(chunks) {
                 Some(smaller) => format!("{what}: {from} → {to}, {smaller}."),
@@ -150,7 +200,7 @@ impl Explanation<'_> {
 
     /// What recordings of one side differ by.
     fn recordings(&self, b: &Side) -> Option<String> {
-        if !self.is_repeated() {
+        if !self.is_repeated() || self.is_incomplete() {
             return None;
         }
         let spread = |side: &Side| {
@@ -171,8 +221,35 @@ impl Explanation<'_> {
         })
     }
 
+    /// Whether a recording of either side lacks events: what became of its blocks is not known.
+    fn is_incomplete(&self) -> bool {
+        std::iter::once(self.a).chain(self.b).any(|side| !side.incomplete.is_empty())
+    }
+
+    /// Memory that is no part of the heap, where that is much: by max RSS, or by what the program mapped itself.
+    fn beyond_heap(&self) -> Option<String> {
+        let max_rss = |value: Option<f64>| value.map(|value| value as u64);
+        let sides = [
+            (Some(self.a), max_rss(self.max_rss.as_ref().map(|max_rss| max_rss.a))),
+            (self.b, max_rss(self.max_rss.as_ref().and_then(|max_rss| max_rss.b))),
+        ];
+        let figures: Vec<String> = sides.into_iter().filter_map(|(side, rss)| beyond(side?, rss)).collect();
+        let others = match figures.iter().any(|figure| figure.contains("max RSS")) {
+            true => ", and max RSS counts also code, stacks and files",
+            false => "",
+        };
+        let text = format!(
+            "Memory that a program maps itself with mmap is no part of its heap{others}: {}.",
+            figures.join("; ")
+        );
+        (!figures.is_empty()).then_some(text)
+    }
+
     /// How long blocks live, over all sites.
     fn lives(&self) -> Option<String> {
+        if self.is_incomplete() {
+            return None;
+        }
         let (mut a, mut b) = (Values::default(), Values::default());
         for pair in self.pairs {
             a.add(&pair.a);
@@ -181,10 +258,13 @@ impl Explanation<'_> {
         lives::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
     }
 
-    /// What the system gives one, and what of that nobody asks for.
+    /// What the system gives one, and what of that is not asked for.
     fn system_of_one(&self) -> Option<String> {
+        if self.is_incomplete() {
+            return None;
+        }
         if let Some(reason) = self.a.shortcoming() {
-            return Some(format!("What the system gives it for the heap is not said: {reason}."));
+            return Some(format!("What the system gives it for the heap is not known: {reason}."));
         }
         let view = self.a.system.as_ref()?;
         Some(format!(
@@ -199,6 +279,9 @@ impl Explanation<'_> {
     /// Where the two views of the heap part, and why.
     fn system_of_two(&self, b: &Side, differences: &Differences) -> Vec<String> {
         let a = self.a;
+        if self.is_incomplete() {
+            return Vec::new();
+        }
         if let (true, Some(reason)) = (self.is_repeated(), a.shortcoming().or(b.shortcoming())) {
             return vec![format!("What the system gives them for the heap is not compared: {reason}.")];
         }

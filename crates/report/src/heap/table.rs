@@ -3,21 +3,39 @@
 use unicode_width::UnicodeWidthStr;
 use widthwise_anatomy::heap::site::Pair;
 
+use super::differences::FLOOR;
 use super::{bytes, change, described, each, lived, number, percent, signed, Explanation};
 use crate::amounts::counted;
 use crate::terminal::Palette;
+use crate::visible;
 
 const COLUMNS: usize = 6;
 
+/// Sites, by whether they are shown.
+#[derive(Default)]
+struct Sites<'a> {
+    clear: Vec<&'a Pair>,
+    /// They differ by less than is called a difference.
+    small: Vec<&'a Pair>,
+    /// They differ by no more than recordings of one variant do.
+    inside: Vec<&'a Pair>,
+}
+
 impl Explanation<'_> {
     pub(super) fn table(&self, palette: &Palette) -> String {
+        if let Some(b) = self.b {
+            if let Some(reason) = self.a.incompleteness().or_else(|| b.incompleteness()) {
+                return format!("  sites are not compared, since {}\n", visible::line(&reason));
+            }
+        }
         let rows = self.rows();
         if rows.len() == 1 {
             return match self.b {
                 Some(_) if self.is_repeated() => {
-                    "  no site differs by more than recordings of one variant do\n"
+                    "  no site differs by 1 KiB or more, and by more than recordings of one variant do\n"
                 }
-                _ => "  no site differs\n",
+                Some(_) => "  no site differs by 1 KiB or more\n",
+                None => "  no site has memory at the peak\n",
             }
             .to_owned();
         }
@@ -31,7 +49,7 @@ impl Explanation<'_> {
                 let pad = " ".repeat(width - cell.width());
                 line += &format!("{pad}{cell}   ");
             }
-            // The last column runs over the edge rather than being cut: it is what people copy.
+            // The last column runs over the edge rather than being cut: users copy it.
             line += &row[COLUMNS - 1];
             let style = if index == 0 { palette.faint } else { Default::default() };
             text += &format!("{style}{}{style:#}\n", line.trim_end());
@@ -44,20 +62,28 @@ impl Explanation<'_> {
         self.b.is_some_and(|b| self.a.recordings.len().min(b.recordings.len()) > 1)
     }
 
-    /// Sites that matter, and of two sides those that differ by more than recordings of one side do; and how many do not.
-    fn sites(&self) -> (Vec<&Pair>, Vec<&Pair>) {
-        let Some(_) = self.b else {
-            return (self.pairs.iter().filter(|pair| pair.a.peak_bytes > 0).collect(), Vec::new());
-        };
+    /// Sites that matter: of two sides those that differ by 1 KiB or more, and by more than recordings of one side do. Then the
+    /// others that differ.
+    fn sites(&self) -> Sites<'_> {
+        if self.b.is_none() {
+            let clear = self.pairs.iter().filter(|pair| pair.a.peak_bytes > 0).collect();
+            return Sites { clear, ..Sites::default() };
+        }
         let differs =
             |index: usize| self.site_peaks.get(index).is_none_or(|peaks| peaks.differ(self.site_peaks.len()));
         let differing = self.pairs.iter().enumerate().filter(|(_, pair)| pair.saving() != 0);
-        let (mut clear, mut inside) = (Vec::new(), Vec::new());
+        let mut sites = Sites::default();
         for (index, pair) in differing {
-            let list = if differs(index) { &mut clear } else { &mut inside };
+            let list = if (pair.saving().unsigned_abs() as f64) < FLOOR {
+                &mut sites.small
+            } else if differs(index) {
+                &mut sites.clear
+            } else {
+                &mut sites.inside
+            };
             list.push(pair);
         }
-        (clear, inside)
+        sites
     }
 
     /// The heading, then a row for each site that is shown, then what is left.
@@ -81,16 +107,21 @@ impl Explanation<'_> {
             Some(_) => percent(-(value as f64), whole),
             None => percent(value as f64, whole),
         };
-        let is_told = self.pairs.iter().any(|pair| pair.a.lives_are_known() || pair.b.lives_are_known());
+        let has_lives = self.pairs.iter().any(|pair| pair.a.lives_are_known() || pair.b.lives_are_known());
         let mut rows: Vec<[String; COLUMNS]> = vec![[
-            if self.b.is_some() { "difference" } else { "at peak" }.to_owned(),
+            match (self.b, self.a.incomplete.is_empty()) {
+                (Some(_), _) => "difference",
+                (None, true) => "at peak",
+                (None, false) => "at peak, at least",
+            }
+            .to_owned(),
             if is_shared { "share".to_owned() } else { String::new() },
             "blocks".to_owned(),
             "bytes each".to_owned(),
-            if is_told { "half live".to_owned() } else { String::new() },
+            if has_lives { "median lifetime".to_owned() } else { String::new() },
             "what, by whom, where".to_owned(),
         ]];
-        let (shown, inside) = self.sites();
+        let Sites { clear: shown, small, inside } = self.sites();
         for pair in shown.iter().take(self.top) {
             let b = self.b.map(|_| &pair.b);
             rows.push([
@@ -98,7 +129,7 @@ impl Explanation<'_> {
                 share(amount(pair)),
                 change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
                 each(&pair.a, b),
-                if is_told { lived(&pair.a, b) } else { String::new() },
+                if has_lives { lived(&pair.a, b) } else { String::new() },
                 described(&pair.site),
             ]);
         }
@@ -114,6 +145,9 @@ impl Explanation<'_> {
         if !shown.is_empty() {
             let what = counted(inside.len(), "other site");
             rest(&inside, format!("{what}, inside what recordings of one variant differ by"));
+            let what = counted(small.len(), "other site");
+            let each = if small.len() == 1 { "" } else { " each" };
+            rest(&small, format!("{what}, less than 1 KiB{each}"));
         }
         rows
     }

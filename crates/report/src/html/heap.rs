@@ -7,7 +7,7 @@ use super::flame::{self, Flame, Side};
 use super::wording::prose;
 use crate::amounts::listed;
 use crate::campaign::Campaign;
-use crate::heap::{bytes, Differences, Heap, Recorded};
+use crate::heap::{Differences, Heap, Recorded};
 use crate::visible;
 
 /// Drawings of one page, which a browser has to hold all at once.
@@ -66,6 +66,9 @@ pub fn section(campaign: &Campaign) -> Markup {
                 details class="metric" open[index < 2] {
                     summary { h3 { (title(picture)) } }
                     (PreEscaped(flame::figure_within(&flame(picture, &title(picture)), flame::EMBEDDED_BOXES)))
+                    @if let Some(reason) = picture.heap.side.incompleteness() {
+                        p { (visible::line(&reason)) ". Its sizes are lower bounds." }
+                    }
                     @for remark in &picture.heap.side.remarks { p class="quiet" { (prose(&visible::line(remark))) } }
                 }
             }
@@ -97,10 +100,10 @@ fn peaks(pictures: &[Picture]) -> Markup {
                         @let side = &picture.heap.side;
                         tr {
                             th scope="row" { (visible::line(picture.variant)) }
-                            td { (bytes(side.peak_bytes)) @if side.processes > 1 {
-                                ", the sum of " (side.processes) " processes' (the largest: " (bytes(side.largest_peak_bytes)) ")"
+                            td { (side.at_least(side.peak_bytes)) @if side.processes > 1 {
+                                ", the sum of " (side.processes) " processes' (the largest: " (side.at_least(side.largest_peak_bytes)) ")"
                             } }
-                            td { @if side.peak_chunk_bytes > 0 { (bytes(side.peak_chunk_bytes)) } }
+                            td { @if side.peak_chunk_bytes > 0 { (side.at_least(side.peak_chunk_bytes)) } }
                             td { (side.recordings.len()) }
                             td { @if let Some(differences) = &picture.differences {
                                 (differences.peak_heap.found.word.text())

@@ -306,6 +306,8 @@ pub fn heap_side(name: &str, peak_bytes: u64, remark: String) -> Side {
         left_blocks: 0,
         left_bytes: 0,
         own_mapped_bytes: 0,
+        own_mapped_peak_bytes: 0,
+        incomplete: Vec::new(),
         system: None,
         large_blocks: (0, 0),
         lost_events: 0,

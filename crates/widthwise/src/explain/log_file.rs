@@ -56,7 +56,7 @@ pub fn open(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Option<Lo
     if LogFile::is_one(start) {
         return match LogFile::used_bytes(start) {
             Ok(used) => map(&file, used).map(Some).map_err(failed),
-            // What is wrong with it is said by its reader.
+            // Its reader says what is wrong with it.
             Err(_) => Ok(Some(LogBytes::Short(start.to_vec()))),
         };
     }

@@ -34,9 +34,42 @@ pub fn read(path: &Path) -> Option<Result<Foreign, Failure>> {
         Err(error) => return Some(Err(failed(&error))),
     }
     match std::fs::read(path) {
-        Ok(bytes) => of_bytes(path, &bytes),
+        Ok(bytes) => of_bytes(path, &bytes).map(|read| read.and_then(|foreign| with_samples(path, foreign))),
         Err(error) => Some(Err(failed(&error))),
     }
+}
+
+/// A file of another profiler without any stack says nothing, and is usually one that the profiler did not finish.
+fn with_samples(path: &Path, foreign: Foreign) -> Result<Foreign, Failure> {
+    if foreign.profile.samples.is_empty() {
+        return Err(Failure::request(format!(
+            "{} has no allocation in it ({}): record the program again, and let it end",
+            short(path),
+            foreign.remark.trim_end_matches([':', ' '])
+        )));
+    }
+    Ok(foreign)
+}
+
+/// That a file is no recording: what it is, and how one is made.
+pub fn unrecognised(path: &Path) -> Failure {
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
+    let what = match start.as_slice() {
+        _ if read.is_err() => "it cannot be read".to_owned(),
+        [] => "it is empty".to_owned(),
+        [0x7f, b'E', b'L', b'F', ..] => "it is a program or library (ELF), not a recording of one".to_owned(),
+        [b'{' | b'[', ..] => "it is JSON".to_owned(),
+        start => {
+            let bytes: Vec<String> = start.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("at byte 0 it has {}", bytes.join(" "))
+        }
+    };
+    Failure::request(format!(
+        "{} is not a heap log, nor a file of massif, heaptrack or pprof: {what}. Record a program with `widthwise compare \
+         --heap`, or with what `widthwise explain --preload` prints in LD_PRELOAD",
+        short(path)
+    ))
 }
 
 /// Whether it begins as one of theirs: what does not is not read.
@@ -63,9 +96,7 @@ fn of_bytes(path: &Path, bytes: &[u8]) -> Option<Result<Foreign, Failure>> {
         }
     }
     is_gzip.then(|| match pprof::read(bytes) {
-        Ok(profile) => {
-            Ok(Foreign { profile, program: String::new(), remark: "recorded by another, as pprof".into() })
-        }
+        Ok(profile) => Ok(Foreign { profile, program: String::new(), remark: "imported from pprof".into() }),
         Err(error) => Err(failed(&error)),
     })
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
 use widthwise_anatomy::heap::{
-    symbols, Frame, Header, History, LogError, LogFile, Profile, StackValues, Stacks, Symbols,
+    symbols, Frame, Header, History, LogFile, Profile, StackValues, Stacks, Symbols,
 };
 use widthwise_measure::heap::{self, Recording};
 use widthwise_report::heap::{typical, ProcessSums, RecordingSums, Side, SystemView};
@@ -75,8 +76,10 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
     let Some(typical) = typical(&sums) else {
         return Err(Failure::request(format!("{} has no recording", source.name)));
     };
+    let incomplete = incomplete(&sums);
     let One { mut side, profile, program, .. } = all.swap_remove(typical);
-    // What is wrong with any recording is said; numbers of processes are other ones each time.
+    side.incomplete = incomplete;
+    // The remarks name what is wrong with any recording; numbers of processes are other ones each time.
     let of_others = remarks.into_iter().filter(|remark| !remark.starts_with("process "));
     for remark in of_others {
         if !side.remarks.contains(&remark) {
@@ -87,6 +90,20 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
     side.recordings = sums;
     let others = all.into_iter().map(|one| one.profile).collect();
     Ok(Read { side, profile, program, others })
+}
+
+/// Why recordings of a side are incomplete: which one, where there are several.
+fn incomplete(recordings: &[RecordingSums]) -> Vec<String> {
+    let all = recordings.len();
+    let of_one = |(index, one): (usize, &RecordingSums)| -> Vec<String> {
+        let number = index + 1;
+        let reasons = one.incomplete.iter();
+        match all {
+            1 => reasons.cloned().collect(),
+            _ => reasons.map(|reason| format!("recording {number} of {all}: {reason}")).collect(),
+        }
+    };
+    recordings.iter().enumerate().flat_map(of_one).collect()
 }
 
 /// Reads the logs of one recording.
@@ -104,10 +121,25 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
             Some(bytes) => bytes,
             None => match (logs.as_slice(), peer::read(path)) {
                 ([_], Some(foreign)) => return Ok(of_peer(side, foreign?)),
-                _ => return Err(Failure::request(format!("{name} {}", LogError::NotALog))),
+                _ => return Err(peer::unrecognised(path)),
             },
         };
-        side.remarks.extend(decode(&name, &bytes, &mut stacks, &mut processes)?);
+        let faults = decode(&name, &bytes, &mut stacks, &mut processes)?;
+        side.incomplete.extend(faults.first().map(|fault| format!("{name}: {fault}")));
+        side.remarks.extend(faults);
+    }
+    if let ([path, ..], true) = (logs.as_slice(), processes.is_empty()) {
+        let fault = side.incomplete.first().cloned().unwrap_or_else(|| {
+            format!(
+                "{}: nothing follows the header, which ends at byte {}",
+                short(path),
+                LogFile::HEADER_BYTES
+            )
+        });
+        return Err(Failure::request(format!("{fault}. No process is described: record the program again")));
+    }
+    for process in &processes {
+        side.incomplete.extend(shortcomings(&process.header, &process.history));
     }
     let mut values = StackValues::default();
     for process in &mut processes {
@@ -181,6 +213,8 @@ fn empty(name: &str, recording: &Recording) -> Side {
         left_blocks: 0,
         left_bytes: 0,
         own_mapped_bytes: 0,
+        own_mapped_peak_bytes: 0,
+        incomplete: recording.failure.iter().cloned().collect(),
         system: None,
         large_blocks: (0, 0),
         lost_events: 0,
@@ -205,6 +239,7 @@ fn add(side: &mut Side, process: &Recorded) {
     add(&mut side.left_blocks, history.end.count);
     add(&mut side.left_bytes, history.end.bytes);
     add(&mut side.own_mapped_bytes, history.own_mapped_bytes);
+    add(&mut side.own_mapped_peak_bytes, history.own_mapped_peak_bytes);
     add(&mut side.large_blocks.0, history.large.0);
     add(&mut side.large_blocks.1, history.large.1);
     add(&mut side.lost_events, header.lost.total());

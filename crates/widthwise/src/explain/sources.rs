@@ -47,24 +47,26 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
     if wanted_sides.len() > 2 {
         return Err(Failure::request("explain compares two variants, not more"));
     }
-    let archive = Archive::read(campaign).map_err(Failure::request)?;
+    let archive = Archive::read(campaign).map_err(|error| match wanted_sides.iter().find(|side| is_unknown(side, &[])) {
+        Some(unknown) => Failure::request(format!(
+            "there is no file or folder \"{unknown}\", and no campaign that could have a variant of that name: {error}"
+        )),
+        None => Failure::request(error),
+    })?;
     let head = archive.head();
     let again = |role: &str| role == "again";
     let names: Vec<&str> =
         head.variants.iter().filter(|one| !again(&one.role)).map(|one| one.name.as_str()).collect();
-    for side in wanted_sides {
-        if !names.contains(&side.as_str()) {
-            if Path::new(side).exists() {
-                return Err(Failure::request(format!(
-                    "\"{side}\" is a file, and another name is none: explain compares two variants, or two recordings"
-                )));
-            }
-            return Err(Failure::request(format!(
-                "{} has no variant \"{side}\", and there is no such file; it has {}",
-                short(archive.folder()),
-                names.join(", ")
-            )));
-        }
+    if let Some(side) = wanted_sides.iter().find(|side| !names.contains(&side.as_str())) {
+        let there = format!("{} has the variants {}", short(archive.folder()), names.join(", "));
+        // A name that is neither comes before one that is a file.
+        let unknown = wanted_sides.iter().find(|side| is_unknown(side, &names));
+        return Err(Failure::request(match unknown {
+            Some(unknown) => format!("there is no file or variant \"{unknown}\"; {there}"),
+            None => format!(
+                "\"{side}\" is a file, and another name is a variant: explain compares two variants, or two recordings; {there}"
+            ),
+        }));
     }
     let experiment = presentation::experiment(&head.spec, head.seed)?;
     let of_campaign = |name: &str| {
@@ -97,6 +99,11 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
         }
     }
     Ok((experiment.program.name.clone(), sides))
+}
+
+/// Whether a name is neither one of these variants' nor a file's.
+fn is_unknown(name: &str, variants: &[&str]) -> bool {
+    !variants.contains(&name) && !Path::new(name).exists()
 }
 
 /// Whether the names are those of files and folders. One may have the name of a variant, as finished binaries do: the variant is
@@ -153,8 +160,16 @@ fn of_folder(folder: &str) -> Result<Source, Failure> {
         }
     }
     files.sort();
+    if Archive::read(Path::new(folder)).is_ok() {
+        return Err(Failure::request(format!(
+            "{folder} is a campaign's folder, and no folder of logs: widthwise explain --heap --campaign {}",
+            shell_words::quote(folder)
+        )));
+    }
     if files.is_empty() {
-        return Err(Failure::request(format!("{folder} is a folder without a log")));
+        return Err(Failure::request(format!(
+            "{folder} is a folder without a log: name the folder into which WIDTHWISE_HEAP_LOG put them"
+        )));
     }
     let of_trees = trees_of(&files)?;
     let recordings =

@@ -13,7 +13,7 @@ pub struct Member {
     pub began_ns: u64,
     /// It was not forked from another process of the log.
     pub is_root: bool,
-    /// It ended by `exit`, or by returning from `main`: what executes another program does not.
+    /// It ended by `exit`, by `_exit`, or by returning from `main`: what executes another program does not.
     pub has_ended: bool,
 }
 

@@ -45,7 +45,7 @@ fn few(mut lines: impl Iterator<Item = String>, most: usize) -> Vec<String> {
 
 fn own_malloc(process: &Recorded) -> Option<String> {
     let text =
-        "the program brings its own malloc, in front of which nobody can stand: what it does is not here";
+        "the program brings its own malloc, which the recorder cannot intercept: its calls are not recorded";
     process.header.own_malloc.then(|| text.to_owned())
 }
 
