@@ -336,6 +336,15 @@ fn sentences_are_true_of_one_block_of_small_sites_and_of_memory_that_is_mapped()
         both.contains("of max RSS beside a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),
         "{both}"
     );
+    // What is not known of the program is named, and whose it is.
+    for (name, options, remark) in [
+        ("no-lines", "", "program was built without -g: the lines of its functions are not known"),
+        ("no-names", "-s", "program is stripped: neither its functions nor their lines are known"),
+    ] {
+        lab.gcc(&format!("{options} small.c -o program"));
+        record(&lab, name, &["./program"]);
+        assert!(text(&lab, name).contains(remark), "{remark}: {}", text(&lab, name));
+    }
     // A program without a heap has no site, and was compared with nothing.
     lab.write("none.c", "int main(void) { return 0; }\n");
     lab.gcc("none.c -o none");

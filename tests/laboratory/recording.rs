@@ -230,7 +230,9 @@ impl Facts {
     pub fn remarks(&self) -> Vec<&str> {
         let all = self.documents.iter().flat_map(|document| document["a"]["remarks"].as_array().unwrap());
         let texts = all.map(|remark| remark.as_str().unwrap());
-        texts.filter(|remark| !remark.contains("built without -g")).collect()
+        texts
+            .filter(|remark| !remark.contains("built without -g") && !remark.contains(" is stripped: "))
+            .collect()
     }
 
     /// One entry for each process, of all logs.

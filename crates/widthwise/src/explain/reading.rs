@@ -8,9 +8,7 @@ use std::path::Path;
 
 use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
-use widthwise_anatomy::heap::{
-    symbols, Frame, Header, History, LogFile, Profile, StackValues, Stacks, Symbols,
-};
+use widthwise_anatomy::heap::{symbols, Header, History, LogFile, Profile, StackValues, Stacks, Symbols};
 use widthwise_measure::heap::{self, Recording};
 use widthwise_report::heap::{typical, ProcessSums, RecordingSums, Side, SystemView};
 
@@ -153,12 +151,7 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     let program = main_program(&processes);
     let profile = symbols::profile(&stacks, values, symbols);
     side.remarks.extend(remarks::unread(&mut symbols.unread));
-    let own = |frame: &Frame| frame.module == program;
-    if profile.frames.iter().any(own)
-        && !profile.frames.iter().any(|frame| own(frame) && frame.line.is_some())
-    {
-        side.remarks.push("it was built without -g: functions are known, lines are not".to_owned());
-    }
+    side.remarks.extend(remarks::without_names(&profile, &program));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
     Ok(One { side, profile, program, root })
 }

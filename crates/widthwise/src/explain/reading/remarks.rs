@@ -1,7 +1,7 @@
 //! What a reader must know of logs: what they lack, and why.
 
 use widthwise_anatomy::heap::executed::{without_log, Executing};
-use widthwise_anatomy::heap::Header;
+use widthwise_anatomy::heap::{Header, Profile};
 use widthwise_report::heap::bytes;
 
 use super::Recorded;
@@ -97,6 +97,18 @@ fn executed(processes: &[Recorded]) -> Vec<String> {
         )
     });
     few(lines, MOST_EXECUTED)
+}
+
+/// What sites of the program itself lack: lines, or functions too. Libraries may have both.
+pub fn without_names(profile: &Profile, program: &str) -> Option<String> {
+    let own = || profile.frames.iter().filter(|frame| frame.module == program);
+    if own().next().is_none() || own().any(|frame| frame.line.is_some()) {
+        return None;
+    }
+    Some(match own().any(|frame| !frame.function.starts_with("0x")) {
+        true => format!("{program} was built without -g: the lines of its functions are not known"),
+        false => format!("{program} is stripped: neither its functions nor their lines are known"),
+    })
 }
 
 /// Object files whose debug information could not be read.
