@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
-const TITLES: [&str; 10] = [
+const TITLES: [&str; 11] = [
     "False alarms",
     "Planted slowdowns",
     "Coverage of the intervals",
     "Cost of a run",
     "Peak memory",
     "x32",
+    "x32 calls",
     "Heap recorder",
     "Scale",
     "Simulation",
