@@ -141,12 +141,8 @@ fn without_the_runtimes_own_memory_and_instructions_are_those_of_a_kernel_with_x
     let mut wrong = Vec::new();
     for (name, [native, under]) in &found {
         eprintln!("{name}: native {native:?}, under the runtime {under:?}");
-        // Where libraries lie is random, and how many of their pages come with each that is touched: a mean of 60 runs.
-        // Some 7 pages too few remain of a dynamic program, 2.5 % of a small one. The cause is not known (docs/x32.md says so).
-        let of_memory = if name.contains("dynamic") { 0.04 } else { 0.01 };
         let mut hold = |what: &str, own: f64, native: f64, unit: f64| {
-            let bound = if what == "max RSS" { of_memory } else { 0.01 };
-            if (own - native).abs() > (native * bound).max(unit) {
+            if (own - native).abs() > (native * 0.01).max(unit) {
                 wrong.push(format!("{name}: {what} {own}, natively {native}"));
             }
         };
@@ -154,7 +150,7 @@ fn without_the_runtimes_own_memory_and_instructions_are_those_of_a_kernel_with_x
         hold("max RSS", under.resident.0 - under.resident.1, native.resident.0, lag);
         hold("instructions", under.instructions.0, native.instructions.0, 0.0);
         // Every copy of a process meets pages of the runtime's again, and every thread those of its own.
-        let faults = if name.contains("forks") || name.contains("threads") { 40.0 } else { 20.0 };
+        let faults = if name.contains("forks") || name.contains("threads") { 40.0 } else { 10.0 };
         hold("page faults", under.faults.0 - under.faults.1, native.faults.0, faults);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -7,18 +7,43 @@ use std::path::{Path, PathBuf};
 use crate::kernel::{self, Archive, LIBRARIES};
 use crate::programs::{compile, sources};
 
-/// The runs, each of `work.c` linked one way, and how often each is made. Where a library lies decides how many pages of it
-/// come with each that is touched (fault-around: 16 at most), so that those of dynamic programs are random, and a mean is
-/// compared.
-const RUNS: [(u32, &str); 8] = [
-    (1, "/work touch 16"),
-    (1, "/work touch 1024"),
-    (1, "/work touch 16384"),
-    (1, "/work list 50"),
-    (1, "/work forks 5"),
-    (1, "/work threads 4"),
-    (60, "/work-dynamic touch 16"),
-    (60, "/work-dynamic touch 4096"),
+/// A run of `work.c`, linked one way.
+struct Run {
+    times: u32,
+    /// Bytes of a file that one fault maps, at most (Linux, `fault_around_bytes` of debugfs; 64 KiB by default).
+    fault_around: u32,
+    command: &'static str,
+}
+
+impl Run {
+    /// As process 1 names it.
+    fn name(&self) -> String {
+        format!("{} {}", self.fault_around, self.command)
+    }
+}
+
+const fn run(times: u32, fault_around: u32, command: &'static str) -> Run {
+    Run { times, fault_around, command }
+}
+
+const DEFAULT_AROUND: u32 = 64 << 10;
+const NO_AROUND: u32 = 4 << 10;
+
+/// A fault maps the pages of a file around it, as far as those of one aligned block (Linux, `do_fault_around`): the place of a
+/// library in its block decides how many of its pages become resident. Runs of a dynamic program go through all places.
+const PLACES: u32 = DEFAULT_AROUND / NO_AROUND;
+
+const RUNS: [Run; 10] = [
+    run(1, DEFAULT_AROUND, "/work touch 16"),
+    run(1, DEFAULT_AROUND, "/work touch 1024"),
+    run(1, DEFAULT_AROUND, "/work touch 16384"),
+    run(1, DEFAULT_AROUND, "/work list 50"),
+    run(1, DEFAULT_AROUND, "/work forks 5"),
+    run(1, DEFAULT_AROUND, "/work threads 4"),
+    run(1, NO_AROUND, "/work-dynamic touch 16"),
+    run(1, NO_AROUND, "/work-dynamic touch 4096"),
+    run(PLACES, DEFAULT_AROUND, "/work-dynamic touch 16"),
+    run(PLACES, DEFAULT_AROUND, "/work-dynamic touch 4096"),
 ];
 
 /// What one run said; of several, the mean.
@@ -64,7 +89,7 @@ pub fn measure(runtime: &Path) -> BTreeMap<String, [Said; 2]> {
             panic!("{name}: {rest:?}")
         };
         let number = |text: &str| text.parse::<f64>().unwrap();
-        let times = RUNS.iter().find(|(_, command)| *command == name).map_or(1.0, |run| f64::from(run.0));
+        let times = RUNS.iter().find(|run| run.name() == name).map_or(1.0, |run| f64::from(run.times));
         let mean = &mut found.entry(name.to_owned()).or_default()[usize::from(way == "runtime")];
         let (own, runtimes) = marks.next().unwrap_or_else(|| panic!("{name}: no marks"));
         for (sum, value) in [
@@ -110,7 +135,7 @@ fn file_system(runtime: &Path) -> Vec<u8> {
     archive.file("work", &own("work"));
     archive.file("work-dynamic", &own("work-dynamic"));
     archive.file("x32run", &kernel::read(runtime));
-    let runs: String = RUNS.iter().map(|(times, command)| format!("{times} {command}\n")).collect();
+    let runs: String = RUNS.iter().map(|run| format!("{} {}\n", run.times, run.name())).collect();
     let (size, record) = (widthwise_x32run::ACCOUNT_SIZE, widthwise_x32run::FIRST_RECORD);
     archive.file("list", format!("{size} {record}\n{runs}").as_bytes());
     for library in LIBRARIES {

@@ -1,8 +1,9 @@
 /*
- * Process 1 of the oracle for what the runtime costs: makes each of /list's runs (`TIMES COMMAND`) natively and under the
- * runtime, with addresses that are random if there is more than one, and
- * says of each on the second serial line: its name, the way, max RSS in KiB and page faults as wait4 gives them, and the
- * runtime's own in the same units, as its account has them.
+ * Process 1 of the oracle for what the runtime costs: makes each of /list's runs (`TIMES FAULT_AROUND
+ * COMMAND`) natively and under the runtime, at fixed addresses (several runs: each a page below the one
+ * before), and with so many bytes of a file mapped at a fault. It says of each run on the second serial line:
+ * its name, the way, max RSS in KiB and page faults as wait4 gives them, and the runtime's own in the same
+ * units, as its account has them.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -18,8 +19,12 @@
 #include <unistd.h>
 
 #define ACCOUNT "/account"
+/* Mappings begin below the stack's limit, from 128 MiB on (mmap_base(), arch/x86/mm/mmap.c). */
+#define STACK_LIMIT (256UL << 20)
+#define FAULT_AROUND "/sys/kernel/debug/fault_around_bytes"
 
-/* Of the account (runtime/x32/account.h): resident bytes of the process that was begun first, faults of all. */
+/* Of the account (runtime/x32/account.h): resident bytes of the process that was begun first, faults of all.
+ */
 static void own_of(long first_record, long *resident, long *faults) {
     uint64_t record[16];
     uint32_t head[5] = {0};
@@ -29,7 +34,8 @@ static void own_of(long first_record, long *resident, long *faults) {
         return;
     }
     for (uint32_t i = 0; i < head[4]; i++) {
-        if (pread(fd, record, sizeof record, first_record + (long)(i * sizeof record)) == (ssize_t)sizeof record) {
+        if (pread(fd, record, sizeof record, first_record + (long)(i * sizeof record)) ==
+            (ssize_t)sizeof record) {
             *resident = i == 0 ? (long)(record[1] / 1024) : *resident;
             *faults += (long)record[5];
         }
@@ -37,7 +43,8 @@ static void own_of(long first_record, long *resident, long *faults) {
     close(fd);
 }
 
-static void run(FILE *reports, const char *line, int fixed, int through_runtime, long size, long first_record) {
+static void run(FILE *reports, const char *bytes, const char *line, long pages_lower, int through_runtime,
+                long size, long first_record) {
     char copy[256], *words[16];
     int total = 0, status = 0;
     struct rusage usage;
@@ -61,8 +68,9 @@ static void run(FILE *reports, const char *line, int fixed, int through_runtime,
     fflush(reports);
     pid_t child = fork();
     if (child == 0) {
-        if (fixed) {
-            personality(ADDR_NO_RANDOMIZE);
+        struct rlimit limit = {STACK_LIMIT + 4096UL * (unsigned long)pages_lower, RLIM_INFINITY};
+        if ((pages_lower > 0 && setrlimit(RLIMIT_STACK, &limit) != 0) || personality(ADDR_NO_RANDOMIZE) < 0) {
+            _exit(126);
         }
         execv(words[0], words);
         _exit(127);
@@ -72,17 +80,28 @@ static void run(FILE *reports, const char *line, int fixed, int through_runtime,
     if (through_runtime) {
         own_of(first_record, &resident, &faults);
     }
-    fprintf(reports, "%s: %s %ld %ld %ld %ld status %d\n", line, through_runtime ? "runtime" : "native",
-            usage.ru_maxrss, usage.ru_minflt, resident, faults, status);
+    fprintf(reports, "%s %s: %s %ld %ld %ld %ld status %d\n", bytes, line,
+            through_runtime ? "runtime" : "native", usage.ru_maxrss, usage.ru_minflt, resident, faults,
+            status);
     fflush(reports);
+}
+
+static int set_fault_around(const char *bytes) {
+    int fd = open(FAULT_AROUND, O_WRONLY);
+    int is_set = fd >= 0 && write(fd, bytes, strlen(bytes)) == (ssize_t)strlen(bytes);
+    close(fd);
+    return is_set;
 }
 
 int main(void) {
     char line[256];
     mkdir("/proc", 0755);
     mkdir("/dev", 0755);
+    mkdir("/sys", 0755);
     mount("proc", "/proc", "proc", 0, NULL);
     mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+    mount("sysfs", "/sys", "sysfs", 0, NULL);
+    mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
     FILE *reports = fopen("/dev/ttyS1", "w"), *list = fopen("/list", "r");
     if (reports == NULL || list == NULL) {
         reboot(RB_POWER_OFF);
@@ -93,11 +112,15 @@ int main(void) {
     }
     while (fgets(line, sizeof line, list) != NULL) {
         line[strcspn(line, "\n")] = 0;
-        char *name = strchr(line, ' ') + 1;
+        char *bytes = strchr(line, ' ') + 1, *name = strchr(bytes, ' ');
         long times = atol(line);
+        *name++ = 0;
+        if (!set_fault_around(bytes)) {
+            fprintf(reports, "%s: %s bytes could not be set\n", FAULT_AROUND, bytes);
+        }
         for (long i = 0; i < times; i++) {
-            run(reports, name, times == 1, 0, size, first_record);
-            run(reports, name, times == 1, 1, size, first_record);
+            run(reports, bytes, name, times > 1 ? i + 1 : 0, 0, size, first_record);
+            run(reports, bytes, name, times > 1 ? i + 1 : 0, 1, size, first_record);
         }
     }
     fprintf(reports, "@@@\n");
