@@ -233,10 +233,10 @@ fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64),
     assert!(low <= truths.1 + own && high >= truths.0, "{told}");
 }
 
-/// Of most runs they are at most 15 % apart. What else runs here may keep the sampler from one of them.
+/// At most 15 % apart (1 to 3 % here). The host may keep the sampler from its CPU in one of the runs, no more.
 fn are_narrow(arguments: &str, bounds: &[(f64, f64)]) {
     let narrow = bounds.iter().filter(|(low, high)| *high <= 1.15 * low).count();
-    assert!(2 * narrow > bounds.len(), "{arguments}: more than 15 % wide: {bounds:?}");
+    assert!(narrow + 1 >= bounds.len(), "{arguments}: more than 15 % wide: {bounds:?}");
 }
 
 #[test]
