@@ -13,6 +13,7 @@ use crate::folder;
 use crate::head::{self, Head, StoredVariant};
 use crate::lock::Lock;
 use crate::opening;
+use crate::schema::CAMPAIGN;
 use crate::slug::is_one_component;
 
 /// The archive of one campaign: a folder, and the SQLite file in it.
@@ -72,8 +73,8 @@ impl Archive {
             });
         }
         folder::furnish(folder, head)?;
-        let file = opening::make(folder, |connection| write_head(connection, head))?;
-        let connection = opening::for_writing(folder, &file)?;
+        let file = opening::make(&CAMPAIGN, folder, |connection| write_head(connection, head))?;
+        let connection = opening::for_writing(&CAMPAIGN, folder, &file)?;
         Archive::take_up(connection, lock, folder.to_owned(), file, head.clone())
     }
 
@@ -86,11 +87,11 @@ impl Archive {
     /// [interrupted]: widthwise_experiment::outcome::RoundKind::Interrupted
     pub fn resume(folder: &Path) -> Result<Archive, ArchiveError> {
         let folder = folder::resolve_whole(folder);
-        let file = opening::find(&folder)?;
+        let file = opening::find(&CAMPAIGN, &folder)?;
         // Whatever is not an archive, or not whole, is left without even a lock file.
-        drop(opening::for_reading(&folder, &file)?);
+        drop(opening::for_reading(&CAMPAIGN, &folder, &file)?);
         let lock = Lock::take(&folder)?;
-        let connection = opening::for_writing(&folder, &file)?;
+        let connection = opening::for_writing(&CAMPAIGN, &folder, &file)?;
         let head = read_head(&folder, &file, &connection)?;
         Archive::take_up(connection, lock, folder, file, head)
     }
@@ -98,8 +99,8 @@ impl Archive {
     /// Reads the campaign in this folder, also while another process measures it. Nothing is written.
     pub fn read(folder: &Path) -> Result<Archive, ArchiveError> {
         let folder = folder::resolve(folder);
-        let file = opening::find(&folder)?;
-        let connection = opening::for_reading(&folder, &file)?;
+        let file = opening::find(&CAMPAIGN, &folder)?;
+        let connection = opening::for_reading(&CAMPAIGN, &folder, &file)?;
         let head = read_head(&folder, &file, &connection)?;
         let next_round =
             first_free_round(&connection).map_err(|error| ArchiveError::database(&folder, &file, error))?;
@@ -116,6 +117,8 @@ impl Archive {
     ) -> Result<Archive, ArchiveError> {
         let begin = || {
             write_metrics(&connection)?;
+            // Not in the middle of a round: see `Archive::end_round`.
+            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
             connection
                 .execute("INSERT INTO session (began) VALUES (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", [])?;
             Ok((

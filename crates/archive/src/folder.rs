@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ArchiveError;
 use crate::head::Head;
-use crate::opening;
+use crate::schema::CAMPAIGN;
 use crate::slug::slug;
+use crate::study::STUDY;
 
 /// The link that points at the campaign begun last.
 const LATEST: &str = "latest";
@@ -78,7 +79,7 @@ pub(crate) fn resolve_whole(path: &Path) -> PathBuf {
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     // Without a trailing slash, which would make the system follow the link unasked.
     let path: &Path = &path.components().collect::<PathBuf>();
-    if path.file_name().is_some_and(|name| name == opening::FILE) && path.is_file() {
+    if path.file_name().is_some_and(|name| name == CAMPAIGN.file || name == STUDY.file) && path.is_file() {
         return match path.parent() {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),

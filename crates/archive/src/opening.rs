@@ -11,13 +11,8 @@ use rusqlite::limits::Limit;
 use rusqlite::{ffi, Connection, OpenFlags};
 
 use crate::error::ArchiveError;
-use crate::schema;
-
-/// The archive's file in a campaign's folder.
-pub(crate) const FILE: &str = "campaign.sqlite";
-
-/// The name under which it is made; it gets the other one when it is whole.
-pub(crate) const UNFINISHED: &str = "campaign.sqlite.new";
+use crate::schema::{self, Format, CAMPAIGN};
+use crate::study::STUDY;
 
 /// How long to wait for another process that is in the middle of a checkpoint or a recovery.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: i32 = 64 << 20;
 
 /// The archive's file in this folder, if there is one.
-pub(crate) fn find(folder: &Path) -> Result<PathBuf, ArchiveError> {
+pub(crate) fn find(format: &Format, folder: &Path) -> Result<PathBuf, ArchiveError> {
     let missing =
         |path: &Path, what: &str| Err(ArchiveError::Missing { path: path.to_owned(), what: what.to_owned() });
     match folder.metadata() {
@@ -35,18 +30,22 @@ pub(crate) fn find(folder: &Path) -> Result<PathBuf, ArchiveError> {
             return missing(folder, "there is no such folder")
         }
         Err(error) => return Err(ArchiveError::system(folder, folder, error)),
-        Ok(found) if !found.is_dir() => return missing(folder, "this is not the folder of a campaign"),
+        Ok(found) if !found.is_dir() => {
+            return missing(folder, &format!("this is not the folder of a {}", format.name))
+        }
         Ok(_) => {}
     }
-    let file = folder.join(FILE);
+    let file = folder.join(format.file);
     match file.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if folder.join(crate::study::FILE).exists() {
-                missing(folder, "this is a study of `widthwise scale`, and no campaign")
-            } else if folder.join(UNFINISHED).exists() {
-                missing(folder, "this campaign was cut off before it began, and has no run")
+            let (name, other) = (format.name, if format.name == CAMPAIGN.name { &STUDY } else { &CAMPAIGN });
+            if folder.join(other.file).exists() {
+                let verb = if other.name == STUDY.name { "scale" } else { "compare" };
+                missing(folder, &format!("this is a {} of `widthwise {verb}`, and no {name}", other.name))
+            } else if folder.join(format.unfinished()).exists() {
+                missing(folder, &format!("this {name} was cut off before it began, and has no run"))
             } else {
-                missing(folder, &format!("this folder has no campaign in it (no {FILE})"))
+                missing(folder, &format!("this folder has no {name} in it (no {})", format.file))
             }
         }
         Err(error) => Err(ArchiveError::system(folder, &file, error)),
@@ -59,8 +58,8 @@ pub(crate) fn find(folder: &Path) -> Result<PathBuf, ArchiveError> {
 }
 
 /// Opens the archive for reading, after checking that it is one and that it is whole. Writes nothing to it.
-pub(crate) fn for_reading(folder: &Path, file: &Path) -> Result<Connection, ArchiveError> {
-    recognise(folder, file)?;
+pub(crate) fn for_reading(format: &Format, folder: &Path, file: &Path) -> Result<Connection, ArchiveError> {
+    recognise(format, folder, file)?;
     let failed = |error| ArchiveError::database(folder, file, error);
     let mut connection = connect(file, false).map_err(failed)?;
     let look = |connection: &Connection| {
@@ -74,7 +73,7 @@ pub(crate) fn for_reading(folder: &Path, file: &Path) -> Result<Connection, Arch
             if has_log(file) {
                 return Err(ArchiveError::ReadOnly {
                     path: folder.to_owned(),
-                    reason: "its campaign was cut off, and reading the rest of it needs a folder that can be written: \
+                    reason: "its measurement was cut off, and reading the rest of it needs a folder that can be written: \
                              read a copy"
                         .to_owned(),
                 });
@@ -84,22 +83,20 @@ pub(crate) fn for_reading(folder: &Path, file: &Path) -> Result<Connection, Arch
         }
         Err(error) => return Err(failed(error)),
     }
-    check(folder, file, &connection)?;
+    check(format, folder, file, &connection)?;
     Ok(connection)
 }
 
 /// Opens the archive for writing. It must have been opened [for reading](for_reading) before, or just been made.
-pub(crate) fn for_writing(folder: &Path, file: &Path) -> Result<Connection, ArchiveError> {
+pub(crate) fn for_writing(format: &Format, folder: &Path, file: &Path) -> Result<Connection, ArchiveError> {
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
         guard(&connection)?;
-        schema::add_bounds(&connection)?;
+        (format.upgrade)(&connection)?;
         // See the crate's documentation for what these two promise.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        // Not in the middle of a round: see `Archive::end_round`.
-        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
@@ -111,38 +108,39 @@ pub(crate) fn for_writing(folder: &Path, file: &Path) -> Result<Connection, Arch
 ///
 /// Whoever is killed on the way leaves no file that could be taken for an archive.
 pub(crate) fn make(
+    format: &Format,
     folder: &Path,
     fill: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<PathBuf, ArchiveError> {
-    let unfinished = folder.join(UNFINISHED);
+    let unfinished = folder.join(format.unfinished());
     let build = || {
         let mut connection = Connection::open(&unfinished)?;
         // Nothing to go back to: a rollback journal on disk would only be one more file to leave behind.
         connection.pragma_update(None, "journal_mode", "MEMORY")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
-        transaction.execute_batch(schema::SQL)?;
-        transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
-        transaction.pragma_update(None, "user_version", schema::VERSION)?;
+        transaction.execute_batch(format.sql())?;
+        transaction.pragma_update(None, "application_id", format.application)?;
+        transaction.pragma_update(None, "user_version", format.version())?;
         fill(&transaction)?;
         transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
     };
     build().map_err(|error| ArchiveError::database(folder, &unfinished, error))?;
-    let file = folder.join(FILE);
+    let file = folder.join(format.file);
     std::fs::rename(&unfinished, &file).map_err(|error| ArchiveError::system(folder, &file, error))?;
     Ok(file)
 }
 
 /// Whether the file says that it is an archive, and of a version this build reads. Takes no lock and makes no file.
-fn recognise(folder: &Path, file: &Path) -> Result<(), ArchiveError> {
+fn recognise(format: &Format, folder: &Path, file: &Path) -> Result<(), ArchiveError> {
     let ask = || -> rusqlite::Result<(i64, i64)> {
         let connection = connect(file, true)?;
         let word = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
         Ok((word("application_id")?, word("user_version")?))
     };
     match ask() {
-        Ok((application, version)) => judge(file, application, version),
+        Ok((application, version)) => judge(format, file, application, version),
         // Without the log the file may look damaged, when its process was killed in the middle of a checkpoint. With
         // it comes the real check.
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => Ok(()),
@@ -150,16 +148,16 @@ fn recognise(folder: &Path, file: &Path) -> Result<(), ArchiveError> {
     }
 }
 
-fn judge(file: &Path, application: i64, version: i64) -> Result<(), ArchiveError> {
+fn judge(format: &Format, file: &Path, application: i64, version: i64) -> Result<(), ArchiveError> {
     let path = file.to_owned();
-    if application != schema::APPLICATION {
+    if application != format.application {
         let reason = match file.metadata() {
             Ok(found) if found.len() == 0 => "the file is empty".to_owned(),
             _ => format!("it is the database of another application (id {application:#010x})"),
         };
         Err(ArchiveError::Foreign { path, reason })
-    } else if version > schema::VERSION {
-        Err(ArchiveError::Newer { path, found: version, known: schema::VERSION })
+    } else if version > format.version() {
+        Err(ArchiveError::Newer { path, found: version, known: format.version() })
     } else if version < 1 {
         Err(ArchiveError::Damaged { path, reason: format!("there is no archive version {version}") })
     } else {
@@ -169,14 +167,14 @@ fn judge(file: &Path, application: i64, version: i64) -> Result<(), ArchiveError
 
 /// Whether the archive is whole: its version, its tables, its pages, the types in them. (Not CHECK constraints: SQLite
 /// leaves those out of a schema that it reads only. Whoever reads a value looks at it.)
-fn check(folder: &Path, file: &Path, connection: &Connection) -> Result<(), ArchiveError> {
+fn check(format: &Format, folder: &Path, file: &Path, connection: &Connection) -> Result<(), ArchiveError> {
     let failed = |error| ArchiveError::database(folder, file, error);
     let damaged = |reason| Err(ArchiveError::Damaged { path: file.to_owned(), reason });
     let word =
         |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed);
     let version = word("user_version")?;
-    judge(file, word("application_id")?, version)?;
-    if let Some(fault) = schema::fault(connection, version).map_err(failed)? {
+    judge(format, file, word("application_id")?, version)?;
+    if let Some(fault) = schema::fault(format, connection, version).map_err(failed)? {
         return damaged(fault);
     }
     // SQLite takes a page that is cut short for one that ends in zeros. While there is a log, the page is in it.

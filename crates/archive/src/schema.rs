@@ -1,4 +1,4 @@
-//! The tables of an archive, and how a file says that it is one.
+//! The two formats of an archive's file, a campaign's and a study's: their tables, and how a file says that it is one.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -20,9 +20,49 @@ pub(crate) const SQL: &str = include_str!("schema.sql");
 /// Those that made an archive of an earlier version, from 1 on: they never change.
 const EARLIER: [&str; VERSION as usize - 1] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
+/// What tells one format of archive from another, and from all other SQLite files.
+#[derive(Debug)]
+pub(crate) struct Format {
+    /// What its folder holds: `campaign`, `study`.
+    pub name: &'static str,
+    /// The file in that folder.
+    pub file: &'static str,
+    /// `PRAGMA application_id`.
+    pub application: i64,
+    /// The statements that made an empty archive of each version, from 1 on; the last one is written. They never change.
+    pub versions: &'static [&'static str],
+    /// Adds the tables that an archive of an earlier version needs before anything is written to it.
+    pub upgrade: fn(&Connection) -> rusqlite::Result<()>,
+}
+
+pub(crate) static CAMPAIGN: Format = Format {
+    name: "campaign",
+    file: "campaign.sqlite",
+    application: APPLICATION,
+    versions: &[EARLIER[0], EARLIER[1], SQL],
+    upgrade: add_bounds,
+};
+
+impl Format {
+    /// The version that is written.
+    pub fn version(&self) -> i64 {
+        self.versions.len() as i64
+    }
+
+    /// The statements that make an empty archive.
+    pub fn sql(&self) -> &'static str {
+        self.versions[self.versions.len() - 1]
+    }
+
+    /// The name under which it is made; it gets the other one when it is whole.
+    pub fn unfinished(&self) -> String {
+        format!("{}.new", self.file)
+    }
+}
+
 /// Gives an archive of version 2 the table of bounds, before anything is added to it; it stays an archive of version 2. One of
 /// version 1 has no memory series, and only figures of these have bounds.
-pub(crate) fn add_bounds(connection: &Connection) -> rusqlite::Result<()> {
+fn add_bounds(connection: &Connection) -> rusqlite::Result<()> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version != 2 || has_bounds(connection)? {
         return Ok(());
@@ -43,11 +83,15 @@ pub(crate) fn has_bounds(connection: &Connection) -> rusqlite::Result<bool> {
 ///
 /// Each must be there word for word: the reading code relies on STRICT types and keys, and a view that passes for a
 /// table could compute for ever. Tables, indexes and views that a user added are theirs.
-pub(crate) fn fault(connection: &Connection, version: i64) -> rusqlite::Result<Option<String>> {
-    let before = usize::try_from(version - 1).ok().and_then(|place| EARLIER.get(place).copied());
+pub(crate) fn fault(
+    format: &Format,
+    connection: &Connection,
+    version: i64,
+) -> rusqlite::Result<Option<String>> {
+    let made_by = usize::try_from(version - 1).ok().and_then(|place| format.versions.get(place).copied());
     let mut kept =
         connection.prepare("SELECT sql FROM sqlite_schema WHERE name = ?1 AND type IN ('table', 'view')")?;
-    for (name, wanted) in tables(before.unwrap_or(SQL)) {
+    for (name, wanted) in tables(made_by.unwrap_or(format.sql())) {
         let found: Option<String> = kept.query_row([name], |row| row.get(0)).optional()?;
         match found {
             None => return Ok(Some(format!("it has no table `{name}`"))),
@@ -76,22 +120,29 @@ mod tests {
 
     #[test]
     fn every_table_that_is_made_is_also_checked() {
-        for (version, sql) in (1..).zip(EARLIER.into_iter().chain([SQL])) {
-            let connection = Connection::open_in_memory().unwrap();
-            connection.execute_batch(sql).unwrap();
-            let made: i64 = connection
-                .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0))
-                .unwrap();
-            assert_eq!(tables(sql).count() as i64, made);
-            assert_eq!(fault(&connection, version).unwrap(), None);
-            connection.execute_batch("ALTER TABLE run ADD COLUMN mood TEXT").unwrap();
-            assert_eq!(
-                fault(&connection, version).unwrap().unwrap(),
-                "its table `run` is not as it should be"
-            );
+        for (format, table) in [(&CAMPAIGN, "run"), (&crate::study::STUDY, "attempt")] {
+            for (version, sql) in (1..).zip(format.versions) {
+                let connection = Connection::open_in_memory().unwrap();
+                connection.execute_batch(sql).unwrap();
+                let made: i64 = connection
+                    .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| {
+                        row.get(0)
+                    })
+                    .unwrap();
+                assert_eq!(tables(sql).count() as i64, made);
+                assert_eq!(fault(format, &connection, version).unwrap(), None);
+                connection.execute_batch(&format!("ALTER TABLE {table} ADD COLUMN mood TEXT")).unwrap();
+                assert_eq!(
+                    fault(format, &connection, version).unwrap().unwrap(),
+                    format!("its table `{table}` is not as it should be")
+                );
+            }
         }
         let first = Connection::open_in_memory().unwrap();
         first.execute_batch(EARLIER[0]).unwrap();
-        assert_eq!(fault(&first, VERSION).unwrap().unwrap(), "its table `round` is not as it should be");
+        assert_eq!(
+            fault(&CAMPAIGN, &first, VERSION).unwrap().unwrap(),
+            "its table `round` is not as it should be"
+        );
     }
 }

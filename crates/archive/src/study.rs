@@ -1,13 +1,13 @@
 //! The archive of a study of scale: a folder like a campaign's, and in it a SQLite file with every attempt.
 //!
-//! The promises are those of a campaign's archive: an attempt is kept in one transaction when it has ended, is never changed
-//! afterwards, and outlives `kill -9`.
+//! The promises are those of a campaign's archive, which is opened and checked in the same way: an attempt is kept in one
+//! transaction when it has ended, is never changed afterwards, and outlives `kill -9`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{params, Connection, OpenFlags};
+use rusqlite::{params, Connection};
 use serde::{Deserialize, Serialize};
 use widthwise_experiment::scale::{Attempt, Plan};
 
@@ -15,13 +15,34 @@ use crate::error::ArchiveError;
 use crate::folder;
 use crate::head;
 use crate::lock::Lock;
+use crate::opening;
+use crate::schema::Format;
 
-/// The study's file in its folder.
-pub(crate) const FILE: &str = "study.sqlite";
 /// `WWSt`, in the file's header.
 const APPLICATION: i64 = 0x5757_5374;
-/// Of the tables and of what is in their JSON.
-const VERSION: i64 = 1;
+
+/// The tables that version 2 added.
+const SESSIONS: &str = include_str!("study_2.sql");
+
+pub(crate) static STUDY: Format = Format {
+    name: "study",
+    file: "study.sqlite",
+    application: APPLICATION,
+    versions: &[
+        include_str!("study_1.sql"),
+        concat!(include_str!("study_1.sql"), include_str!("study_2.sql")),
+    ],
+    upgrade: add_sessions,
+};
+
+/// An archive of version 1 becomes one of version 2 when it is written to again.
+fn add_sessions(connection: &Connection) -> rusqlite::Result<()> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > 1 {
+        return Ok(());
+    }
+    connection.execute_batch(&format!("BEGIN; {SESSIONS} PRAGMA user_version = 2; COMMIT"))
+}
 
 /// What a study is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,17 +86,27 @@ pub struct StudyHead {
 /// A study's folder.
 #[derive(Debug)]
 pub struct StudyArchive {
+    // Dropped in this order: the lock is given back after the file is closed.
     connection: Connection,
     folder: PathBuf,
     file: PathBuf,
     head: StudyHead,
-    lock: Option<Lock>,
+    writer: Option<Writer>,
+}
+
+/// What the process that measures the study has besides.
+#[derive(Debug)]
+struct Writer {
+    /// Its row of `session`.
+    session: i64,
+    began: Instant,
+    _lock: Lock,
 }
 
 impl StudyArchive {
     /// Whether the folder holds a study.
     pub fn is_one(folder: &Path) -> bool {
-        folder::resolve(folder).join(FILE).is_file()
+        folder::resolve(folder).join(STUDY.file).is_file()
     }
 
     /// Makes a new study's folder in `root`, and takes its lock.
@@ -85,100 +116,93 @@ impl StudyArchive {
     pub fn create(root: &Path, head: &StudyHead) -> Result<StudyArchive, ArchiveError> {
         let folder = folder::claim(root, &head.created, &format!("{}-scale", head.program))?;
         let lock = Lock::take(&folder)?;
-        let system = |path: &Path, error| ArchiveError::system(&folder, path, error);
-        for (name, text) in
-            [("widthwise.toml", head.spec.clone()), ("machine.json", format!("{:#}\n", head.machine))]
-        {
-            let path = folder.join(name);
-            std::fs::write(&path, text).map_err(|error| system(&path, error))?;
-        }
-        let unfinished = folder.join("study.sqlite.new");
-        let make = || -> rusqlite::Result<()> {
-            let mut connection = Connection::open(&unfinished)?;
-            let transaction = connection.transaction()?;
-            transaction.execute_batch(include_str!("study.sql"))?;
-            transaction.pragma_update(None, "application_id", APPLICATION)?;
-            transaction.pragma_update(None, "user_version", VERSION)?;
-            let text = serde_json::to_string(head)
-                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-            transaction.execute("INSERT INTO study (id, head) VALUES (1, ?1)", [text])?;
-            transaction.commit()?;
-            connection.close().map_err(|(_, error)| error)
-        };
-        make().map_err(|error| ArchiveError::database(&folder, &unfinished, error))?;
-        let file = folder.join(FILE);
-        std::fs::rename(&unfinished, &file).map_err(|error| system(&file, error))?;
-        let archive = StudyArchive::open(&folder, true, Some(lock))?;
-        if let Err(error) = folder::mark_latest(&folder) {
-            archive.remark(&format!("{}: `latest` could not be pointed at it: {error}", folder.display()))?;
+        write_spec(&folder, &head.spec)?;
+        let machine = folder.join("machine.json");
+        std::fs::write(&machine, format!("{:#}\n", head.machine))
+            .map_err(|error| ArchiveError::system(&folder, &machine, error))?;
+        let file = opening::make(&STUDY, &folder, |connection| {
+            connection.execute("INSERT INTO study (id, head) VALUES (1, ?1)", [json(head)?]).map(drop)
+        })?;
+        let archive = StudyArchive::open_for_writing(folder, file, lock)?;
+        if let Err(error) = folder::mark_latest(&archive.folder) {
+            let folder = archive.folder.display();
+            archive.remark(&format!("{folder}: `latest` could not be pointed at it: {error}"))?;
         }
         Ok(archive)
     }
 
-    /// Goes on with a study: takes its lock.
+    /// Goes on with a study: takes its lock, and begins a new session.
     ///
     /// # Errors
     /// There is none, it is not whole, or another process has its lock.
     pub fn resume(folder: &Path) -> Result<StudyArchive, ArchiveError> {
         let folder = folder::resolve_whole(folder);
-        drop(StudyArchive::open(&folder, false, None)?);
+        let file = opening::find(&STUDY, &folder)?;
+        // Whatever is not a study, or not whole, is left without even a lock file.
+        let connection = opening::for_reading(&STUDY, &folder, &file)?;
+        read_head(&folder, &file, &connection)?;
+        drop(connection);
         let lock = Lock::take(&folder)?;
-        StudyArchive::open(&folder, true, Some(lock))
+        StudyArchive::open_for_writing(folder, file, lock)
     }
 
-    /// Reads a study, also while another process measures it.
+    /// Reads a study, also while another process measures it. Nothing is written.
     ///
     /// # Errors
     /// There is none, or it is not whole.
     pub fn read(folder: &Path) -> Result<StudyArchive, ArchiveError> {
-        StudyArchive::open(&folder::resolve(folder), false, None)
+        let folder = folder::resolve(folder);
+        let file = opening::find(&STUDY, &folder)?;
+        let connection = opening::for_reading(&STUDY, &folder, &file)?;
+        let head = read_head(&folder, &file, &connection)?;
+        Ok(StudyArchive { connection, folder, file, head, writer: None })
     }
 
-    fn open(folder: &Path, for_writing: bool, lock: Option<Lock>) -> Result<StudyArchive, ArchiveError> {
-        let file = folder.join(FILE);
-        match file.metadata() {
-            Ok(found) if found.is_file() => {}
-            _ => {
-                return Err(ArchiveError::Missing {
-                    path: folder.to_owned(),
-                    what: format!("there is no study here (no {FILE})"),
-                })
-            }
+    fn open_for_writing(folder: PathBuf, file: PathBuf, lock: Lock) -> Result<StudyArchive, ArchiveError> {
+        let connection = opening::for_writing(&STUDY, &folder, &file)?;
+        let head = read_head(&folder, &file, &connection)?;
+        connection
+            .execute("INSERT INTO session (began) VALUES (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", [])
+            .map_err(|error| ArchiveError::database(&folder, &file, error))?;
+        let session = connection.last_insert_rowid();
+        let writer = Some(Writer { session, began: Instant::now(), _lock: lock });
+        Ok(StudyArchive { connection, folder, file, head, writer })
+    }
+
+    /// Time that earlier sessions took, each until its last attempt. Before version 2 it was not kept, and counts as none.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn elapsed_before(&self) -> Result<Duration, ArchiveError> {
+        let own = self.writer.as_ref().map_or(i64::MAX, |writer| writer.session);
+        let sum: i64 = self
+            .connection
+            .query_row("SELECT total(elapsed_ns) FROM session WHERE id < ?1", [own], |row| {
+                row.get::<_, f64>(0)
+            })
+            .map_err(|error| self.failed(error))? as i64;
+        Ok(Duration::from_nanos(sum.unsigned_abs()))
+    }
+
+    /// Begins to count this session's time anew: what was built before is none of it.
+    pub fn begin(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.began = Instant::now();
         }
-        let access =
-            if for_writing { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
-        let begin = || -> rusqlite::Result<(Connection, i64, i64)> {
-            let connection = Connection::open_with_flags(&file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-            connection.busy_timeout(Duration::from_secs(10))?;
-            // A hostile file runs nothing (https://sqlite.org/security.html).
-            connection.pragma_update(None, "trusted_schema", false)?;
-            let word = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            let (application, version) = (word("application_id")?, word("user_version")?);
-            Ok((connection, application, version))
-        };
-        let failed = |error| ArchiveError::database(folder, &file, error);
-        let (connection, application, version) = begin().map_err(failed)?;
-        if application != APPLICATION {
-            let reason = "it is no study's database".to_owned();
-            return Err(ArchiveError::Foreign { path: file, reason });
-        }
-        if version > VERSION {
-            return Err(ArchiveError::Newer { path: file, found: version, known: VERSION });
-        }
-        let verdict: String =
-            connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
-        if verdict != "ok" {
-            let reason = verdict.split_whitespace().collect::<Vec<_>>().join(" ");
-            return Err(ArchiveError::Damaged { path: file, reason });
-        }
-        let text: String = connection
-            .query_row("SELECT head FROM study WHERE id = 1", [], |row| row.get(0))
-            .map_err(failed)?;
-        let head = serde_json::from_str(&text).map_err(|error| ArchiveError::Damaged {
-            path: file.clone(),
-            reason: format!("its head is none: {error}"),
-        })?;
-        Ok(StudyArchive { connection, folder: folder.to_owned(), file, head, lock })
+    }
+
+    /// Replaces the spec by one that differs in its stopping rule alone: a study that is resumed may be given another.
+    ///
+    /// # Errors
+    /// The disk is full, or the file was opened for reading.
+    pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
+        let mut head = self.head.clone();
+        spec.clone_into(&mut head.spec);
+        json(&head)
+            .and_then(|text| self.connection.execute("UPDATE study SET head = ?1 WHERE id = 1", [text]))
+            .map_err(|error| self.failed(error))?;
+        self.head = head;
+        write_spec(&self.folder, spec)
     }
 
     /// The study's folder.
@@ -201,11 +225,16 @@ impl StudyArchive {
     /// # Errors
     /// The disk is full, or the file was opened for reading.
     pub fn add(&self, attempt: &Attempt) -> Result<(), ArchiveError> {
-        debug_assert!(self.lock.is_some(), "only who has the lock writes");
-        let record = serde_json::to_string(attempt)
-            .map_err(|error| self.failed(rusqlite::Error::ToSqlConversionFailure(Box::new(error))))?;
-        self.connection
-            .execute(
+        let Some(writer) = &self.writer else {
+            return Err(ArchiveError::OutOfTurn {
+                folder: self.folder.clone(),
+                what: "the study was opened for reading".to_owned(),
+            });
+        };
+        let elapsed = i64::try_from(writer.began.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        let keep = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            transaction.execute(
                 "INSERT INTO attempt (round, position, purpose, variant, mode, placement, processes, sound, elapsed_ns, \
                  cpu_ns, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                 params![
@@ -219,11 +248,16 @@ impl StudyArchive {
                     attempt.is_sound(),
                     attempt.elapsed_ns,
                     attempt.cpu_ns,
-                    record
+                    json(attempt)?
                 ],
-            )
-            .map(drop)
-            .map_err(|error| self.failed(error))
+            )?;
+            transaction.execute(
+                "UPDATE session SET elapsed_ns = ?2 WHERE id = ?1",
+                params![writer.session, elapsed],
+            )?;
+            transaction.commit()
+        };
+        keep().map_err(|error| self.failed(error))
     }
 
     /// Keeps what a report should say; the same is kept once.
@@ -276,4 +310,23 @@ impl StudyArchive {
     fn failed(&self, error: rusqlite::Error) -> ArchiveError {
         ArchiveError::database(&self.folder, &self.file, error)
     }
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn write_spec(folder: &Path, spec: &str) -> Result<(), ArchiveError> {
+    let path = folder.join("widthwise.toml");
+    std::fs::write(&path, spec).map_err(|error| ArchiveError::system(folder, &path, error))
+}
+
+fn read_head(folder: &Path, file: &Path, connection: &Connection) -> Result<StudyHead, ArchiveError> {
+    let text: String = connection
+        .query_row("SELECT head FROM study WHERE id = 1", [], |row| row.get(0))
+        .map_err(|error| ArchiveError::database(folder, file, error))?;
+    serde_json::from_str(&text).map_err(|error| ArchiveError::Damaged {
+        path: file.to_owned(),
+        reason: format!("its head is none: {error}"),
+    })
 }

@@ -135,8 +135,6 @@ pub struct Plan {
     pub events: Option<u64>,
     /// They are the events of each process; otherwise processes share them.
     pub events_each: bool,
-    /// Timed rounds, at most.
-    pub rounds: u32,
     /// Rounds in which memory is read.
     pub memory_rounds: u32,
     /// The sequential part is estimated by attempts with one event and with half of them.

@@ -234,13 +234,26 @@ impl Arguments {
         Ok(())
     }
 
-    /// The stopping rule alone: what a campaign that is resumed may be given anew.
-    pub fn say_stopping(&self, request: &mut Request) -> Result<(), RequestError> {
+    /// The stopping rule alone: what is resumed may be given anew.
+    fn say_stopping(&self, request: &mut Request) -> Result<(), RequestError> {
         let measure = &mut request.measure;
         set(&mut measure.rounds, self.rounds.map(|n| Stated::new(n, Said::Flag("--rounds"))));
         set(&mut measure.until, read(&self.until, "--until", percentage::parse)?);
         set(&mut measure.budget, read(&self.budget, "--budget", duration::parse)?);
         Ok(())
+    }
+
+    /// What is resumed, with the stopping rule that was given anew, if one was, and whether one was.
+    pub fn with_stopping(&self, mut request: Request) -> Result<(Request, bool), Failure> {
+        let mut stopping = Request::default();
+        self.say_stopping(&mut stopping).map_err(Failure::request)?;
+        let is_new = stopping != Request::default();
+        if is_new {
+            request.measure.rounds = stopping.measure.rounds;
+            request.measure.until = stopping.measure.until;
+            request.measure.budget = stopping.measure.budget;
+        }
+        Ok((request, is_new))
     }
 
     fn say_output(&self, request: &mut Request) -> Result<(), RequestError> {

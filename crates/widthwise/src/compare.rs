@@ -148,15 +148,11 @@ impl Compare {
         }
         let mut archive = Archive::resume(folder).map_err(Failure::request)?;
         let head = archive.head().clone();
-        let mut request =
+        let request =
             spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         beginning::check_files(&request)?;
-        let mut stopping = Request::default();
-        self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
-        if stopping != Request::default() {
-            request.measure.rounds = stopping.measure.rounds;
-            request.measure.until = stopping.measure.until;
-            request.measure.budget = stopping.measure.budget;
+        let (request, is_new) = self.arguments.with_stopping(request)?;
+        if is_new {
             archive.set_spec(&spec_text(&request)).map_err(Failure::machine)?;
         }
         let experiment = presentation::experiment(&spec_text(&request), head.seed)?;

@@ -13,7 +13,7 @@ use clap::Args;
 use widthwise_archive::{StudyArchive, StudyHead};
 use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
-use widthwise_experiment::{metric, spec, spec_text, Request};
+use widthwise_experiment::{metric, spec, spec_text};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::placement::{self, Kinds, Policy};
@@ -126,8 +126,7 @@ impl Scale {
         let request = self.arguments.request(|_| Ok(()))?;
         let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
         let (request, experiment) = beginning::settled(request, &compilers)?;
-        let rounds = experiment.stopping.rounds;
-        let plan = self.question.plan(topology, &experiment.program.run, rounds, memory)?;
+        let plan = self.question.plan(topology, &experiment.program.run, memory)?;
         Ok(Session { compilers, experiment, plan, spec: spec_text(&request), archive: None })
     }
 
@@ -137,19 +136,17 @@ impl Scale {
                 "--resume goes on with the study as it was begun: only --rounds, --until and --budget may be given anew",
             ));
         }
-        let archive = StudyArchive::resume(folder).map_err(Failure::request)?;
+        let mut archive = StudyArchive::resume(folder).map_err(Failure::request)?;
         let head = archive.head().clone();
-        let mut experiment = experiment(&head.spec, head.seed)?;
-        let mut plan = head.plan.clone();
-        let mut stopping = Request::default();
-        self.arguments.say_stopping(&mut stopping).map_err(Failure::request)?;
-        if stopping != Request::default() {
-            let asked = spec::parse("", "--resume").unwrap_or_default().overlay(stopping);
-            experiment.stopping.until = asked.measure.until.map(|stated| stated.value);
-            experiment.stopping.budget = asked.measure.budget.map(|stated| stated.value);
-            plan.rounds = asked.measure.rounds.map_or(plan.rounds, |stated| stated.value);
+        let request =
+            spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
+        let (request, is_new) = self.arguments.with_stopping(request)?;
+        let spec = spec_text(&request);
+        if is_new {
+            archive.set_spec(&spec).map_err(Failure::machine)?;
         }
-        Ok(Session { compilers, experiment, plan, spec: head.spec, archive: Some(archive) })
+        let experiment = experiment(&spec, head.seed)?;
+        Ok(Session { compilers, experiment, plan: head.plan, spec, archive: Some(archive) })
     }
 
     /// The archive: made, or checked for being the same study still.
@@ -251,18 +248,12 @@ impl Scale {
                 },
             )
         };
-        let made = |purpose: Purpose| {
-            known.iter().filter(|attempt| attempt.purpose == purpose).map(|attempt| attempt.round + 1).max()
-        };
         // A round that was cut off is not gone on with; its attempts count.
-        let warmed = made(Purpose::Warmup).is_some();
-        let next = known.iter().map(|attempt| attempt.round + 1).max().unwrap_or(0);
-        let rounds_made: std::collections::BTreeSet<u32> =
-            known.iter().filter(|a| a.purpose == Purpose::Timed).map(|a| a.round).collect();
-        let before = rounds_made.len() as u32;
-        let left = plan.rounds.saturating_sub(before);
-        let warmup = if warmed { 0 } else { session.experiment.warmup };
-        let memory = if made(Purpose::Memory).is_some() { 0 } else { plan.memory_rounds };
+        let is_made = |purpose: Purpose| known.iter().any(|attempt| attempt.purpose == purpose);
+        let warmup = if is_made(Purpose::Warmup) { 0 } else { session.experiment.warmup };
+        let memory = if is_made(Purpose::Memory) { 0 } else { plan.memory_rounds };
+        let stopping = session.experiment.stopping;
+        let before = keeper::timed_rounds(&known).len() as u32;
         let mut timed = vec![Purpose::Timed];
         if plan.sequential {
             timed.extend([Purpose::OneEvent, Purpose::HalfOfEvents]);
@@ -272,33 +263,38 @@ impl Scale {
             output_bytes: OUTPUT_LIMIT,
         };
         let scratch = archive.folder().join("scratch");
+        let left = stopping.rounds.map(|most| most.saturating_sub(before));
         let phases = [
-            (warmup, true, vec![Purpose::Timed]),
+            (Some(warmup), true, vec![Purpose::Timed]),
             (left, false, timed),
-            (memory, false, vec![Purpose::Memory]),
+            (Some(memory), false, vec![Purpose::Memory]),
         ];
-        let planned: u32 =
-            phases.iter().map(|(rounds, _, purposes)| rounds * make(purposes).len() as u32).sum();
-        let mut stopping = session.experiment.stopping;
-        stopping.rounds = Some(plan.rounds);
-        let mut keeper = StudyKeeper::new(archive, progress, stopping, planned, before);
-        let mut first = next;
+        let planned = phases
+            .iter()
+            .map(|(rounds, _, purposes)| Some(rounds.as_ref()?.saturating_mul(make(purposes).len() as u32)))
+            .sum();
+        let mut keeper =
+            StudyKeeper::new(archive, progress, stopping, planned, &known).map_err(Failure::machine)?;
         let mut ended = Ok(End::Done);
         for (rounds, is_warmup, purposes) in phases {
+            let is_timed = purposes.contains(&Purpose::Timed);
+            if is_timed && keeper.is_over() {
+                continue;
+            }
+            let made = keeper.archive.attempts().map_err(Failure::machine)?;
+            let first = made.iter().map(|attempt| attempt.round + 1).max().unwrap_or(0);
             let mut slots = make(&purposes);
-            let failed = keeper.archive.attempts().map_err(Failure::machine)?;
             for slot in &mut slots {
-                slot.out |= failed.iter().any(|a| !a.is_sound() && a.cell == *slot.order.cell);
+                slot.out |= made.iter().any(|a| !a.is_sound() && a.cell == *slot.order.cell);
             }
             let mut work = Study {
                 slots,
                 seed: session.experiment.seed,
-                rounds: first..first + rounds,
+                rounds: first..rounds.map_or(u32::MAX, |rounds| first.saturating_add(rounds)),
                 warmup: is_warmup,
                 scratch: scratch.clone(),
                 limits,
             };
-            first += rounds;
             ended = study(&mut work, &mut crew, &mut keeper);
             if !matches!(ended, Ok(End::Done | End::Enough)) {
                 break;

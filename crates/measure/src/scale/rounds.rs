@@ -56,8 +56,8 @@ pub trait Keeper {
     fn interrupted(&self) -> &AtomicU8;
     /// An attempt has ended; to be kept before this returns.
     fn attempted(&mut self, attempt: &Attempt) -> Result<(), Self::Error>;
-    /// A round has ended: whether that is enough.
-    fn has_enough(&mut self, rounds: u32) -> Result<bool, Self::Error>;
+    /// A timed round has ended: whether that is enough.
+    fn has_enough(&mut self) -> Result<bool, Self::Error>;
 }
 
 /// A study could not go on.
@@ -78,7 +78,11 @@ pub fn study<K: Keeper>(
     crew: &mut Crew,
     keeper: &mut K,
 ) -> Result<End, StudyError<K::Error>> {
+    let is_timed = !study.warmup && study.slots.iter().any(|slot| slot.order.purpose == Purpose::Timed);
     for number in study.rounds.clone() {
+        if study.slots.iter().all(|slot| slot.out) {
+            return Ok(End::Done);
+        }
         for (position, turn) in schedule::round(study.seed, number, study.slots.len()).into_iter().enumerate()
         {
             let slot = &mut study.slots[turn.participant];
@@ -111,7 +115,7 @@ pub fn study<K: Keeper>(
                     .for_each(|slot| slot.out = true);
             }
         }
-        if !study.warmup && keeper.has_enough(number + 1 - study.rounds.start).map_err(StudyError::Keeper)? {
+        if is_timed && keeper.has_enough().map_err(StudyError::Keeper)? {
             return Ok(End::Enough);
         }
     }

@@ -1,59 +1,93 @@
-//! Keeps what a study yields, shows how it goes, and says when it is enough.
+//! Keeps what a study yields, shows how it goes, and asks the stopping rule whether it is enough.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
 
 use widthwise_archive::{ArchiveError, StudyArchive};
 use widthwise_experiment::model::Stopping;
-use widthwise_experiment::scale::Attempt;
+use widthwise_experiment::scale::{Attempt, Purpose};
 use widthwise_measure::scale::Keeper;
+use widthwise_verdict::stopping::{Decision, Look, Stopper, Why};
 
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::scale::presentation;
-
-/// So many rounds are made before anybody asks whether they are enough.
-const FEWEST_ROUNDS: u32 = 6;
 
 /// The archive's side of a study.
 pub struct StudyKeeper<'a> {
     pub archive: StudyArchive,
     progress: &'a mut Progress,
     stopping: Stopping,
+    stopper: Stopper,
     began: Instant,
-    /// Attempts of this session, of how many.
+    /// Time that earlier sessions took.
+    before: Duration,
+    /// Attempts of this session, of how many; without a number of rounds that is not known.
     made: u32,
-    planned: u32,
+    planned: Option<u32>,
+    /// Timed rounds, those of earlier sessions too.
+    timed: BTreeSet<u32>,
     /// Why the rounds ended before all were made.
     pub why: Option<String>,
     /// How far the rounds were from what was asked for.
     pub unreached: Option<String>,
-    /// Timed rounds of earlier sessions.
-    before: u32,
 }
 
 impl<'a> StudyKeeper<'a> {
-    /// `planned` attempts are still to come; so many timed rounds were made before.
+    /// `planned` attempts are still to come; `known` were made before.
     pub fn new(
-        archive: StudyArchive,
+        mut archive: StudyArchive,
         progress: &'a mut Progress,
         stopping: Stopping,
-        planned: u32,
-        before: u32,
-    ) -> StudyKeeper<'a> {
+        planned: Option<u32>,
+        known: &[Attempt],
+    ) -> Result<StudyKeeper<'a>, ArchiveError> {
         progress.begin();
-        StudyKeeper {
+        archive.begin();
+        Ok(StudyKeeper {
+            before: archive.elapsed_before()?,
             archive,
             progress,
+            stopper: Stopper::new(&stopping),
             stopping,
             began: Instant::now(),
             made: 0,
             planned,
+            timed: timed_rounds(known),
             why: None,
             unreached: None,
-            before,
-        }
+        })
     }
+
+    /// Time of all sessions.
+    fn elapsed(&self) -> Duration {
+        self.before + self.began.elapsed()
+    }
+
+    /// Whether no timed round is to be made: all were made before, or their time is spent.
+    pub fn is_over(&self) -> bool {
+        let made = self.timed.len() as u32;
+        self.stopping.rounds.is_some_and(|most| made >= most)
+            || made > 0 && self.stopping.budget.is_some_and(|budget| self.elapsed() >= budget)
+    }
+
+    /// The share of the work that is done, and the time that is left, as far as they are known.
+    fn progress(&self) -> (f64, Option<Duration>) {
+        let passed = self.began.elapsed();
+        let by_attempts = self.planned.map(|planned| f64::from(self.made) / f64::from(planned.max(1)));
+        let by_pace = by_attempts.map(|share| passed.mul_f64((1.0 - share).max(0.0) / share.max(1e-3)));
+        let budget = self.stopping.budget;
+        let by_budget = budget.map(|budget| self.elapsed().as_secs_f64() / budget.as_secs_f64().max(1e-9));
+        let of_budget = budget.map(|budget| budget.saturating_sub(self.elapsed()));
+        let share = by_attempts.into_iter().chain(by_budget).fold(0.0, f64::max);
+        (share.min(1.0), by_pace.into_iter().chain(of_budget).min())
+    }
+}
+
+/// The rounds that have timed attempts.
+pub fn timed_rounds(attempts: &[Attempt]) -> BTreeSet<u32> {
+    attempts.iter().filter(|attempt| attempt.purpose == Purpose::Timed).map(|attempt| attempt.round).collect()
 }
 
 impl Keeper for StudyKeeper<'_> {
@@ -66,46 +100,52 @@ impl Keeper for StudyKeeper<'_> {
     fn attempted(&mut self, attempt: &Attempt) -> Result<(), ArchiveError> {
         self.archive.add(attempt)?;
         self.made += 1;
+        if attempt.purpose == Purpose::Timed {
+            self.timed.insert(attempt.round);
+        }
         if let Some(failure) = &attempt.failure {
             self.progress.say(&format!("  {}: {failure}", attempt.cell));
         }
-        let share = f64::from(self.made) / f64::from(self.planned.max(1));
-        let by_pace = self.began.elapsed().mul_f64((1.0 - share).max(0.0) / share.max(1e-3));
-        let left = match self.stopping.budget {
-            Some(budget) => by_pace.min(budget.saturating_sub(self.began.elapsed())),
-            None => by_pace,
-        };
+        let (share, left) = self.progress();
         let state = format!(
             "{} · {} · {:.2} s",
             attempt.cell,
             attempt.purpose.name(),
             Duration::from_nanos(attempt.elapsed_ns).as_secs_f64()
         );
-        self.progress.at(share, Some(left), &state);
+        self.progress.at(share, left, &state);
         Ok(())
     }
 
-    fn has_enough(&mut self, rounds: u32) -> Result<bool, ArchiveError> {
-        if self.stopping.budget.is_some_and(|budget| self.began.elapsed() >= budget) {
-            self.why = Some("the budget was spent".into());
-            return Ok(true);
+    fn has_enough(&mut self) -> Result<bool, ArchiveError> {
+        let rounds = self.timed.len() as u32;
+        let mut widest = None;
+        if let Some(until) = self.stopping.until.filter(|_| rounds >= self.stopper.next_look()) {
+            let attempts = self.archive.attempts()?;
+            widest = presentation::summary(self.archive.head(), &attempts).widest_half_width();
+            self.unreached = Some(match widest {
+                Some(widest) => {
+                    format!(
+                        "throughput is known to ± {:.1} %, not to ± {:.1} %",
+                        100.0 * widest,
+                        100.0 * until
+                    )
+                }
+                None => format!("throughput is not known to ± {:.1} %", 100.0 * until),
+            });
         }
-        let Some(until) = self.stopping.until else { return Ok(false) };
-        if rounds + self.before < FEWEST_ROUNDS {
-            return Ok(false);
-        }
-        let attempts = self.archive.attempts()?;
-        let widest = presentation::summary(self.archive.head(), &attempts).widest_half_width();
-        if widest.is_some_and(|widest| widest <= until) {
-            self.why = Some(format!("every throughput is known to ± {:.1} %", 100.0 * until));
-            return Ok(true);
-        }
-        self.unreached = Some(match widest {
-            Some(widest) => {
-                format!("throughput is known to ± {:.1} %, not to ± {:.1} %", 100.0 * widest, 100.0 * until)
+        let why = match self.stopper.decide(Look { rounds, elapsed: self.elapsed(), widest }) {
+            Decision::Continue { .. } => return Ok(false),
+            Decision::Stop(why) => why,
+        };
+        self.why = match why {
+            Why::Rounds => None,
+            Why::Budget => Some("the budget was spent".into()),
+            Why::Until => {
+                let until = self.stopping.until.unwrap_or_default();
+                Some(format!("every throughput is known to ± {:.1} %", 100.0 * until))
             }
-            None => format!("throughput is not known to ± {:.1} %", 100.0 * until),
-        });
-        Ok(false)
+        };
+        Ok(true)
     }
 }

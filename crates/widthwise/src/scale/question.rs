@@ -1,6 +1,6 @@
 //! What a study asks: from flags to numbers of processes, modes and placements, each checked.
 
-use clap::Args;
+use clap::{Args, Parser};
 use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Mode, Plan};
 use widthwise_machine::placement::{self, Kinds, Policy};
@@ -11,12 +11,10 @@ use crate::failure::Failure;
 
 /// More processes than these are a mistake.
 const MOST_PROCESSES: usize = 4096;
-/// Timed rounds, where nobody says how many.
-const ROUNDS: u32 = 10;
 /// What a grid gives a job on each core.
 const MEMORY_OF_A_CORE: u64 = 2 << 30;
 
-#[derive(Debug, Args)]
+#[derive(Debug, PartialEq, Args)]
 pub struct Question {
     /// Numbers of processes: 1,2,4 (default: powers of two up to the CPUs, and the cores)
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Scale")]
@@ -56,27 +54,21 @@ pub struct Question {
     memory_limit: Option<String>,
 }
 
+/// What the options are where none was given.
+#[derive(Parser)]
+struct NoOptions {
+    #[command(flatten)]
+    question: Question,
+}
+
 impl Question {
-    /// Whether anything was said.
+    /// Whether any of its options was given.
     pub fn says_anything(&self) -> bool {
-        !(self.processes.is_empty() && self.mode.is_empty() && self.placement.is_empty())
-            || self.events.is_some()
-            || self.jobs_run.is_some()
-            || self.background.is_some()
-            || self.event_pattern.is_some()
-            || self.event_marks
-            || self.memory_limit.is_some()
-            || self.cores != "performance"
+        *self != NoOptions::parse_from(["scale"]).question
     }
 
     /// The plan, with what was not said filled in. `run` is the run command.
-    pub fn plan(
-        &self,
-        topology: &Topology,
-        run: &str,
-        rounds: Option<u32>,
-        memory: Option<u32>,
-    ) -> Result<Plan, Failure> {
+    pub fn plan(&self, topology: &Topology, run: &str, memory: Option<u32>) -> Result<Plan, Failure> {
         let kinds: Kinds =
             self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
         let placements = self.placements()?;
@@ -165,7 +157,6 @@ impl Question {
             kinds: self.cores.clone(),
             events: self.events,
             events_each: self.events_each,
-            rounds: rounds.unwrap_or(ROUNDS),
             memory_rounds: memory.unwrap_or(1),
             sequential: self.events.is_some_and(|events| events >= 4),
             background: self.background.clone(),

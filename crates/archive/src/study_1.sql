@@ -1,4 +1,5 @@
 -- A study of scale: what it is, and every attempt, as it ended. Amounts are bytes, times nanoseconds.
+
 CREATE TABLE study (
     id      INTEGER PRIMARY KEY CHECK (id = 1),
     head    TEXT NOT NULL CHECK (json_valid(head))  -- JSON: `StudyHead`

@@ -1,0 +1,137 @@
+//! When `scale` has enough: the rule of docs/verdicts.md, over all sessions of a study.
+
+mod laboratory;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use laboratory::outcomes::skipped;
+use laboratory::{Laboratory, Said};
+use rusqlite::Connection;
+
+/// Begins a study of a program that sleeps for 5 ms.
+fn begin(options: &str) -> (Laboratory, Said) {
+    let lab = Laboratory::new();
+    lab.program("nap.c");
+    let said = lab
+        .widthwise(&format!("scale nap.c --abi x86-64 --processes 1 --warmup 0 --memory=0 {options} -- 1 5"));
+    (lab, said)
+}
+
+fn timed_rounds(lab: &Laboratory) -> usize {
+    let report = lab.widthwise("report --json").json();
+    let timed = report["attempts"].as_array().unwrap().iter().filter(|attempt| attempt["purpose"] == "timed");
+    timed.map(|attempt| attempt["round"].as_u64().unwrap()).collect::<BTreeSet<_>>().len()
+}
+
+/// Goes on with it, to an end without an error.
+#[track_caller]
+fn resume(lab: &Laboratory, options: &str) {
+    let said = lab.widthwise(&format!("scale --resume .widthwise/latest {options}"));
+    assert_eq!(said.status, Some(0), "{said:?}");
+}
+
+fn database(lab: &Laboratory) -> PathBuf {
+    lab.path(".widthwise/latest").canonicalize().unwrap().join("study.sqlite")
+}
+
+#[test]
+fn a_width_must_be_reached_at_two_looks_of_which_the_first_is_at_ten_rounds() {
+    let (lab, said) = begin("--until 90% --rounds 30");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    if said.stdout.contains("withheld") {
+        return skipped("other programs had the CPUs, so that no throughput is known");
+    }
+    assert!(said.stderr.contains("every throughput is known to ± 90.0 %"), "{said:?}");
+    assert_eq!(timed_rounds(&lab), 13);
+}
+
+#[test]
+fn a_rule_that_is_given_at_a_resumption_holds_at_the_next_one_too() {
+    let (lab, _) = begin("--budget 1ms");
+    assert_eq!(timed_rounds(&lab), 1);
+    resume(&lab, "--rounds 3");
+    assert_eq!(timed_rounds(&lab), 3);
+    resume(&lab, "");
+    assert_eq!(timed_rounds(&lab), 3);
+}
+
+#[test]
+fn a_budget_is_for_all_sessions_together() {
+    let (lab, said) = begin("--budget 200ms");
+    assert!(said.stderr.contains("the budget was spent"), "{said:?}");
+    let first = timed_rounds(&lab);
+    assert!(first > 1, "{said:?}");
+    resume(&lab, "");
+    assert_eq!(timed_rounds(&lab), first);
+    resume(&lab, "--budget 1h --rounds 60");
+    assert_eq!(timed_rounds(&lab), first.max(60));
+}
+
+#[test]
+fn a_study_that_fails_in_every_cell_ends() {
+    let lab = Laboratory::new();
+    lab.write("fails.c", "int main(void) { return 3; }\n");
+    let said = lab.widthwise("scale fails.c --abi x86-64 --processes 1 --until 1%");
+    assert_eq!(said.status, Some(1), "{said:?}");
+}
+
+#[test]
+fn every_option_of_scale_is_refused_at_a_resumption() {
+    let (lab, _) = begin("--rounds 1");
+    for option in [
+        "--processes 2",
+        "--mode jobs",
+        "--placement cores",
+        "--cores all",
+        "--events 4",
+        "--events-each",
+        "--jobs-run ./x",
+        "--background true",
+        "--event-pattern cms",
+        "--event-log log",
+        "--event-marks",
+        "--memory-limit 1G",
+    ] {
+        let said = lab.widthwise(&format!("scale --resume .widthwise/latest {option}"));
+        said.refuses(2, &["only --rounds, --until and --budget may be given anew"]);
+    }
+}
+
+#[test]
+fn a_study_of_the_first_version_is_read_and_gone_on_with() {
+    let (lab, _) = begin("--rounds 2");
+    let file = Connection::open(database(&lab)).unwrap();
+    file.execute_batch("DROP TABLE session; PRAGMA user_version = 1").unwrap();
+    drop(file);
+    assert_eq!(timed_rounds(&lab), 2);
+    resume(&lab, "--rounds 4");
+    assert_eq!(timed_rounds(&lab), 4);
+}
+
+/// What the file is made, the file as it was, and what must be said of it.
+type Damage<'a> = (&'a dyn Fn(&Path), &'a str);
+
+#[test]
+fn a_file_that_is_no_study_or_not_whole_is_refused_as_a_campaigns_is() {
+    let (lab, _) = begin("--rounds 1");
+    let path = database(&lab);
+    let whole = std::fs::read(&path).unwrap();
+    let changed = |statements: &'static str| {
+        move |path: &Path| Connection::open(path).unwrap().execute_batch(statements).unwrap()
+    };
+    let damages: [Damage; 5] = [
+        (&|path| std::fs::write(path, &whole[..whole.len() - 7]).unwrap(), "ends in the middle of a page"),
+        (&|path| std::fs::write(path, b"").unwrap(), "the file is empty"),
+        (&changed("DROP TABLE attempt"), "it has no table `attempt`"),
+        (&changed("PRAGMA user_version = 9"), "version 9"),
+        (&changed("PRAGMA application_id = 5"), "another application"),
+    ];
+    for (damage, message) in damages {
+        std::fs::write(&path, &whole).unwrap();
+        damage(&path);
+        for verb in ["report", "scale --resume .widthwise/latest"] {
+            lab.widthwise(verb).refuses(2, &["study.sqlite", message]);
+        }
+    }
+}
