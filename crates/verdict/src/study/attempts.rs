@@ -1,0 +1,89 @@
+//! Which attempts of a study a figure is made of, and what one attempt used.
+
+use widthwise_experiment::scale::{Attempt, Cell, Memory, Mode, Moment, Purpose, Work};
+
+use super::Question;
+use crate::scaling::{ratio, Figure, Terms, Unfitted};
+use crate::starvation::{Starved, Waiting};
+
+/// Nanoseconds of a second.
+pub(super) const SECOND: f64 = 1e9;
+
+/// Sound attempts of a cell for a purpose.
+pub(super) fn sound<'a>(
+    attempts: &'a [Attempt],
+    cell: &'a Cell,
+    purpose: Purpose,
+) -> impl Iterator<Item = &'a Attempt> {
+    attempts
+        .iter()
+        .filter(move |a| a.purpose == purpose && a.cell == *cell && a.is_sound() && a.elapsed_ns > 0)
+}
+
+/// How the tasks of a cell came by their CPUs in its attempts for these purposes.
+pub(super) fn waiting(attempts: &[Attempt], cell: &Cell, purposes: &[Purpose]) -> Option<Waiting> {
+    Waiting::of(purposes.iter().flat_map(|purpose| sound(attempts, cell, *purpose)))
+}
+
+/// Why nothing is concluded from the speed of a cell, if that is so.
+pub(super) fn starved(attempts: &[Attempt], cell: &Cell) -> Option<Starved> {
+    waiting(attempts, cell, &[Purpose::Timed])?.starved(cell.processes)
+}
+
+pub(super) fn level(values: &[f64], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
+    let values: Vec<(f64, f64)> =
+        values.iter().filter(|value| value.is_finite() && **value > 0.0).map(|value| (*value, 1.0)).collect();
+    ratio(&values, terms, names).map_err(|_| Unfitted::Nothing)
+}
+
+/// A figure, unless it must not be compared.
+pub(super) fn unless<T>(starved: Option<Starved>, figure: Result<T, Unfitted>) -> Result<T, Unfitted> {
+    match (starved, &figure) {
+        (Some(starved), Ok(_)) => Err(Unfitted::Withheld(starved)),
+        _ => figure,
+    }
+}
+
+pub(super) fn highest(memory: Option<&Memory>) -> Option<&Moment> {
+    let memory = memory?;
+    memory.moments.get(memory.highest?)
+}
+
+/// How many programs of an attempt begin by themselves.
+pub(super) fn starts(attempt: &Attempt) -> f64 {
+    if attempt.cell.mode == Mode::Jobs {
+        attempt.members.len().max(1) as f64
+    } else {
+        1.0
+    }
+}
+
+/// CPU seconds of what was asked for: of runs everything that was started; of events what the children have used, without
+/// the process that forks them, and what a process with threads has used in all of them, those that had ended too.
+pub(super) fn used(attempt: &Attempt, work: Work) -> f64 {
+    let ns = match (attempt.cell.mode, work) {
+        (Mode::Jobs | Mode::Threads, _) | (_, Work::OnceUnknown | Work::EachUnknown) => attempt.cpu_ns,
+        _ => match (attempt.parent_cpu_ns, attempt.before_fork) {
+            (Some(parent), _) => attempt.cpu_ns.saturating_sub(parent),
+            // With what the parent used afterwards, which is little where children do the work.
+            (None, Some(fork)) if attempt.members.iter().any(|member| !member.exact) => {
+                attempt.cpu_ns.saturating_sub(fork.cpu_ns)
+            }
+            _ => attempt.members.iter().map(|member| member.cpu_ns).sum(),
+        },
+    };
+    ns as f64 / SECOND
+}
+
+/// The cell in which the sequential part is estimated.
+pub(super) fn smallest_cell(question: Question, variant: &str, mode: Mode) -> Option<Cell> {
+    let (placement, _) = question.placements.first()?;
+    let processes = question.plan.counts.first().copied().unwrap_or(1);
+    Some(Cell { variant: variant.to_owned(), mode, placement: placement.clone(), processes })
+}
+
+/// Why the sequential part is withheld, if it is.
+pub(super) fn starved_start(attempts: &[Attempt], smallest: &Cell) -> Option<Starved> {
+    let purposes = [Purpose::Timed, Purpose::OneEvent, Purpose::HalfOfEvents];
+    purposes.iter().find_map(|purpose| waiting(attempts, smallest, &[*purpose])?.starved(smallest.processes))
+}
