@@ -40,8 +40,7 @@ pub(super) fn accounted(
     mut watcher: Watcher,
 ) -> Attempt {
     let (counted, parent_cpu_ns) = watcher.counted();
-    let Watcher { mut family, camera, pipes, mut remarks, waits, .. } = watcher;
-    let cell = order.cell;
+    let Watcher { mut family, camera, pipes, remarks, waits, .. } = watcher;
     let load = performance.done.iter().zip(tasks).filter(|(_, task)| task.background);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let Performance { done, mut exits, exits_lost, appointed, counters: sums, .. } = performance;
@@ -52,145 +51,169 @@ pub(super) fn accounted(
         throttled_ns: performance.throttled_ns,
     };
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.background).collect();
-    let mut attempt = not_begun(order, Ending::Done);
-    attempt.failure = None;
-    for (done, task) in &done {
-        if attempt.ending == Ending::Done && done.ending != Ending::Done {
-            attempt.ending = done.ending.clone();
-            attempt.failure = Some(failure(&done.ending, &task.errors()));
-        }
-    }
-    let begun: Vec<u64> = done
-        .iter()
-        .filter(|(done, _)| done.reply.failed.is_none())
-        .map(|(done, _)| done.reply.began.as_nanos() as u64)
-        .collect();
-    let (Some(first), Some(last)) = (begun.iter().min().copied(), begun.iter().max().copied()) else {
-        return attempt;
-    };
-    let ends = done.iter().map(|(done, _)| (done.reply.began + done.reply.wall).as_nanos() as u64);
-    let (ended, orphans_ended) = (ends.max().unwrap_or(first), orphans_ended(&done, &exits));
-    let outlived = orphans_ended > ended + MOMENT;
-    attempt.elapsed_ns = if outlived { orphans_ended } else { ended } - first;
-    attempt.spread_ns = last - first;
-    attempt.cpu_ns = done.iter().map(|(done, _)| used(done)).sum();
+    let mut attempt = ended(order, &done);
+    let Some(first) = set_times(&mut attempt, &done, &exits) else { return attempt };
+    attempt.remarks = remarks;
     attempt.counters = sums.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
-    if attempt.spread_ns as f64 > APART * attempt.elapsed_ns as f64 && attempt.spread_ns > 1_000_000 {
-        remarks.push(format!(
-            "the first and the last were started {:.1} ms apart ({:.1} ms after the moment appointed): the machine was busy",
-            attempt.spread_ns as f64 / 1e6,
-            last.saturating_sub(appointed.as_nanos() as u64) as f64 / 1e6
-        ));
-    }
-    for (done, _) in &done {
-        if done.reply.left_over > 0 {
-            let count = match done.reply.left_over {
-                1 => "a process".to_owned(),
-                several => format!("{several} processes"),
-            };
-            remarks.push(format!("left {count} running behind it, to be killed"));
-        }
-    }
+    remark_on_start_and_end(&mut attempt, &done, first, appointed.as_nanos() as u64);
     if exits_lost {
-        remarks.push("so many processes ended at once that the kernel dropped some of its accounts".into());
+        attempt
+            .remarks
+            .push("so many processes ended at once that the kernel dropped some of its accounts".into());
     }
-    if cell.mode == Mode::Jobs {
-        attempt.members = done
-            .iter()
-            .map(|(done, task)| {
-                let reply = &done.reply;
-                let began = reply.began.as_nanos() as u64;
-                Member {
-                    pid: reply.pid,
-                    others: Vec::new(),
-                    cpu: task.cpus.first().copied(),
-                    moved_to: None,
-                    began_ns: began.saturating_sub(first),
-                    ended_ns: (began + reply.wall.as_nanos() as u64).saturating_sub(first),
-                    cpu_ns: (reply.user + reply.system).as_nanos() as u64,
-                    exact: true,
-                    peak_resident: Some(reply.peak_resident),
-                    told: None,
-                }
-            })
-            .collect();
+    if order.cell.mode == Mode::Jobs {
+        attempt.members = jobs(&done, first);
     } else {
         exits.retain(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
         family.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
         attempt.before_fork = family.before_fork(first, &exits);
         attempt.parent_cpu_ns = parent_cpu_ns;
         attempt.members = family.members(first, &exits, &counted);
-        let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
-        members_failed(&mut attempt, &family, &exits, left_over);
-        if attempt.is_sound() && attempt.members.len() < cell.processes {
-            let root = done.first().map_or(0, |(done, _)| done.reply.pid);
-            let threads = exits.iter().filter(|(exit, _)| exit.tgid == root).count();
-            let hint = if cell.mode == Mode::Fork && threads >= cell.processes.max(2) {
-                format!("it has {threads} threads: --mode threads")
-            } else {
-                "does the command use {processes}, and has one process all of them?".to_owned()
-            };
-            attempt.failure = Some(format!(
-                "{} {} were asked for and {} seen: {hint}",
-                cell.processes,
-                cell.mode.noun(),
-                match attempt.members.len() {
-                    0 => "none was".to_owned(),
-                    1 => "one was".to_owned(),
-                    seen => format!("{seen} were"),
-                },
-            ));
-        }
+        check_members(&mut attempt, &family, &exits, &done);
         // Ends are told a moment after they have come.
         let end = attempt.elapsed_ns;
         attempt.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
     }
-    for (index, member) in attempt.members.iter().enumerate() {
-        if let (Some(cpu), Some(moved)) = (member.cpu, &member.moved_to) {
-            remarks.push(format!(
-                "{} {index} was put on CPU {cpu} and put itself on {moved}: the placement is the program's own",
-                cell.mode.singular()
-            ));
-        }
-    }
     attempt.cpu_wait = Some(cpu_wait(order, &attempt, &family, &waits, &around));
-    let uncounted = attempt.members.iter().filter(|member| !member.exact).count();
-    if uncounted > 0 {
-        remarks.push(format!(
-            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks (those of the whole tree are not)",
-            cell.mode.noun()
-        ));
-    }
-    attempt.memory = camera.map(|camera| camera.close(first));
-    if let Some(memory) = attempt.memory.as_mut().filter(|memory| !is_near_peak(memory, &attempt.members)) {
-        memory.highest = None;
-    }
-    if let Some(memory) = &attempt.memory {
-        if attempt.failure.is_none() && memory.highest.is_none() {
-            remarks.push("too short for its memory to be read while all were there, near their peak".into());
-        }
-        if !memory.frozen {
-            remarks.push(
-                "memory was read while processes ran, since there is no cgroup v2 to make them stand still: sums are \
-                 blurred"
-                    .into(),
-            );
-        }
-    }
+    remark_on_members(&mut attempt);
+    set_memory(&mut attempt, camera.map(|camera| camera.close(first)));
     match answer(order, tasks) {
         Ok(answer) => attempt.answer = answer,
         Err(reason) if attempt.is_sound() => attempt.failure = Some(reason),
         Err(_) => {}
     }
     tell(order, tasks, pipes, &mut attempt);
-    if order.telling.is_some()
-        && attempt.is_sound()
-        && attempt.members.iter().all(|member| member.told.is_none())
-    {
-        remarks.push("told no event in the way that was said: evtime is CPU time over events".into());
+    let has_told = attempt.members.iter().any(|member| member.told.is_some());
+    if order.telling.is_some() && attempt.is_sound() && !has_told {
+        attempt.remarks.push("told no event in the way that was said: evtime is CPU time over events".into());
     }
-    attempt.remarks = remarks;
     attempt
+}
+
+/// An attempt that ended as the first of its programs that did not end well, if there is one.
+fn ended(order: &Order, done: &[(Done, &Task)]) -> Attempt {
+    let mut attempt = not_begun(order, Ending::Done);
+    attempt.failure = None;
+    if let Some((done, task)) = done.iter().find(|(done, _)| done.ending != Ending::Done) {
+        attempt.ending = done.ending.clone();
+        attempt.failure = Some(failure(&done.ending, &task.errors()));
+    }
+    attempt
+}
+
+/// Elapsed and CPU time. Returns when the first program began; none did where there is nothing to return.
+fn set_times(attempt: &mut Attempt, done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> Option<u64> {
+    let begun = done.iter().filter(|(done, _)| done.reply.failed.is_none());
+    let begun: Vec<u64> = begun.map(|(done, _)| done.reply.began.as_nanos() as u64).collect();
+    let (first, last) = (begun.iter().min().copied()?, begun.iter().max().copied()?);
+    let ends = done.iter().map(|(done, _)| (done.reply.began + done.reply.wall).as_nanos() as u64);
+    let (ended, orphans_ended) = (ends.max().unwrap_or(first), orphans_ended(done, exits));
+    let outlived = orphans_ended > ended + MOMENT;
+    attempt.elapsed_ns = if outlived { orphans_ended } else { ended } - first;
+    attempt.spread_ns = last - first;
+    attempt.cpu_ns = done.iter().map(|(done, _)| used(done)).sum();
+    Some(first)
+}
+
+fn remark_on_start_and_end(attempt: &mut Attempt, done: &[(Done, &Task)], first: u64, appointed: u64) {
+    if attempt.spread_ns as f64 > APART * attempt.elapsed_ns as f64 && attempt.spread_ns > 1_000_000 {
+        attempt.remarks.push(format!(
+            "the first and the last were started {:.1} ms apart ({:.1} ms after the moment appointed): the machine was busy",
+            attempt.spread_ns as f64 / 1e6,
+            (first + attempt.spread_ns).saturating_sub(appointed) as f64 / 1e6
+        ));
+    }
+    for (done, _) in done.iter().filter(|(done, _)| done.reply.left_over > 0) {
+        let count = match done.reply.left_over {
+            1 => "a process".to_owned(),
+            several => format!("{several} processes"),
+        };
+        attempt.remarks.push(format!("left {count} running behind it, to be killed"));
+    }
+}
+
+/// One member for each job.
+fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
+    let member = |(done, task): &(Done, &Task)| {
+        let reply = &done.reply;
+        let began = reply.began.as_nanos() as u64;
+        Member {
+            pid: reply.pid,
+            others: Vec::new(),
+            cpu: task.cpus.first().copied(),
+            moved_to: None,
+            began_ns: began.saturating_sub(first),
+            ended_ns: (began + reply.wall.as_nanos() as u64).saturating_sub(first),
+            cpu_ns: (reply.user + reply.system).as_nanos() as u64,
+            exact: true,
+            peak_resident: Some(reply.peak_resident),
+            told: None,
+        }
+    };
+    done.iter().map(member).collect()
+}
+
+/// All children or threads that were asked for must have been there, and have ended well.
+fn check_members(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)], done: &[(Done, &Task)]) {
+    let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
+    members_failed(attempt, family, exits, left_over);
+    let (mode, processes) = (attempt.cell.mode, attempt.cell.processes);
+    if !attempt.is_sound() || attempt.members.len() >= processes {
+        return;
+    }
+    let root = done.first().map_or(0, |(done, _)| done.reply.pid);
+    let threads = exits.iter().filter(|(exit, _)| exit.tgid == root).count();
+    let hint = if mode == Mode::Fork && threads >= processes.max(2) {
+        format!("it has {threads} threads: --mode threads")
+    } else {
+        "does the command use {processes}, and has one process all of them?".to_owned()
+    };
+    let seen = match attempt.members.len() {
+        0 => "none was".to_owned(),
+        1 => "one was".to_owned(),
+        seen => format!("{seen} were"),
+    };
+    attempt.failure = Some(format!("{processes} {} were asked for and {seen} seen: {hint}", mode.noun()));
+}
+
+fn remark_on_members(attempt: &mut Attempt) {
+    let mode = attempt.cell.mode;
+    for (index, member) in attempt.members.iter().enumerate() {
+        if let (Some(cpu), Some(moved)) = (member.cpu, &member.moved_to) {
+            attempt.remarks.push(format!(
+                "{} {index} was put on CPU {cpu} and put itself on {moved}: the placement is the program's own",
+                mode.singular()
+            ));
+        }
+    }
+    let uncounted = attempt.members.iter().filter(|member| !member.exact).count();
+    if uncounted > 0 {
+        attempt.remarks.push(format!(
+            "{uncounted} of the {} ended before CPU times could be counted: those are by ticks (those of the whole tree are not)",
+            mode.noun()
+        ));
+    }
+}
+
+/// What was read of its memory, and what is to be known of that.
+fn set_memory(attempt: &mut Attempt, memory: Option<Memory>) {
+    let Some(mut memory) = memory else { return };
+    if !is_near_peak(&memory, &attempt.members) {
+        memory.highest = None;
+    }
+    if attempt.failure.is_none() && memory.highest.is_none() {
+        attempt
+            .remarks
+            .push("too short for its memory to be read while all were there, near their peak".into());
+    }
+    if !memory.frozen {
+        attempt.remarks.push(
+            "memory was read while processes ran, since there is no cgroup v2 to make them stand still: sums are \
+             blurred"
+                .into(),
+        );
+    }
+    attempt.memory = Some(memory);
 }
 
 /// CPU time of a program and of all that it started.
@@ -322,72 +345,74 @@ fn members_failed(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)],
 fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt) {
     match order.telling {
         None => {}
-        Some(Telling::Marks) => {
-            let at = now();
-            for (index, pipe) in pipes.into_iter().enumerate() {
-                let (marks, _) = pipe.close(at);
-                let told = told::of_marks(&marks);
-                if attempt.cell.mode == Mode::Jobs {
-                    let all: Vec<Told> = told.into_iter().map(|(_, told)| told).collect();
-                    if let Some(member) = attempt.members.get_mut(index) {
-                        member.told = told::together(&all);
-                    }
-                    continue;
-                }
-                for (place, (name, told)) in told.into_iter().enumerate() {
-                    let by_name = attempt
-                        .members
-                        .iter()
-                        .position(|member| numbers(member).any(|pid| pid.to_string() == name))
-                        .or_else(|| name.parse().ok().filter(|index| *index < attempt.members.len()));
-                    if let Some(member) = attempt.members.get_mut(by_name.unwrap_or(place)) {
-                        add(member, told);
-                    }
-                }
-            }
-        }
+        Some(Telling::Marks) => tell_by_marks(pipes, attempt),
         Some(Telling::Lines { pattern, files }) => {
-            let is_jobs = attempt.cell.mode == Mode::Jobs;
             let tasks: Vec<&Task> = tasks.iter().filter(|task| !task.background).collect();
-            let mut texts: Vec<(PathBuf, String)> = Vec::new();
-            for (index, task) in tasks.iter().enumerate() {
-                let mut text = read(&task.output) + &read(&task.errors());
-                if is_jobs {
+            if attempt.cell.mode == Mode::Jobs {
+                for (index, task) in tasks.iter().enumerate() {
+                    let mut text = read(&task.output) + &read(&task.errors());
                     for file in named(files.as_deref(), order, index) {
                         text += &read(&file);
                     }
                     if let Some(member) = attempt.members.get_mut(index) {
                         member.told = pattern.told(&text);
                     }
-                } else {
-                    texts.extend(named(files.as_deref(), order, index).into_iter().map(|file| {
-                        let text = read(&file);
-                        (file, text)
-                    }));
-                    texts.push((task.output.clone(), text));
                 }
-            }
-            let told: Vec<(PathBuf, Told)> =
-                texts.into_iter().filter_map(|(file, text)| Some((file, pattern.told(&text)?))).collect();
-            if is_jobs {
                 return;
             }
-            if let [(_, told)] = told[..] {
-                // One text for all: each has told the same.
-                let count = attempt.members.len().max(1) as u64;
-                let each = Told { events: told.events / count, ..told };
-                attempt.members.iter_mut().for_each(|member| member.told = Some(each));
-                return;
+            let mut texts: Vec<(PathBuf, String)> = Vec::new();
+            for (index, task) in tasks.iter().enumerate() {
+                let files = named(files.as_deref(), order, index).into_iter();
+                texts.extend(files.map(|file| (file.clone(), read(&file))));
+                texts.push((task.output.clone(), read(&task.output) + &read(&task.errors())));
             }
-            for (place, (file, told)) in told.into_iter().enumerate() {
-                let name =
-                    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                let is_of = |member: &Member| numbers(member).any(|pid| holds_number(&name, pid));
-                let by_pid = attempt.members.iter().position(is_of);
-                if let Some(member) = attempt.members.get_mut(by_pid.unwrap_or(place)) {
-                    add(member, told);
-                }
+            let told = texts.into_iter().filter_map(|(file, text)| Some((file, pattern.told(&text)?)));
+            tell_by_files(told.collect(), attempt);
+        }
+    }
+}
+
+/// A mark names the child by its number or its place; otherwise they come in the order of the members.
+fn tell_by_marks(pipes: Vec<Marks>, attempt: &mut Attempt) {
+    let at = now();
+    for (index, pipe) in pipes.into_iter().enumerate() {
+        let (marks, _) = pipe.close(at);
+        let told = told::of_marks(&marks);
+        if attempt.cell.mode == Mode::Jobs {
+            let all: Vec<Told> = told.into_iter().map(|(_, told)| told).collect();
+            if let Some(member) = attempt.members.get_mut(index) {
+                member.told = told::together(&all);
             }
+            continue;
+        }
+        for (place, (name, told)) in told.into_iter().enumerate() {
+            let by_name = attempt
+                .members
+                .iter()
+                .position(|member| numbers(member).any(|pid| pid.to_string() == name))
+                .or_else(|| name.parse().ok().filter(|index| *index < attempt.members.len()));
+            if let Some(member) = attempt.members.get_mut(by_name.unwrap_or(place)) {
+                add(member, told);
+            }
+        }
+    }
+}
+
+/// One text is that of all members; of several each is that of the member whose number is in its name.
+fn tell_by_files(told: Vec<(PathBuf, Told)>, attempt: &mut Attempt) {
+    if let [(_, told)] = told[..] {
+        // Each has told the same.
+        let count = attempt.members.len().max(1) as u64;
+        let each = Told { events: told.events / count, ..told };
+        attempt.members.iter_mut().for_each(|member| member.told = Some(each));
+        return;
+    }
+    for (place, (file, told)) in told.into_iter().enumerate() {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_of = |member: &Member| numbers(member).any(|pid| holds_number(&name, pid));
+        let by_pid = attempt.members.iter().position(is_of);
+        if let Some(member) = attempt.members.get_mut(by_pid.unwrap_or(place)) {
+            add(member, told);
         }
     }
 }

@@ -132,15 +132,6 @@ impl Crew {
         Ok(self.hands.first().map(|hand| hand.counters.missing.clone()).unwrap_or_default())
     }
 
-    /// Whether what is running can be made to stand still.
-    pub fn can_freeze(&mut self) -> Result<bool, RunError> {
-        self.grow(1)?;
-        Ok(self
-            .hands
-            .iter()
-            .all(|hand| hand.group.unified().is_some_and(|group| group.join("cgroup.freeze").exists())))
-    }
-
     fn grow(&mut self, hands: usize) -> Result<(), RunError> {
         while self.hands.len() < hands {
             let group = Cgroup::make();
@@ -165,110 +156,21 @@ impl Crew {
     ) -> Result<Performance, RunError> {
         self.grow(tasks.len())?;
         let own_before = own_cpu();
-        let mut exits = Vec::new();
         if let Some(listener) = &mut self.listener {
             listener.drain(&mut Vec::new());
         }
         let throttled_before = self.throttling.read();
         let before = self.noise.as_mut().map(NoiseReader::read);
         let appointed = Duration::from_nanos(now()) + LEAD + LEAD_EACH * tasks.len() as u32;
-        let mut numbers = Vec::new();
-        for (hand, task) in self.hands.iter_mut().zip(tasks) {
-            numbers.push(hand.begin(task, appointed)?);
-        }
-        let launchers: Vec<u32> =
-            self.hands.iter().take(tasks.len()).map(|hand| hand.launcher.pid()).collect();
-        let foreground: Vec<u32> = launchers
-            .iter()
-            .zip(tasks)
-            .filter(|(_, task)| !task.background)
-            .map(|(launcher, _)| *launcher)
-            .collect();
-        let groups: Vec<Option<PathBuf>> = self
-            .hands
-            .iter()
-            .zip(tasks)
-            .filter(|(_, task)| !task.background)
-            .map(|(hand, _)| hand.group.unified().map(Path::to_owned))
-            .collect();
-        let mut replies: Vec<Option<Reply>> = tasks.iter().map(|_| None).collect();
-        let mut killed: Vec<Option<Ending>> = vec![None; tasks.len()];
-        let deadline = Instant::now() + limits.timeout;
-        let mut told_to_end: Option<Instant> = None;
-        let mut exits_lost = false;
-        let mut next_look = Instant::now();
-        loop {
-            let working = tasks.iter().zip(&replies).any(|(task, reply)| !task.background && reply.is_none());
-            if !working && told_to_end.is_none() {
-                self.end(&numbers, &replies, &mut killed, &Ending::Done)?;
-                told_to_end = Some(Instant::now());
-            }
-            if replies.iter().all(Option::is_some) {
-                break;
-            }
-            if told_to_end.is_some_and(|since| since.elapsed() > PATIENCE) {
-                return Err(RunError::Escaped);
-            }
-            if working && Instant::now() >= next_look {
-                next_look = Instant::now() + overseer.look(&foreground, &groups);
-            }
-            self.sleep(
-                &replies,
-                if working { next_look.saturating_duration_since(Instant::now()) } else { TICK },
-            );
-            self.hear(&mut replies)?;
-            if let Some(listener) = &mut self.listener {
-                let mut told = Vec::new();
-                exits_lost |= listener.drain(&mut told);
-                let at = now();
-                exits.extend(told.into_iter().map(|exit| (exit, at)));
-            }
-            if working && told_to_end.is_none() {
-                let why = if Instant::now() >= deadline {
-                    Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
-                } else if tasks.iter().any(|task| written(&task.output) > limits.output_bytes) {
-                    Some(Ending::Flood { limit_bytes: limits.output_bytes })
-                } else if let Some(reason) = failed_load(tasks, &replies) {
-                    Some(Ending::Around { reason })
-                } else if cut_off() {
-                    Some(Ending::Signal { signal: libc::SIGINT })
-                } else {
-                    None
-                };
-                if let Some(why) = why {
-                    self.end(&numbers, &replies, &mut killed, &why)?;
-                    told_to_end = Some(Instant::now());
-                }
-            }
-        }
+        let mut running = self.begin(tasks, appointed)?;
+        self.wait(&mut running, limits, cut_off, overseer)?;
         let machine = before.zip(self.noise.as_mut().map(NoiseReader::read));
         let throttled = self.throttling.read().into_iter().zip(throttled_before);
         let throttled_ns = throttled.map(|(now, then)| now.saturating_sub(then)).max().unwrap_or(0);
         let counters = self.counted(tasks);
-        // It may have failed just before there was nothing left to measure.
-        let without_load = failed_load(tasks, &replies);
-        let mut done = Vec::new();
-        for (place, ((task, reply), killed)) in tasks.iter().zip(replies).zip(killed).enumerate() {
-            let Some(mut reply) = reply else { return Err(RunError::Escaped) };
-            if reply.escaped {
-                return Err(RunError::Escaped);
-            }
-            let hand = &mut self.hands[place];
-            let used = reply.group;
-            add_forgotten(&mut reply, hand.used, used);
-            hand.used = used;
-            let ending = match killed {
-                Some(why) if reply.failed.is_none() && reply.cut_off => why,
-                _ => ending(&reply, task.start, &task.output, &task.cpus),
-            };
-            let ending = match &without_load {
-                Some(reason) if !task.background => Ending::Around { reason: reason.clone() },
-                _ => ending,
-            };
-            done.push(Done { reply, ending });
-        }
+        let (exits, exits_lost) = (std::mem::take(&mut running.exits), running.exits_lost);
         Ok(Performance {
-            done,
+            done: self.done(running)?,
             exits,
             exits_lost,
             appointed,
@@ -279,21 +181,100 @@ impl Crew {
         })
     }
 
-    /// Tells every launcher whose program still runs to end it.
-    fn end(
+    /// Asks every launcher for its program.
+    fn begin<'a>(&mut self, tasks: &'a [Task<'a>], appointed: Duration) -> Result<Running<'a>, RunError> {
+        let mut numbers = Vec::new();
+        for (hand, task) in self.hands.iter_mut().zip(tasks) {
+            numbers.push(hand.begin(task, appointed)?);
+        }
+        let foreground = || self.hands.iter().zip(tasks).filter(|(_, task)| !task.background);
+        Ok(Running {
+            tasks,
+            numbers,
+            launchers: foreground().map(|(hand, _)| hand.launcher.pid()).collect(),
+            groups: foreground().map(|(hand, _)| hand.group.unified().map(Path::to_owned)).collect(),
+            replies: tasks.iter().map(|_| None).collect(),
+            killed: vec![None; tasks.len()],
+            told_to_end: None,
+            exits: Vec::new(),
+            exits_lost: false,
+        })
+    }
+
+    /// Until those in the foreground have ended, or must end; and then until all have ended.
+    fn wait(
         &mut self,
-        numbers: &[u64],
-        replies: &[Option<Reply>],
-        killed: &mut [Option<Ending>],
-        why: &Ending,
+        running: &mut Running,
+        limits: Limits,
+        cut_off: &dyn Fn() -> bool,
+        overseer: &mut dyn Overseer,
     ) -> Result<(), RunError> {
-        for (place, hand) in self.hands.iter_mut().enumerate().take(numbers.len()) {
-            if replies[place].is_none() {
-                hand.launcher.cut_off(numbers[place])?;
-                killed[place] = Some(why.clone());
+        let deadline = Instant::now() + limits.timeout;
+        let mut next_look = Instant::now();
+        loop {
+            let working = running.is_working();
+            if !working && running.told_to_end.is_none() {
+                self.end(running, &Ending::Done)?;
+            }
+            if running.replies.iter().all(Option::is_some) {
+                return Ok(());
+            }
+            if running.told_to_end.is_some_and(|since| since.elapsed() > PATIENCE) {
+                return Err(RunError::Escaped);
+            }
+            if working && Instant::now() >= next_look {
+                next_look = Instant::now() + overseer.look(&running.launchers, &running.groups);
+            }
+            let until = if working { next_look.saturating_duration_since(Instant::now()) } else { TICK };
+            self.sleep(&running.replies, until);
+            self.hear(&mut running.replies)?;
+            if let Some(listener) = &mut self.listener {
+                let mut told = Vec::new();
+                running.exits_lost |= listener.drain(&mut told);
+                let at = now();
+                running.exits.extend(told.into_iter().map(|exit| (exit, at)));
+            }
+            if working && running.told_to_end.is_none() {
+                if let Some(why) = running.must_end(limits, deadline, cut_off) {
+                    self.end(running, &why)?;
+                }
             }
         }
+    }
+
+    /// Tells every launcher whose program still runs to end it.
+    fn end(&mut self, running: &mut Running, why: &Ending) -> Result<(), RunError> {
+        for (place, hand) in self.hands.iter_mut().enumerate().take(running.tasks.len()) {
+            if running.replies[place].is_none() {
+                hand.launcher.cut_off(running.numbers[place])?;
+                running.killed[place] = Some(why.clone());
+            }
+        }
+        running.told_to_end = Some(Instant::now());
         Ok(())
+    }
+
+    /// What became of each.
+    fn done(&mut self, running: Running) -> Result<Vec<Done>, RunError> {
+        // It may have failed just before there was nothing left to measure.
+        let without_load = failed_load(running.tasks, &running.replies);
+        let mut done = Vec::new();
+        let replies = running.replies.into_iter().zip(running.killed);
+        for ((hand, task), (reply, killed)) in self.hands.iter_mut().zip(running.tasks).zip(replies) {
+            let Some(mut reply) = reply.filter(|reply| !reply.escaped) else {
+                return Err(RunError::Escaped);
+            };
+            let used = reply.group;
+            add_forgotten(&mut reply, hand.used, used);
+            hand.used = used;
+            let ending = match (&without_load, killed) {
+                (Some(reason), _) if !task.background => Ending::Around { reason: reason.clone() },
+                (_, Some(why)) if reply.failed.is_none() && reply.cut_off => why,
+                _ => ending(&reply, task.start, &task.output, &task.cpus),
+            };
+            done.push(Done { reply, ending });
+        }
+        Ok(done)
     }
 
     fn hear(&mut self, replies: &mut [Option<Reply>]) -> Result<(), RunError> {
@@ -335,6 +316,40 @@ impl Crew {
             }
         }
         sums
+    }
+}
+
+/// Tasks that have been started.
+struct Running<'a> {
+    tasks: &'a [Task<'a>],
+    /// Of each request to its launcher.
+    numbers: Vec<u64>,
+    /// Of those in the foreground: the launchers' numbers, and their control groups.
+    launchers: Vec<u32>,
+    groups: Vec<Option<PathBuf>>,
+    replies: Vec<Option<Reply>>,
+    killed: Vec<Option<Ending>>,
+    told_to_end: Option<Instant>,
+    exits: Vec<(Exit, u64)>,
+    exits_lost: bool,
+}
+
+impl Running<'_> {
+    fn is_working(&self) -> bool {
+        self.tasks.iter().zip(&self.replies).any(|(task, reply)| !task.background && reply.is_none())
+    }
+
+    /// Why all must end now, if they must.
+    fn must_end(&self, limits: Limits, deadline: Instant, cut_off: &dyn Fn() -> bool) -> Option<Ending> {
+        if Instant::now() >= deadline {
+            Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
+        } else if self.tasks.iter().any(|task| written(&task.output) > limits.output_bytes) {
+            Some(Ending::Flood { limit_bytes: limits.output_bytes })
+        } else if let Some(reason) = failed_load(self.tasks, &self.replies) {
+            Some(Ending::Around { reason })
+        } else {
+            cut_off().then_some(Ending::Signal { signal: libc::SIGINT })
+        }
     }
 }
 
