@@ -3,10 +3,11 @@
 
 mod account;
 pub mod crew;
-pub mod family;
 pub mod lanes;
+pub mod process_tree;
 mod rounds;
 mod snapshot;
+mod task_snapshot;
 pub mod told;
 mod waits;
 mod watcher;
@@ -116,7 +117,11 @@ pub fn attempt(
     // Our own work is done elsewhere, where there is an elsewhere without the load.
     let elsewhere = if load.is_empty() || order.background.is_some() { order.allowed } else { &load[..] };
     if !elsewhere.is_empty() {
-        let _ = family::put(&family::Put { pid: 0, cpus: elsewhere.to_vec(), first: true });
+        let _ = task_snapshot::set_affinity(&process_tree::SetAffinity {
+            pid: 0,
+            cpus: elsewhere.to_vec(),
+            first: true,
+        });
     }
     let mut watcher = Watcher::new(order, pipes);
     let performance = crew.perform(&tasks, limits, cut_off, &mut watcher)?;

@@ -10,7 +10,7 @@ use widthwise_experiment::scale::{Attempt, CpuWait, Member, Memory, Mode, Told};
 use widthwise_machine::noise::{self, Snapshot};
 
 use super::crew::{Done, Performance, Task};
-use super::family::Family;
+use super::process_tree::ProcessTree;
 use super::told::{self, Telling};
 use super::waits::Waits;
 use super::watcher::Watcher;
@@ -40,7 +40,7 @@ pub(super) fn accounted(
     mut watcher: Watcher,
 ) -> Attempt {
     let (counted, parent_cpu_ns) = watcher.counted();
-    let Watcher { mut family, camera, pipes, remarks, waits, .. } = watcher;
+    let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
     let load = performance.done.iter().zip(tasks).filter(|(_, task)| task.background);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let Performance { done, mut exits, exits_lost, appointed, counters: sums, .. } = performance;
@@ -65,16 +65,16 @@ pub(super) fn accounted(
         attempt.members = jobs(&done, first);
     } else {
         exits.retain(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns) + 1_000_000 >= first);
-        family.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
-        attempt.before_fork = family.before_fork(first, &exits);
+        tree.learn(done.first().map_or(0, |(done, _)| done.reply.pid), &exits);
+        attempt.before_fork = tree.before_fork(first, &exits);
         attempt.parent_cpu_ns = parent_cpu_ns;
-        attempt.members = family.members(first, &exits, &counted);
-        check_members(&mut attempt, &family, &exits, &done);
+        attempt.members = tree.members(first, &exits, &counted);
+        check_members(&mut attempt, &tree, &exits, &done);
         // Ends are told a moment after they have come.
         let end = attempt.elapsed_ns;
         attempt.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
     }
-    attempt.cpu_wait = Some(cpu_wait(order, &attempt, &family, &waits, &around));
+    attempt.cpu_wait = Some(cpu_wait(order, &attempt, &tree, &waits, &around));
     remark_on_members(&mut attempt);
     set_memory(&mut attempt, camera.map(|camera| camera.close(first)));
     match answer(order, tasks) {
@@ -154,9 +154,9 @@ fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
 }
 
 /// All children or threads that were asked for must have been there, and have ended well.
-fn check_members(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)], done: &[(Done, &Task)]) {
+fn check_members(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64)], done: &[(Done, &Task)]) {
     let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
-    members_failed(attempt, family, exits, left_over);
+    members_failed(attempt, tree, exits, left_over);
     let (mode, processes) = (attempt.cell.mode, attempt.cell.processes);
     if !attempt.is_sound() || attempt.members.len() >= processes {
         return;
@@ -245,12 +245,12 @@ struct Around {
 }
 
 /// How the tasks came by their CPUs.
-fn cpu_wait(order: &Order, attempt: &Attempt, family: &Family, waits: &Waits, around: &Around) -> CpuWait {
+fn cpu_wait(order: &Order, attempt: &Attempt, tree: &ProcessTree, waits: &Waits, around: &Around) -> CpuWait {
     let asked = if order.cpus.is_empty() { order.allowed } else { order.cpus };
     let mut cpus: BTreeSet<u32> = asked.iter().copied().collect();
     // Who has gone elsewhere by itself waits there.
     let moved: BTreeSet<u32> =
-        family.moved_to().flat_map(|cpus| cpus.split(',')).filter_map(|cpu| cpu.parse().ok()).collect();
+        tree.moved_to().flat_map(|cpus| cpus.split(',')).filter_map(|cpu| cpu.parse().ok()).collect();
     let has_moved = !moved.is_empty();
     cpus.extend(moved);
     let others = around
@@ -261,8 +261,8 @@ fn cpu_wait(order: &Order, attempt: &Attempt, family: &Family, waits: &Waits, ar
     // Of one member: what it waited in all its threads, and in those that came before it in its place.
     let group = |root: usize, process: u32, thread: u32| match order.cell.mode {
         Mode::Jobs => root as u64,
-        Mode::Fork => family.lane(process).map_or(1 << 32 | u64::from(process), |lane| lane as u64),
-        Mode::Threads => family.lane(thread).map_or(1 << 32 | u64::from(thread), |lane| lane as u64),
+        Mode::Fork => tree.lane(process).map_or(1 << 32 | u64::from(process), |lane| lane as u64),
+        Mode::Threads => tree.lane(thread).map_or(1 << 32 | u64::from(thread), |lane| lane as u64),
     };
     let mut wait = CpuWait {
         others_ns: others.ran_ns,
@@ -318,11 +318,11 @@ fn answer(order: &Order, tasks: &[Task]) -> Result<Option<String>, String> {
 }
 
 /// A member that did not end well makes the attempt no success, whatever the parent said.
-fn members_failed(attempt: &mut Attempt, family: &Family, exits: &[(Exit, u64)], left_over: bool) {
+fn members_failed(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64)], left_over: bool) {
     if !attempt.is_sound() {
         return;
     }
-    if let Some((place, status)) = family.failures(exits).first() {
+    if let Some((place, status)) = tree.failures(exits).first() {
         if left_over && libc::WIFSIGNALED(*status) && libc::WTERMSIG(*status) == libc::SIGKILL {
             attempt.failure = Some(format!(
                 "it ended before its {}, which were killed: it has to wait for them",

@@ -1,4 +1,4 @@
-//! Watches an attempt: looks who is there and puts each on its CPU, reads how long they waited for it, hears marks, has
+//! Watches an attempt: finds the tasks and sets their CPUs, reads how long they waited for it, hears marks, has
 //! memory read.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use widthwise_experiment::scale::{Mode, Purpose};
 
 use super::crew::Overseer;
-use super::family::{self, Family, Put, Scope, TaskCounter};
+use super::process_tree::{ProcessTree, SetAffinity};
 use super::snapshot::{self, Camera};
+use super::task_snapshot::{self, Scope, TaskCounter};
 use super::waits::Waits;
 use super::Order;
 use crate::memory::runtime_of;
@@ -40,7 +41,7 @@ pub(super) struct Watcher {
     mode: Mode,
     expected: usize,
     pins: bool,
-    pub(super) family: Family,
+    pub(super) tree: ProcessTree,
     pub(super) camera: Option<Camera>,
     pub(super) pipes: Vec<Marks>,
     pub(super) waits: Waits,
@@ -72,7 +73,7 @@ impl Watcher {
             mode: cell.mode,
             expected: cell.processes,
             pins: !order.cpus.is_empty(),
-            family: Family::new(cell.mode, cell.processes, order.cpus),
+            tree: ProcessTree::new(cell.mode, cell.processes, order.cpus),
             camera: (order.purpose == Purpose::Memory).then(|| Camera::new(runtime_of(order.start))),
             pipes,
             waits: Waits::default(),
@@ -100,7 +101,7 @@ impl Watcher {
             counted.extend(counter.read().map(|ns| (*pid, ns)));
         }
         self.counters.clear();
-        let parent = self.family.parent().filter(|parent| !self.family.member_pids().contains(parent));
+        let parent = self.tree.parent().filter(|parent| !self.tree.member_pids().contains(parent));
         let last = |pid: u32| self.waits.process(pid).map(|reading| reading.ran_ns);
         let of_parent = parent
             .and_then(|pid| self.parents.get_mut(&pid).and_then(TaskCounter::read).or_else(|| last(pid)));
@@ -109,18 +110,18 @@ impl Watcher {
 
     /// Counts the CPU time of members that have come, and keeps that of those who have ended.
     fn count_members(&mut self, living: Option<&[u32]>) {
-        let Some(parent) = self.family.parent() else { return };
-        let members = self.family.member_pids();
+        let Some(parent) = self.tree.parent() else { return };
+        let members = self.tree.member_pids();
         let scope = if self.mode == Mode::Threads { Scope::Thread } else { Scope::Tree };
         for pid in members.iter().copied() {
             if !self.counters.contains_key(&pid) && !self.counted.contains_key(&pid) {
-                if let Some(counter) = family::counter(scope, parent, pid) {
+                if let Some(counter) = task_snapshot::counter(scope, parent, pid) {
                     self.counters.insert(pid, counter);
                 }
             }
         }
         if self.mode == Mode::Fork && !members.contains(&parent) && !self.parents.contains_key(&parent) {
-            if let Some(counter) = family::counter(Scope::Process, parent, parent) {
+            if let Some(counter) = task_snapshot::counter(Scope::Process, parent, parent) {
                 self.parents.insert(parent, counter);
             }
         }
@@ -148,7 +149,7 @@ impl Watcher {
         !is_known
     }
 
-    /// Looks who is there, and puts whoever is new on a CPU.
+    /// Looks who is there, and puts what is new on a CPU.
     fn find_members(&mut self, launchers: &[u32]) {
         let began = Instant::now();
         let is_due = self.all_seen.is_none_or(|(at, gap)| at.elapsed() >= gap);
@@ -161,41 +162,41 @@ impl Watcher {
         if self.launcher_file.is_none() {
             self.launcher_file = tree::program(launcher);
         }
-        let members = self.family.member_pids();
+        let members = self.tree.member_pids();
         let parent =
-            self.family.parent().filter(|parent| self.mode == Mode::Threads || !members.contains(parent));
-        let known_fork = self.family.has_forked();
+            self.tree.parent().filter(|parent| self.mode == Mode::Threads || !members.contains(parent));
+        let known_fork = self.tree.has_forked();
         // The whole tree now and then: who was taken for the parent need not be it.
-        let (mut puts, living) = match parent.filter(|_| !is_due) {
+        let (mut changes, living) = match parent.filter(|_| !is_due) {
             Some(parent) => {
-                let (new, living) = family::sight_new(self.mode, parent, &|pid| self.family.knows(pid));
-                (self.family.seen_more(parent, &new, &living, now()), Some(living))
+                let (new, living) = task_snapshot::new_tasks(self.mode, parent, &|pid| self.tree.knows(pid));
+                (self.tree.seen_more(parent, &new, &living, now()), Some(living))
             }
             None => {
-                let sightings = family::sight(self.mode, launcher, self.launcher_file.as_ref());
-                let living = sightings.iter().map(|sighting| sighting.pid).collect();
-                (self.family.seen(&sightings, now()), Some(living))
+                let snapshots = task_snapshot::all_tasks(self.mode, launcher, self.launcher_file.as_ref());
+                let living = snapshots.iter().map(|snapshot| snapshot.pid).collect();
+                (self.tree.seen(&snapshots, now()), Some(living))
             }
         };
-        if let Some(parent) = self.family.has_forked().filter(|parent| known_fork != Some(*parent)) {
-            self.family.parent_had(family::used(self.mode, parent, parent));
+        if let Some(parent) = self.tree.has_forked().filter(|parent| known_fork != Some(*parent)) {
+            self.tree.parent_had(task_snapshot::used(self.mode, parent, parent));
         }
-        self.put(&puts);
+        self.set_affinities(&changes);
         self.count_members(living.as_deref());
         if is_due {
             self.waits.look(launchers, self.launcher_file.as_ref());
-            puts.extend(self.judge());
+            changes.extend(self.judge());
             let gap = (self.began.elapsed() / SHARE).clamp(AWAITING, ALL_THERE);
             self.all_seen = Some((Instant::now(), gap.max(began.elapsed() * PAUSE)));
         }
-        if self.pins && puts.is_empty() {
-            for pid in self.family.living_members() {
-                if let Some(cpus) = family::allowed(pid) {
-                    self.family.found_on(pid, &cpus);
+        if self.pins && changes.is_empty() {
+            for pid in self.tree.living_members() {
+                if let Some(cpus) = task_snapshot::affinity(pid) {
+                    self.tree.found_on(pid, &cpus);
                 }
             }
         }
-        let members = self.family.member_pids().len();
+        let members = self.tree.member_pids().len();
         if members != self.seen {
             self.newest = Instant::now();
         }
@@ -206,13 +207,13 @@ impl Watcher {
     /// When to look again, after a look that took so long.
     fn pace(&self, took: Duration) -> Duration {
         let quiet = self.newest.elapsed();
-        let gap = match self.family.is_complete() {
+        let gap = match self.tree.is_complete() {
             true if quiet > SOON => ANYBODY_NEW,
             false if quiet > PATIENT => LESS_OFTEN,
             _ => AWAITING,
         };
         // Until all are there nobody waits for their placement.
-        if self.family.is_complete() {
+        if self.tree.is_complete() {
             gap.max(took * PAUSE)
         } else {
             gap
@@ -220,28 +221,32 @@ impl Watcher {
     }
 
     /// Moves members when those that work are on the same CPU.
-    fn judge(&mut self) -> Vec<Put> {
+    fn judge(&mut self) -> Vec<SetAffinity> {
         let (waits, is_threads) = (&self.waits, self.mode == Mode::Threads);
         let used = |pid: u32| {
             let reading = if is_threads { waits.thread(pid) } else { waits.process(pid) };
             reading.map(|reading| (reading.ran_ns, reading.waited_ns))
         };
-        let puts = self.family.judge(&used, now());
-        self.put(&puts);
-        puts
+        let changes = self.tree.judge(&used, now());
+        self.set_affinities(&changes);
+        changes
     }
 
-    fn put(&mut self, puts: &[Put]) {
-        for put in puts {
-            // Whoever puts itself somewhere is left there, and told.
-            if let Some(cpus) = family::allowed(put.pid).filter(|cpus| self.family.has_chosen(put, cpus)) {
-                self.family.found_on(put.pid, &cpus);
+    fn set_affinities(&mut self, changes: &[SetAffinity]) {
+        for change in changes {
+            // Whoever changes itself somewhere is left there, and told.
+            if let Some(cpus) =
+                task_snapshot::affinity(change.pid).filter(|cpus| self.tree.has_chosen(change, cpus))
+            {
+                self.tree.found_on(change.pid, &cpus);
                 continue;
             }
-            match family::put(put) {
+            match task_snapshot::set_affinity(change) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) && self.remarks.is_empty() => {
-                    self.remarks
-                        .push(format!("process {} could not be put on CPU {:?}: {error}", put.pid, put.cpus));
+                    self.remarks.push(format!(
+                        "process {} could not be put on CPU {:?}: {error}",
+                        change.pid, change.cpus
+                    ));
                 }
                 _ => {}
             }
@@ -285,9 +290,9 @@ impl Overseer for Watcher {
                             launchers.iter().flat_map(|launcher| tree::children(*launcher, *launcher));
                         (None, roots.collect())
                     }
-                    Mode::Fork => (self.family.parent(), self.family.member_pids()),
+                    Mode::Fork => (self.tree.parent(), self.tree.member_pids()),
                     // Threads have their memory in common.
-                    Mode::Threads => (None, self.family.parent().into_iter().collect()),
+                    Mode::Threads => (None, self.tree.parent().into_iter().collect()),
                 };
                 let expected = if self.mode == Mode::Threads { 1 } else { self.expected };
                 let gap = camera.read(&pids, parent, &members, expected, groups);

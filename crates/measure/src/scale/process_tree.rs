@@ -1,0 +1,536 @@
+//! The processes and threads that one program started: which is the parent, which are its members (children or threads). Each
+//! member gets a CPU of its own as soon as it exists, and an account of its own.
+//!
+//! What is found in `/proc` goes into [`ProcessTree::seen`], which decides; the affinities to be set come out of it. Exact times come
+//! from taskstats at the end ([`ProcessTree::members`]).
+
+use std::collections::BTreeMap;
+
+use widthwise_experiment::scale::{BeforeFork, Member, Mode};
+
+use super::lanes::{self, Lanes};
+use super::task_snapshot::TaskSnapshot;
+use crate::taskstats::Exit;
+
+/// A process or thread that was seen.
+#[derive(Debug, Clone)]
+struct Task {
+    parent: u32,
+    /// It came to the launcher when its own parent had ended.
+    is_orphan: bool,
+    /// When it was first seen and last, CLOCK_MONOTONIC.
+    first_ns: u64,
+    last_ns: u64,
+    /// It was there when somebody looked last.
+    lives: bool,
+    /// Its CPU time when it was last seen.
+    cpu_ns: u64,
+    /// The CPUs on which it was put, and all on which it was ever put.
+    put_on: Option<Vec<u32>>,
+    was_on: Vec<Vec<u32>>,
+    moved_to: Option<String>,
+    /// It only starts others.
+    is_wrapper: bool,
+}
+
+impl Task {
+    fn new(parent: u32, first_ns: u64, is_wrapper: bool) -> Task {
+        Task {
+            parent,
+            is_orphan: false,
+            first_ns,
+            last_ns: first_ns,
+            lives: false,
+            cpu_ns: 0,
+            put_on: None,
+            was_on: Vec::new(),
+            moved_to: None,
+            is_wrapper,
+        }
+    }
+}
+
+/// What was started by one program.
+#[derive(Debug)]
+pub struct ProcessTree {
+    mode: Mode,
+    expected: usize,
+    /// All CPUs of the cell.
+    anywhere: Vec<u32>,
+    tasks: BTreeMap<u32, Task>,
+    /// Numbers in the order in which they were first seen.
+    order: Vec<u32>,
+    /// The program that the launcher started.
+    root: Option<u32>,
+    /// Who is where; there is one member for each lane.
+    lanes: Lanes,
+    /// Of a process with threads: whether its first thread has worked of late, and what it had used when that was asked.
+    first_thread: (bool, Option<(u64, u64)>),
+    before_fork: Option<(u32, u64, u64)>,
+}
+
+/// What is to be done: a process or thread, and the CPUs it is to be on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAffinity {
+    /// Its number.
+    pub pid: u32,
+    /// Where it is to be.
+    pub cpus: Vec<u32>,
+    /// It has not been put anywhere before.
+    pub first: bool,
+}
+
+impl ProcessTree {
+    /// A tree of which `expected` members are awaited.
+    pub fn new(mode: Mode, expected: usize, cpus: &[u32]) -> ProcessTree {
+        let mut anywhere = cpus.to_vec();
+        anywhere.sort_unstable();
+        anywhere.dedup();
+        ProcessTree {
+            mode,
+            expected,
+            anywhere,
+            tasks: BTreeMap::new(),
+            order: Vec::new(),
+            root: None,
+            lanes: Lanes::new(expected, cpus),
+            first_thread: (false, None),
+            before_fork: None,
+        }
+    }
+
+    /// Whether all members have been seen. One process that is alone so far may still fork.
+    pub fn is_complete(&self) -> bool {
+        self.chosen().is_some_and(|(parent, members)| {
+            members.len() >= self.expected && (self.mode == Mode::Threads || !members.contains(&parent))
+        })
+    }
+
+    /// Takes in everyone who was seen at that moment, and says who is to be put where.
+    pub fn seen(&mut self, snapshots: &[TaskSnapshot], at_ns: u64) -> Vec<SetAffinity> {
+        self.tasks.values_mut().for_each(|task| task.lives = false);
+        self.meet(snapshots, at_ns)
+    }
+
+    /// Takes in those of the parent's children, or threads, that are new, and which of them all live.
+    pub fn seen_more(
+        &mut self,
+        parent: u32,
+        new: &[TaskSnapshot],
+        living: &[u32],
+        at_ns: u64,
+    ) -> Vec<SetAffinity> {
+        for (pid, task) in &mut self.tasks {
+            if task.parent == parent && *pid != parent && !living.contains(pid) {
+                task.lives = false;
+            }
+        }
+        self.meet(new, at_ns)
+    }
+
+    fn meet(&mut self, snapshots: &[TaskSnapshot], at_ns: u64) -> Vec<SetAffinity> {
+        for snapshot in snapshots {
+            if snapshot.is_launched && self.root.is_none() {
+                self.root = Some(if self.mode == Mode::Threads { snapshot.parent } else { snapshot.pid });
+            }
+            let is_orphan =
+                self.mode != Mode::Threads && snapshot.is_launched && self.root != Some(snapshot.pid);
+            let task = self.tasks.entry(snapshot.pid).or_insert_with(|| {
+                self.order.push(snapshot.pid);
+                Task { is_orphan, ..Task::new(snapshot.parent, at_ns, snapshot.is_wrapper) }
+            });
+            // Its parent may have ended since it was seen first.
+            task.is_orphan |= is_orphan;
+            task.last_ns = at_ns;
+            task.lives = true;
+            task.is_wrapper = snapshot.is_wrapper;
+        }
+        let Some((parent, members)) = self.chosen() else { return Vec::new() };
+        let is_first = self.before_fork.is_none_or(|(known, _, _)| known != parent);
+        let others = || members.iter().filter(|pid| **pid != parent);
+        if is_first && others().next().is_some() {
+            let cpu_ns = self.tasks.get(&parent).map_or(0, |task| task.cpu_ns);
+            let first = others().filter_map(|pid| self.tasks.get(pid)).map(|p| p.first_ns).min();
+            self.before_fork = Some((parent, cpu_ns, first.unwrap_or(at_ns)));
+        }
+        self.places(parent, &members)
+    }
+
+    /// Takes in what the living have used, in all, and says who is to be put elsewhere because of it. `used` gives the CPU
+    /// time of a process or thread, and how long it has waited for a CPU.
+    pub fn judge(&mut self, used: &dyn Fn(u32) -> Option<(u64, u64)>, at_ns: u64) -> Vec<SetAffinity> {
+        for (pid, task) in self.tasks.iter_mut().filter(|(_, task)| task.lives) {
+            let Some((cpu_ns, waited_ns)) = used(*pid) else { continue };
+            task.cpu_ns = cpu_ns;
+            self.lanes.judge(*pid, cpu_ns + waited_ns, at_ns);
+        }
+        let Some((parent, members)) = self.chosen() else { return Vec::new() };
+        if let Some(used) = self.is_threads().then(|| used(parent)).flatten().map(|(cpu, wait)| cpu + wait) {
+            match self.first_thread.1 {
+                Some((then, before)) if at_ns > then => {
+                    let works = lanes::works(used.saturating_sub(before), at_ns - then);
+                    self.first_thread = (works, Some((at_ns, used)));
+                }
+                _ => self.first_thread.1 = Some((at_ns, used)),
+            }
+        }
+        self.lanes.spread();
+        self.places(parent, &members)
+    }
+
+    fn is_threads(&self) -> bool {
+        self.mode == Mode::Threads
+    }
+
+    /// The parent's CPU time when its first child, or thread, was there.
+    pub fn parent_had(&mut self, cpu_ns: u64) {
+        if let Some((_, known, _)) = &mut self.before_fork {
+            *known = cpu_ns;
+        }
+    }
+
+    /// The parent, if it has been seen to fork, or to start a thread.
+    pub fn has_forked(&self) -> Option<u32> {
+        self.before_fork.map(|(parent, _, _)| parent)
+    }
+
+    /// Whether that process or thread was seen before.
+    pub fn knows(&self, pid: u32) -> bool {
+        self.tasks.contains_key(&pid)
+    }
+
+    /// Who the parent is, whose CPU time at the fork matters.
+    pub fn parent(&self) -> Option<u32> {
+        self.chosen().map(|(parent, _)| parent)
+    }
+
+    /// Every child or thread that works for the program, whichever member it belongs to.
+    pub fn member_pids(&self) -> Vec<u32> {
+        self.chosen().map(|(_, members)| members).unwrap_or_default()
+    }
+
+    /// Those of them that lived when somebody looked last.
+    pub fn living_members(&self) -> Vec<u32> {
+        let lives = |pid: &u32| self.tasks.get(pid).is_some_and(|task| task.lives);
+        self.member_pids().into_iter().filter(lives).collect()
+    }
+
+    /// The lane of a member's task.
+    pub fn lane(&self, pid: u32) -> Option<usize> {
+        self.lanes.lane(pid)
+    }
+
+    /// Whether one of the members has chosen its CPUs by itself.
+    pub fn moved_to(&self) -> impl Iterator<Item = &str> {
+        self.tasks.values().filter_map(|task| task.moved_to.as_deref())
+    }
+
+    /// The parent and the members: those whose parent is the same. Of several parents the first, from the root, that has as
+    /// many as are expected, or else the one that has most. Who only starts others is none. Orphans of its children are
+    /// its children.
+    fn chosen(&self) -> Option<(u32, Vec<u32>)> {
+        let mut of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for pid in &self.order {
+            if let Some(task) = self.tasks.get(pid).filter(|task| !task.is_orphan) {
+                of.entry(task.parent).or_default().push(*pid);
+            }
+        }
+        if self.is_threads() {
+            return self.chosen_threads(of);
+        }
+        let known = |pid: &u32| self.tasks.get(pid);
+        let orphans = || {
+            let is_one = |pid: &&u32| known(pid).is_some_and(|task| task.is_orphan);
+            self.order.iter().filter(is_one).copied()
+        };
+        let parents = |wrappers: bool| {
+            let mut found: Vec<(u32, &Vec<u32>)> = of
+                .iter()
+                .filter(|(parent, _)| known(parent).is_some_and(|task| task.is_wrapper == wrappers))
+                .map(|(parent, children)| (*parent, children))
+                .collect();
+            found.sort_by_key(|(parent, _)| self.order.iter().position(|pid| pid == parent));
+            found
+        };
+        let candidates = parents(false);
+        let exact = candidates.iter().find(|(_, children)| children.len() == self.expected);
+        let most = candidates.iter().rev().max_by_key(|(_, children)| children.len());
+        // A shell or make may be the one whose children do the work: when it has as many, and there are several.
+        let wrappers = parents(true);
+        let started =
+            wrappers.iter().find(|(_, children)| self.expected > 1 && children.len() >= self.expected);
+        let too_few = most.is_none_or(|(_, children)| children.len() < self.expected);
+        if let Some((parent, children)) = exact.or(started.filter(|_| too_few)).or(most) {
+            return Some((*parent, children.iter().copied().chain(orphans()).collect()));
+        }
+        // One that does not fork is its own only member; if it forked, and nobody saw, there are orphans.
+        let is_program = |pid: &&u32| known(pid).is_some_and(|task| !task.is_wrapper && !task.is_orphan);
+        let alone = self.order.iter().rev().find(is_program)?;
+        let orphans: Vec<u32> = orphans().collect();
+        match orphans.is_empty() {
+            true => (self.expected == 1).then(|| (*alone, vec![*alone])),
+            false => Some((*alone, orphans)),
+        }
+    }
+
+    /// The process that works with threads, and its threads. The first has its process's number. It is a worker, the last
+    /// to be placed, if there would be too few without it: it began first, and may do something else besides.
+    fn chosen_threads(&self, of: BTreeMap<u32, Vec<u32>>) -> Option<(u32, Vec<u32>)> {
+        let known = |pid: &u32| self.tasks.get(pid);
+        let (process, mut threads) = of.into_iter().max_by_key(|(process, threads)| {
+            let used: u64 = threads.iter().filter_map(known).map(|task| task.cpu_ns).sum();
+            let is_wrapper = known(process).is_some_and(|task| task.is_wrapper);
+            (!is_wrapper, threads.len() > 1, used, threads.len())
+        })?;
+        threads.retain(|thread| *thread != process);
+        if threads.len() < self.expected && known(&process).is_some() {
+            threads.push(process);
+        }
+        Some((process, threads))
+    }
+
+    fn places(&mut self, parent: u32, members: &[u32]) -> Vec<SetAffinity> {
+        let lives = |pid: &u32| self.tasks.get(pid).is_some_and(|task| task.lives);
+        let is_threads = self.is_threads();
+        let mut living: Vec<u32> =
+            members.iter().copied().filter(|pid| lives(pid) && !(is_threads && *pid == parent)).collect();
+        // The first thread may run anywhere, since others that it starts begin where it is; but where it works beside one too
+        // few, the free CPU is its own.
+        let joins = is_threads && self.first_thread.0 && !living.is_empty();
+        if joins && living.len() + 1 == self.expected && lives(&parent) {
+            living.push(parent);
+        }
+        for pid in self.tasks.keys() {
+            let is_member = members.contains(pid) && !(is_threads && *pid == parent);
+            if !is_member && !living.contains(pid) {
+                self.lanes.remove(*pid);
+            }
+        }
+        self.lanes.live(&living);
+        let mut changes = Vec::new();
+        if self.anywhere.is_empty() {
+            return changes;
+        }
+        for (pid, task) in &mut self.tasks {
+            if !task.lives || task.moved_to.is_some() {
+                continue;
+            }
+            let wanted = match self.lanes.lane(*pid).and_then(|lane| self.lanes.cpu(lane)) {
+                Some(cpu) => vec![cpu],
+                // Who was taken for a member and is none may run anywhere again.
+                None if task.put_on.is_some() => self.anywhere.clone(),
+                None => continue,
+            };
+            if task.put_on.as_ref() != Some(&wanted) {
+                let first = task.put_on.is_none();
+                task.put_on = Some(wanted.clone());
+                task.was_on.push(wanted.clone());
+                changes.push(SetAffinity { pid: *pid, cpus: wanted, first });
+            }
+        }
+        changes
+    }
+
+    /// Whether a process that is seen for the first time, and may run there, has chosen that by itself: what it was given by
+    /// its parent is all CPUs of the cell.
+    pub fn has_chosen(&self, change: &SetAffinity, cpus: &[u32]) -> bool {
+        // Whoever was started by one that was put somewhere has been given that place. Which thread has started another, and
+        // whose child an orphan was, is not known.
+        let task = self.tasks.get(&change.pid);
+        let parent = task.map(|task| task.parent);
+        let is_anybodys = self.is_threads() || task.is_some_and(|task| task.is_orphan);
+        let may_have_given = |pid: u32| pid != change.pid && (is_anybodys || Some(pid) == parent);
+        let given = self.tasks.iter().any(|(pid, task)| {
+            may_have_given(*pid) && task.was_on.iter().any(|place| place.as_slice() == cpus)
+        });
+        change.first && cpus != self.anywhere && cpus != change.cpus && !given
+    }
+
+    /// Takes in where a member was found, when it had been put somewhere before.
+    pub fn found_on(&mut self, pid: u32, cpus: &[u32]) {
+        if let Some(task) = self.tasks.get_mut(&pid) {
+            if task.put_on.as_deref().is_some_and(|put_on| put_on != cpus) {
+                let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+                task.moved_to = Some(names.join(","));
+                self.lanes.fix(pid);
+            }
+        }
+    }
+
+    /// Takes in members that were gone before anybody looked: those of the parent's children, or threads, whose end the
+    /// kernel told. `root` is the first process.
+    pub fn learn(&mut self, root: u32, exits: &[(Exit, u64)]) {
+        let parent = match self.chosen() {
+            Some((parent, members)) if !members.contains(&parent) || self.is_threads() => parent,
+            _ => root,
+        };
+        let mut missed: Vec<(u64, u32)> = exits
+            .iter()
+            .filter(|(exit, _)| match self.mode {
+                Mode::Threads => exit.tgid == parent,
+                _ => exit.parent == parent && exit.pid == exit.tgid,
+            })
+            .filter(|(exit, _)| !self.tasks.contains_key(&exit.pid))
+            .map(|(exit, told_ns)| (told_ns.saturating_sub(exit.elapsed_ns), exit.pid))
+            .collect();
+        missed.sort_unstable();
+        for (began_ns, pid) in missed {
+            // So that the parent can be chosen, even if nobody was seen at all.
+            if !self.is_threads() && !self.tasks.contains_key(&parent) {
+                self.order.insert(0, parent);
+                self.tasks.insert(parent, Task::new(0, began_ns, false));
+            }
+            // Whoever is not known to have been looked for was on no CPU of its own.
+            self.order.push(pid);
+            self.tasks.insert(pid, Task::new(parent, began_ns, false));
+        }
+        let Some((parent, members)) = self.chosen() else { return };
+        let is_threads = self.is_threads();
+        for pid in members.into_iter().filter(|pid| !is_threads || *pid != parent) {
+            self.lanes.ended(pid);
+        }
+        // The first thread has a lane of its own if nobody else has it; if somebody has, it is no worker.
+        if is_threads {
+            self.lanes.remove(parent);
+            if !self.lanes.unused().is_empty() && self.tasks.contains_key(&parent) {
+                self.lanes.ended(parent);
+            }
+        }
+    }
+
+    /// The parent's figures at the fork; `began_ns` is when the program began.
+    pub fn before_fork(&self, began_ns: u64, exits: &[(Exit, u64)]) -> Option<BeforeFork> {
+        let (parent, cpu_ns, at_ns) = self.before_fork?;
+        // The first member's beginning is known better from its end than from the moment at which it was seen.
+        let members = self.member_pids();
+        let told = exits
+            .iter()
+            .filter(|(exit, _)| members.contains(&exit.pid) && exit.pid != parent)
+            .map(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns))
+            .min();
+        let at_ns = told.map_or(at_ns, |told| told.min(at_ns)).max(began_ns);
+        Some(BeforeFork { cpu_ns, elapsed_ns: at_ns - began_ns })
+    }
+
+    /// The members, one for each lane, by what was seen of those in it and what the kernel told at their end. `counted` are
+    /// CPU times that were counted from the moment at which each was first seen.
+    pub fn members(&self, began_ns: u64, exits: &[(Exit, u64)], counted: &BTreeMap<u32, u64>) -> Vec<Member> {
+        let of_task = self.members_of_tasks(began_ns, exits, counted);
+        let mut lanes: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
+        for task in of_task {
+            lanes.entry(self.lanes.lane(task.pid).unwrap_or(0)).or_default().push(task);
+        }
+        lanes.into_iter().filter_map(|(lane, tasks)| merged(self.lanes.cpu(lane), tasks)).collect()
+    }
+
+    /// Every process or thread that was a member or a part of one, each by itself.
+    fn members_of_tasks(
+        &self,
+        began_ns: u64,
+        exits: &[(Exit, u64)],
+        counted: &BTreeMap<u32, u64>,
+    ) -> Vec<Member> {
+        let is_threads = self.is_threads();
+        let Some((parent, mut members)) = self.chosen() else { return Vec::new() };
+        if is_threads && self.lanes.lane(parent).is_none() {
+            members.retain(|pid| *pid != parent);
+        }
+        let parents: BTreeMap<u32, u32> = exits
+            .iter()
+            .map(|(exit, _)| (exit.tgid, exit.parent))
+            .chain(self.tasks.iter().map(|(pid, task)| (*pid, task.parent)))
+            .collect();
+        // Whose child it is, or whose child's child.
+        let head = |tgid: u32| {
+            let mut at = tgid;
+            for _ in 0..=parents.len() {
+                if members.contains(&at) {
+                    return Some(at);
+                }
+                at = *parents.get(&at)?;
+            }
+            None
+        };
+        let mut ends: BTreeMap<u32, Vec<&(Exit, u64)>> = BTreeMap::new();
+        for end in exits {
+            let whose = if is_threads { Some(end.0.pid) } else { head(end.0.tgid) };
+            if let Some(whose) = whose {
+                ends.entry(whose).or_default().push(end);
+            }
+        }
+        let none = Vec::new();
+        let one = |pid: &u32| {
+            let task = self.tasks.get(pid)?;
+            let own = ends.get(pid).unwrap_or(&none);
+            let last = own.iter().find(|(exit, _)| exit.pid == *pid);
+            let (began, ended) = match last {
+                Some((exit, told_ns)) => (told_ns.saturating_sub(exit.elapsed_ns).max(began_ns), *told_ns),
+                None => (task.first_ns, task.last_ns),
+            };
+            let told: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
+            let is_told = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
+            let (cpu_ns, exact) = match counted.get(pid) {
+                _ if is_told => (told, true),
+                Some(counted) => (*counted, true),
+                // Ticks, or what was read at some moment before the end: both say too little.
+                None => (told.max(task.cpu_ns), false),
+            };
+            Some(Member {
+                pid: *pid,
+                others: Vec::new(),
+                cpu: None,
+                moved_to: task.moved_to.clone(),
+                began_ns: began.saturating_sub(began_ns),
+                ended_ns: ended.saturating_sub(began_ns),
+                cpu_ns,
+                exact,
+                peak_resident: last.map(|(exit, _)| exit.peak_resident).filter(|_| !is_threads),
+                told: None,
+            })
+        };
+        let mut tasks: Vec<Member> = members.iter().filter_map(one).collect();
+        // What its parent was counted with is its own.
+        for orphan in members.iter().filter(|pid| self.tasks.get(pid).is_some_and(|task| task.is_orphan)) {
+            let own = tasks.iter().find(|task| task.pid == *orphan).map_or(0, |task| task.cpu_ns);
+            let parent = self.tasks.get(orphan).map(|task| task.parent);
+            if let Some(parent) = tasks.iter_mut().find(|task| Some(task.pid) == parent) {
+                parent.cpu_ns = parent.cpu_ns.saturating_sub(own);
+            }
+        }
+        tasks
+    }
+
+    /// Members that did not end well: their place, and the status as of wait4(2).
+    pub fn failures(&self, exits: &[(Exit, u64)]) -> Vec<(usize, i32)> {
+        if self.is_threads() {
+            return Vec::new();
+        }
+        let members = self.member_pids();
+        exits
+            .iter()
+            // SIGTERM is how a parent ends workers that wait for more (Python's pools do).
+            .filter(|(exit, _)| exit.pid == exit.tgid && exit.status != 0 && exit.status != libc::SIGTERM)
+            .filter_map(|(exit, _)| Some((members.iter().position(|pid| *pid == exit.pid)?, exit.status)))
+            .collect()
+    }
+}
+
+/// Those who were in a lane, as one member: it has the number of the one that used most.
+fn merged(cpu: Option<u32>, mut tasks: Vec<Member>) -> Option<Member> {
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.cpu_ns));
+    let first = tasks.first()?.clone();
+    Some(Member {
+        cpu,
+        others: tasks.iter().skip(1).map(|task| task.pid).collect(),
+        moved_to: tasks.iter().find_map(|task| task.moved_to.clone()),
+        began_ns: tasks.iter().map(|task| task.began_ns).min().unwrap_or(0),
+        ended_ns: tasks.iter().map(|task| task.ended_ns).max().unwrap_or(0),
+        cpu_ns: tasks.iter().map(|task| task.cpu_ns).sum(),
+        exact: tasks.iter().all(|task| task.exact),
+        peak_resident: tasks.iter().filter_map(|task| task.peak_resident).max(),
+        ..first
+    })
+}
+
+#[cfg(test)]
+mod tests;
