@@ -730,7 +730,7 @@ fn every_format_tells_the_same_study() {
     );
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(said.stdout.contains("speed-up") && said.stdout.contains("Detection floor"), "{said:?}");
-    let made = lab.widthwise("report --html out.html --csv out.csv --json out.json");
+    let made = lab.widthwise("report --html out.html --csv=out.csv --json=out.json");
     assert_eq!(made.status, Some(0), "{made:?}");
     let json: Value = serde_json::from_str(&lab.read("out.json")).unwrap();
     let attempts = json["attempts"].as_array().unwrap();

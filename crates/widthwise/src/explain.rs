@@ -32,22 +32,24 @@ use crate::presentation::{self, Presentation};
 /// Ratios of logs within this of 1 are equal, as those of a campaign are by default.
 const EQUAL_WITHIN: f64 = 0.01;
 
+const EXAMPLES: &str = "\
+Examples:
+  widthwise explain                          # after `compare --heap`: memory, then the heap
+  widthwise explain --heap                   # the baseline and the first other variant
+  widthwise explain --heap x86-64 i386       # these two
+  widthwise explain --heap x32 --json=x32.json
+  widthwise explain --heap before.log after.log
+  widthwise explain --heap before after      # two folders of recordings
+  widthwise explain massif.out.4711          # massif's, heaptrack's, pprof's files, too
+  widthwise explain --through xmalloc --through 'luaM_*'";
+
 /// Say why two variants of a campaign differ
-///
-///   widthwise compare tree.cpp --heap            # records
-///   widthwise explain                            # what the system gives each, then the heap
-///   widthwise explain --heap                     # the heap: the baseline and the first other variant
-///   widthwise explain --heap x86-64 i386         # these two
-///   widthwise explain --heap x32                 # one alone
-///   widthwise explain --heap before.log after.log
-///   widthwise explain --heap before after        # two folders, with several recordings each
-///   widthwise explain massif.out.4711            # massif's, heaptrack's and pprof's files, too
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub struct Explain {
     /// Variants of the campaign, files that the recorder wrote, or folders of them: one alone, or two to compare. Logs of one
     /// process tree count as one recording; a folder may have several recordings of one program
-    #[arg(value_name = "VARIANT", num_args = 0..)]
+    #[arg(value_name = "VARIANT", num_args = 0.., value_parser = crate::arguments::text())]
     sides: Vec<String>,
     /// The campaign's folder
     #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
@@ -58,12 +60,13 @@ pub struct Explain {
     /// So many sites
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// A function that only hands requests on, such as xmalloc: its callers are the sites (`luaM_*`: all that begin so)
+    /// A function that only hands requests on, such as xmalloc: its callers are the sites (`luaM_*`: all that
+    /// begin so); once for each
     #[arg(long, value_name = "FUNCTION")]
     through: Vec<String>,
     /// Everything, as JSON
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
     /// A flame graph of the bytes at the peak, or of the difference: one self-contained page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -148,8 +151,8 @@ impl Explain {
             equal_within,
         };
         let has_exported = self.export(&program, a, rest.first(), explanation.caution().as_deref())?;
-        if self.json {
-            anstream::println!("{}", explanation.json().map_err(Failure::machine)?);
+        if let Some(path) = &self.json {
+            output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !has_exported {
             anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
         }
@@ -162,7 +165,7 @@ impl Explain {
         let is_output = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
         let mut flags: Vec<String> =
             files.iter().filter(|(_, path)| is_output(path)).map(|(flag, _)| format!("{flag} -")).collect();
-        flags.extend(self.json.then(|| "--json".to_owned()));
+        flags.extend(output::is_stdout(&self.json).then(|| "--json".to_owned()));
         match flags.as_slice() {
             [first, second, ..] => Err(Failure::request(format!(
                 "{first} and {second} both write to standard output: give a file instead of -"
@@ -208,7 +211,7 @@ impl Explain {
     fn is_plain(&self) -> bool {
         let files = self.html.is_some() || self.folded.is_some() || self.pprof.is_some();
         let logs = sources::are_paths(&self.sides, &self.campaign);
-        !(self.heap || self.json || files || logs)
+        !(self.heap || self.json.is_some() || files || logs)
     }
 
     /// What the campaign knows without a recording of the heap: of those that were found, or else of those that were meant.
