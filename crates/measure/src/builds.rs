@@ -8,6 +8,8 @@
 //!     done        written last: a folder without it is an accident, and is begun anew
 //! ```
 
+mod reason;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -80,12 +82,14 @@ pub struct Built {
 #[derive(Debug, Clone, Error)]
 pub enum BuildError {
     /// The command failed.
-    #[error("build failed ({how}): {line}")]
+    #[error("build failed ({how}): {line}{fix}")]
     Failed {
         /// `exit 2`, `signal 9`.
         how: String,
         /// The line of the log that says most.
         line: String,
+        /// What would make it work, where that is known, as the end of a sentence.
+        fix: String,
         /// The whole log.
         log: PathBuf,
     },
@@ -212,7 +216,21 @@ fn make(order: &Order, tree: &Path, log: &Path, stage: Stage) -> Result<(), Buil
         return Ok(());
     }
     let printed = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
-    Err(BuildError::Failed { how: how(status), line: telling_line(&printed), log: log.to_owned() })
+    let (line, fix) = if starts_helpers(order.abi) {
+        (reason::telling_line(&printed), "")
+    } else {
+        let is_foreign = |name: &str| widthwise_x32run::is_x32(&tree.join(name));
+        match reason::unstarted(&printed, status.code(), is_foreign) {
+            Some(line) => (line, reason::REGISTER),
+            None => (reason::telling_line(&printed), ""),
+        }
+    };
+    Err(BuildError::Failed { how: how(status), line, fix: fix.to_owned(), log: log.to_owned() })
+}
+
+/// Whether this kernel starts what a build for that ABI makes, such as configure's tests and generators.
+fn starts_helpers(abi: &AbiRow) -> bool {
+    abi.name != "x32" || widthwise_x32run::kernel_has_x32() || widthwise_x32run::registered()
 }
 
 /// The values of a build command's placeholders.
@@ -318,7 +336,7 @@ fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), B
         return Err(BuildError::Training(format!(
             "the training run failed ({}): {}",
             how(status),
-            telling_line(&printed())
+            reason::telling_line(&printed())
         )));
     }
     if fs::read_dir(profile).map_or(true, |mut entries| entries.next().is_none()) {
@@ -343,7 +361,10 @@ fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), B
         }
         let status = execute(command, tree, Some(log), log, &variables).map_err(merging)?;
         if !status.success() {
-            return Err(BuildError::Training(format!("llvm-profdata failed: {}", telling_line(&printed()))));
+            return Err(BuildError::Training(format!(
+                "llvm-profdata failed: {}",
+                reason::telling_line(&printed())
+            )));
         }
     }
     Ok(())
@@ -401,41 +422,5 @@ fn how(status: std::process::ExitStatus) -> String {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "ended".into(),
-    }
-}
-
-/// The line of a build's log that says most: the first error of a compiler or linker, or else the last line.
-fn telling_line(log: &str) -> String {
-    // In the order in which they tell: what a configure script did not find may be no error at all.
-    const MARKS: [&[&str]; 3] = [
-        &["fatal error:"],
-        &["error:", "undefined reference", "cannot find"],
-        &["No such file", "not found"],
-    ];
-    // gcc(1) has nothing to add to what the linker has said before.
-    let says_something = |line: &&str| !line.contains("ld returned");
-    MARKS
-        .iter()
-        .find_map(|marks| {
-            log.lines().filter(says_something).find(|line| marks.iter().any(|mark| line.contains(mark)))
-        })
-        .or_else(|| log.lines().rfind(|line| !line.trim().is_empty()))
-        .unwrap_or("it printed nothing")
-        .trim()
-        .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_telling_line_is_the_first_fatal_error() {
-        let log = "cc -c a.c\na.c:3:1: warning: x\na.c:9:10: fatal error: foo.h: No such file or directory\nmake: *** [x] Error 1\n";
-        assert_eq!(telling_line(log), "a.c:9:10: fatal error: foo.h: No such file or directory");
-        let log = "ld: a.o: in function `main':\na.c:1: undefined reference to `f'\ncollect2: error: ld returned 1 exit status\n";
-        assert_eq!(telling_line(log), "a.c:1: undefined reference to `f'");
-        assert_eq!(telling_line("one\ntwo\n\n"), "two");
-        assert_eq!(telling_line(""), "it printed nothing");
     }
 }

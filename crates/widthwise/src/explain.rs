@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair, Site};
+use widthwise_anatomy::heap::wrappers::{self, Wrapper};
 use widthwise_anatomy::heap::{folded, pprof, Symbols};
 use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
@@ -64,6 +65,10 @@ pub struct Explain {
     /// begin so); once for each
     #[arg(long, value_name = "FUNCTION")]
     through: Vec<String>,
+    /// Show a function that hands on nearly all requests as a site, too; by default its callers are, if its name says that it is
+    /// a wrapper
+    #[arg(long)]
+    keep_wrappers: bool,
     /// Everything, as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -128,9 +133,13 @@ impl Explain {
         let b = rest.first();
         self.through_exists(&read)?;
         // The first recording is the one that stands for the side.
+        let wrappers = self.wrappers(&read);
+        let thin = wrappers.iter().filter(|wrapper| wrapper.is_thin);
+        let through: Vec<String> =
+            self.through.iter().cloned().chain(thin.map(|wrapper| wrapper.function.clone())).collect();
         let sites = |read: &Read| -> Vec<Vec<Site>> {
             let all = std::iter::once(&read.profile).chain(&read.others);
-            all.map(|profile| site::sites(profile, &read.program, &self.through)).collect()
+            all.map(|profile| site::sites(profile, &read.program, &through)).collect()
         };
         let (of_a, of_b) = (sites(a), b.map(sites).unwrap_or_default());
         let pairs: Vec<Pair> = site::pairs(&of_a[0], of_b.first().map_or(&[][..], Vec::as_slice));
@@ -147,10 +156,12 @@ impl Explain {
             pairs: &pairs,
             site_peaks: &site_peaks,
             max_rss,
+            wrappers: &wrappers,
             top: self.top,
             equal_within,
         };
-        let has_exported = self.export(&program, a, rest.first(), explanation.caution().as_deref())?;
+        let has_exported =
+            self.export(&program, (a, rest.first()), &through, explanation.caution().as_deref())?;
         if let Some(path) = &self.json {
             output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !has_exported {
@@ -172,6 +183,20 @@ impl Explain {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The functions that hand on nearly all requests, of either side; none where the user has named some.
+    fn wrappers(&self, read: &[Read]) -> Vec<Wrapper> {
+        let mut all: Vec<Wrapper> = Vec::new();
+        if self.keep_wrappers || !self.through.is_empty() {
+            return all;
+        }
+        for wrapper in read.iter().flat_map(|read| wrappers::find(&read.profile, &read.program)) {
+            if all.iter().all(|known| known.function != wrapper.function) {
+                all.push(wrapper);
+            }
+        }
+        all
     }
 
     /// Refuses `--through` with a function that no stack of any recording goes through.
@@ -239,8 +264,8 @@ impl Explain {
     fn export(
         &self,
         program: &str,
-        a: &Read,
-        b: Option<&Read>,
+        (a, b): (&Read, Option<&Read>),
+        through: &[String],
         caution: Option<&str>,
     ) -> Result<bool, Failure> {
         let alone = |flag: &str| {
@@ -267,7 +292,7 @@ impl Explain {
                 column: Column::PeakBytes,
                 first: side(a),
                 second: b.map(side),
-                through: &self.through,
+                through,
             };
             output::put(path, flame::page(&flame).as_bytes())?;
         }

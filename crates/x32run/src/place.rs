@@ -54,7 +54,7 @@ pub fn command_line(file: &Path, arguments: &[OsString], account: Option<&Path>)
 }
 
 /// Whether a file is ELF of class 32 for x86-64 (System V ABI, AMD64 supplement, "ILP32").
-fn is_x32(file: &Path) -> bool {
+pub fn is_x32(file: &Path) -> bool {
     let mut head = [0; 20];
     let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut head));
     read.is_ok() && head.starts_with(b"\x7fELF\x01\x01") && head[18..] == [62, 0]
