@@ -8,7 +8,7 @@ use super::wording::prose;
 use crate::amounts::listed;
 use crate::campaign::Campaign;
 use crate::heap::{Differences, Heap, Recorded};
-use crate::visible;
+use crate::{order, visible};
 
 /// Drawings of one page, which a browser has to hold all at once.
 const MOST_FIGURES: usize = 4;
@@ -61,7 +61,14 @@ pub fn section(campaign: &Campaign) -> Markup {
                 "variant with the heap recorder. Of each variant, the recording whose peak heap is the middle one. Those runs are "
                 "no part of any other number here."
             }
-            (peaks(&pictures))
+            @if order::is_many(campaign) {
+                details class="others" {
+                    summary { "The peak heaps of all " (pictures.len()) " variants" }
+                    (peaks(&pictures))
+                }
+            } @else {
+                (peaks(&pictures))
+            }
             @for (index, picture) in pictures.iter().take(MOST_FIGURES).enumerate() {
                 details class="metric" open[index < 2] {
                     summary { h3 { (title(picture)) } }
@@ -74,7 +81,8 @@ pub fn section(campaign: &Campaign) -> Markup {
             }
             div class="notes" {
                 @if !left_out.is_empty() {
-                    p { "Not drawn, since a page holds " (MOST_FIGURES) ": " (listed(&left_out)) ". "
+                    p { "Not drawn, since a page holds " (MOST_FIGURES) ": "
+                        @if order::is_many(campaign) { (left_out.len()) " more variants. " } @else { (listed(&left_out)) ". " }
                         code { "widthwise explain --heap A B --html FILE" } " draws any two." }
                 }
                 @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (prose(&visible::line(reason))) "." } }
