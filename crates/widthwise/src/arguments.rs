@@ -286,12 +286,12 @@ fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
 
 /// A word of the command line: bytes, as requests hold them.
 pub fn text() -> impl TypedValueParser<Value = String> {
-    OsStringValueParser::new().map(|word| bytes::text(word))
+    OsStringValueParser::new().map(bytes::text)
 }
 
 /// The command line as it was typed, for reports.
 pub fn typed() -> Vec<String> {
-    std::env::args_os().map(|word| bytes::text(word)).collect()
+    std::env::args_os().map(bytes::text).collect()
 }
 
 pub fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {
