@@ -249,3 +249,82 @@ fn addresses_are_random_unless_they_are_asked_to_be_fixed() {
     assert_eq!(lab.compare(&[&["--fixed-addresses"], &random[..]].concat()).status, Some(0));
     assert_eq!(lab.answer("x86-64"), "fixed\n");
 }
+
+/// A build command that leaves a line for each build, and its program.
+const COUNTED: [&str; 4] = [
+    "--build",
+    "$CC $CFLAGS -o {build}/tells {source}/tells.c; echo >> {source}/../builds",
+    "--run",
+    "{build}/tells arguments",
+];
+
+fn builds_of(lab: &Laboratory, words: &[&str]) -> (laboratory::Said, usize) {
+    let _ = std::fs::remove_file(lab.path("builds"));
+    let said =
+        lab.compare(&[&["project", "--rounds", "1", "--warmup", "0"], &COUNTED[..], words].concat()[..]);
+    (said, std::fs::read_to_string(lab.path("builds")).unwrap_or_default().lines().count())
+}
+
+fn with_project() -> Laboratory {
+    let lab = with_tells();
+    std::fs::create_dir(lab.path("project")).unwrap();
+    std::fs::rename(lab.path("tells.c"), lab.path("project/tells.c")).unwrap();
+    lab
+}
+
+#[test]
+fn variants_whose_builds_depend_on_the_same_things_share_one() {
+    let lab = with_project();
+    let sets = ["--set", "env.a.A = \"1\"", "--set", "env.b.B = \"1\""];
+    let axes = ["--abi", "x86-64,i386", "--thp", "system,never", "--env", "default,a,b"];
+    let (said, builds) = builds_of(&lab, &[&axes[..], &sets].concat());
+    assert_eq!((said.status, builds), (Some(0), 2), "{said:?}");
+    assert!(said.stderr.contains("built x86-64/system/default (of 6 variants) in "), "{said:?}");
+    // An allocator that no ABI but one has is not built for the others.
+    let (said, builds) =
+        builds_of(&lab, &["--allocator", "glibc,jemalloc", "--flags", "-O1", "--abi", "x86-64,x32"]);
+    assert_eq!((said.status, builds), (Some(0), 2), "{said:?}");
+    // What is told to the compiler, and a command that is told the variant, make builds of their own.
+    let (said, builds) = builds_of(&lab, &["--abi", "x86-64", "--flags", "-O1", "--flags", "-O3"]);
+    assert_eq!((said.status, builds), (Some(0), 1), "one was built before: {said:?}");
+    let build = format!("{}; echo {{variant}} > {{build}}/name", COUNTED[1]);
+    let (said, builds) = builds_of(&lab, &["--abi", "x86-64", "--thp", "system,never"]);
+    assert_eq!((said.status, builds), (Some(0), 0), "both were built before: {said:?}");
+    let words = ["project", "--abi", "x86-64", "--thp", "system,never", "--rounds", "1", "--build", &build];
+    let said = lab.compare(&[&words[..], &COUNTED[2..]].concat()[..]);
+    assert_eq!((said.status, lab.read("builds").lines().count()), (Some(0), 2), "{said:?}");
+}
+
+#[test]
+fn a_shared_build_that_fails_is_told_once_and_stands_in_every_row() {
+    let lab = with_project();
+    let words = ["--abi", "x86-64,i386", "--thp", "system,never"];
+    let build = "test {abi} = x86-64 || { echo no such thing; exit 3; }; $CC -o {build}/tells tells.c";
+    let mut all = [&["project", "--rounds", "1"], &words[..], &COUNTED[2..]].concat();
+    all.extend(["--build", build]);
+    let said = lab.compare(&all[..]);
+    assert_eq!(said.stderr.matches("no such thing").count(), 1, "{said:?}");
+    assert_eq!(
+        unfolded(&said.stdout).matches("not measured: build failed (exit 3): no such thing").count(),
+        2,
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_no_variant_can_have_here_is_refused_before_anything_is_built() {
+    let lab = with_project();
+    let (said, builds) = builds_of(&lab, &["--abi", "x32", "--allocator", "glibc,jemalloc"]);
+    said.refuses(2, &["--allocator: no distribution builds jemalloc for x32"]);
+    assert_eq!(builds, 0);
+    lab.write("widthwise.toml", "[program]\nsource = \"project\"\nbuild = \"touch built\"\nrun = \"x\"\n[axes]\nabi = \"x32\"\nallocator = \"tcmalloc\"\n");
+    lab.compare("widthwise.toml --run {build}/x")
+        .refuses(2, &["widthwise.toml:7: no distribution builds tcmalloc for x32"]);
+    let words = [&["compare", "--cpus", "any", "project", "--thp", "system,always"], &COUNTED[..]].concat();
+    let said = laboratory::said(&mut lab.without_rights(&words[..]));
+    said.refuses(
+        2,
+        &["--thp: transparent huge pages cannot be changed", "as root they can, and `never` needs no rights"],
+    );
+    assert!(!lab.path("builds").exists() && !lab.path(".widthwise/builds").exists(), "something was built");
+}

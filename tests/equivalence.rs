@@ -38,7 +38,7 @@ fn equals_are_no_difference_and_what_varies_is_inconclusive_in_every_format() {
     assert!(open["reason"].as_str().unwrap().ends_with("reaches beyond ±1 %"), "{open}");
 
     let terminal = unfolded(&lab.widthwise("report").stdout);
-    let markdown = unfolded(&lab.widthwise("report --markdown -").stdout);
+    let markdown = unfolded(&lab.widthwise("report --markdown").stdout);
     for text in [&terminal, &markdown] {
         assert!(
             text.contains("t is inconclusive whether unsteady uses less or more peak address space"),
@@ -67,8 +67,8 @@ fn the_margin_is_asked_for_recorded_and_can_be_another_in_a_report() {
         (Some(0.9), "no_difference".into())
     );
     // The archive knows it; another is a matter of the report alone.
-    assert_eq!(said("report --json -")["judging"]["equal_within"], 0.9);
-    let again = said("report --json - --equal-within 0.5%");
+    assert_eq!(said("report --json")["judging"]["equal_within"], 0.9);
+    let again = said("report --json --equal-within 0.5%");
     assert_eq!(
         (again["judging"]["equal_within"].as_f64(), word(&again)),
         (Some(0.005), "inconclusive".into())
@@ -149,7 +149,7 @@ fn beside_a_baseline_of_zero_the_difference_stands_with_its_interval_and_no_rati
     let page = lab.widthwise("report --html -").stdout;
     let texts = [
         ("terminal", lab.widthwise("report").stdout),
-        ("markdown", lab.widthwise("report --markdown -").stdout.replace('\\', "")),
+        ("markdown", lab.widthwise("report --markdown").stdout.replace('\\', "")),
         ("page", page.clone()),
     ];
     for (format, text) in texts {

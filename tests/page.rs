@@ -74,7 +74,7 @@ const LABELS: &str = "[...inner.querySelector('table.verdicts').tBodies[0].rows]
 fn the_page_of_sixty_variants_begins_with_the_table_and_is_a_small_file() {
     let lab = Laboratory::new();
     lab.made_up(60, 167);
-    let said = lab.widthwise("report --html out.html --json out.json");
+    let said = lab.widthwise("report --html out.html --json=out.json");
     assert_eq!(said.status, Some(0), "{said:?}");
     let page = lab.path("out.html");
     let bytes = std::fs::metadata(&page).unwrap().len();

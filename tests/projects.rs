@@ -4,6 +4,7 @@ mod laboratory;
 
 use std::path::PathBuf;
 
+use laboratory::outcomes::skipped;
 use laboratory::{unfolded, variant, Laboratory};
 
 /// Builds a project for two ABIs, runs it, and looks at what was built.
@@ -166,5 +167,39 @@ fn a_campaign_inside_the_source_does_not_grow_into_its_own_builds() {
         for build in std::fs::read_dir(lab.path("make").join(archive).join("builds")).unwrap() {
             assert!(!build.unwrap().path().join("tree").join(archive).exists());
         }
+    }
+}
+
+/// A project whose build starts a program that it makes: a generator, and a test of the compiler as configure has one.
+fn with_helpers() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.write("project/gen.c", "#include <stdio.h>\nint main(void) { puts(\"#define N 3\"); return 0; }\n");
+    let main =
+        "#include <stdio.h>\n#include \"table.h\"\nint main(void) { printf(\"%d\\n\", N); return 0; }\n";
+    lab.write("project/main.c", main);
+    let rules = "prog: main.c table.h\n\t$(CC) -o prog main.c\ntable.h: gen\n\t./gen > table.h\ngen: gen.c\n\t$(CC) -o gen gen.c\n";
+    lab.write("project/Makefile", rules);
+    lab
+}
+
+#[test]
+fn an_x32_build_that_starts_what_it_made_says_what_lets_it() {
+    let lab = with_helpers();
+    lab.gcc("-mx32 -idirafter/usr/include/x86_64-linux-gnu -o gen project/gen.c");
+    if std::process::Command::new(lab.path("gen")).output().is_ok() {
+        return skipped("this kernel starts x32 programs by itself");
+    }
+    for (build, line) in [
+        ("make", "./gen: Exec format error"),
+        ("make table.h || true; touch table.h; $CC -o prog main.c", "./gen: Exec format error"),
+        ("$CC -o gen gen.c; ./gen >table.h 2>/dev/null; $CC -o prog main.c", "a program that it started could not be executed"),
+        ("$CC -o conftest gen.c; ./conftest >table.h 2>/dev/null || { echo 'configure: error: cannot run C compiled programs.'; exit 1; }; make",
+         "configure: error: cannot run C compiled programs."),
+    ] {
+        let lab = with_helpers();
+        let words = ["project", "--abi", "x86-64,x32", "--rounds", "1", "--warmup", "0", "--build", build, "--run", "{build}/prog"];
+        let said = lab.compare(&words);
+        let shown = unfolded(&said.stdout);
+        assert!(shown.contains(line) && shown.contains("`widthwise exec --register`, as root"), "{build}: {said:?}");
     }
 }

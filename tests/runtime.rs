@@ -83,7 +83,7 @@ fn time_that_the_runtime_takes_makes_no_verdict_on_x32() {
     assert!(reason.contains("the x32 runtime's own work") && reason.contains("without it"), "{reason}");
     let without = note["without"].as_array().unwrap().iter().find(|own| own["metric"] == "cpu").unwrap();
     assert!(without["ratio"].as_f64().unwrap() < cpu["ratio"].as_f64().unwrap(), "{without}");
-    for text in [lab.widthwise("report").stdout, lab.widthwise("report --markdown -").stdout] {
+    for text in [lab.widthwise("report").stdout, lab.widthwise("report --markdown").stdout] {
         let text = unfolded(&text).replace('\\', "");
         for words in
             ["x32 runs in user space here (x32run): the runtime took", "went the slow way: getdents64 600"]

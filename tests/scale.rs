@@ -722,6 +722,36 @@ fn what_is_wrong_is_said_in_one_line_with_the_mend() {
     compared.refuses(2, &["{processes}", "widthwise scale"]);
 }
 
+/// What `docs/schema/scale-1.json` says against a report.
+fn complaints(report: &Value) -> Vec<String> {
+    let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/scale-1.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    validator.iter_errors(report).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn the_json_is_what_its_schema_says_of_failures_answers_that_differ_and_short_studies_too() {
+    let lab = lab();
+    let told = "fork {processes} {events} event=2000";
+    for options in [
+        "--processes 1 --rounds 1 --warmup 0 --memory=0 --events 4",
+        "--processes 1,2 --rounds 2 --warmup 1 --memory=1 --events 8 --placement cores --placement 0",
+        "--processes 1 --rounds 1 --warmup 0 --memory=0 --events 1 --timeout 1ms",
+    ] {
+        scale(&lab, "x86-64", told, options);
+        let report = lab.widthwise("report --json").json();
+        assert_eq!(complaints(&report), [""; 0], "{options}");
+        // The schema refuses what it does not know: a test of it that cannot fail would be none.
+        let mut other = report.clone();
+        other["attempts"][0]["unknown"] = 1.into();
+        assert_eq!(complaints(&other).len(), 1, "{options}");
+    }
+    let words =
+        "scale --binary a=/bin/true --binary b=/bin/false --processes 1,2 --rounds 6 --warmup 0 --json";
+    assert_eq!(complaints(&lab.widthwise(words).json()), [""; 0]);
+}
+
 #[test]
 fn every_format_tells_the_same_study() {
     let lab = lab();
@@ -733,9 +763,10 @@ fn every_format_tells_the_same_study() {
     );
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(said.stdout.contains("speed-up") && said.stdout.contains("Detection floor"), "{said:?}");
-    let made = lab.widthwise("report --html out.html --csv out.csv --json out.json");
+    let made = lab.widthwise("report --html out.html --csv=out.csv --json=out.json");
     assert_eq!(made.status, Some(0), "{made:?}");
     let json: Value = serde_json::from_str(&lab.read("out.json")).unwrap();
+    assert_eq!(complaints(&json), [""; 0]);
     let attempts = json["attempts"].as_array().unwrap();
     let members: usize = attempts.iter().map(|a| a["members"].as_array().unwrap().len()).sum();
     let mut csv = csv::Reader::from_reader(lab.read("out.csv").into_bytes().leak() as &[u8]);

@@ -43,7 +43,7 @@ fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_every_abi() {
         "once,dual",
         "--rounds",
         "6",
-        "--metrics",
+        "--metric",
         "cpu,instructions,branches",
     ]);
     if has_counters(&report) {
@@ -178,8 +178,11 @@ fn ctrl_c_ends_a_simulated_run_at_once_and_what_was_timed_is_reported() {
 fn without_valgrind_the_counts_are_missing_and_the_package_is_named() {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("empty")).unwrap();
-    let words = ["--binary", "a=/bin/true", "--metric", "cpu,instructions", "--rounds", "6"];
-    let said = said(lab.comparing(&words).env("PATH", lab.path("empty")));
+    let compared = |metrics: &str| {
+        let words = ["--binary", "a=/bin/true", "--metric", metrics, "--rounds", "6"];
+        said(lab.comparing(&words).env("PATH", lab.path("empty")))
+    };
+    let said = compared("all");
     assert_eq!(said.status, Some(0), "{said:?}");
     let report = lab.widthwise("report --json").json();
     if has_counters(&report) {
@@ -188,4 +191,7 @@ fn without_valgrind_the_counts_are_missing_and_the_package_is_named() {
     assert!(unfolded(&said.stdout).contains("instructions could not be counted: "), "{said:?}");
     assert!(unfolded(&said.stdout).contains("valgrind would simulate it"), "{said:?}");
     assert_eq!(verdict(&report, "a again", "instructions")["verdict"], "no_data");
+    // One that was named is refused before anything is made.
+    let refused = compared("cpu,instructions");
+    refused.refuses(2, &["--metric: instructions cannot be counted here", "valgrind would simulate it"]);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
+use widthwise_experiment::units::thousands;
 
 use crate::section::{NOT_REACHED, REACHED};
 
@@ -44,9 +45,9 @@ impl Document {
         document
     }
 
-    /// Puts in a section, in the place of an earlier one.
+    /// Puts in a section, in the place of an earlier one. Its long numbers are written as all of Widthwise's are.
     pub fn put(&mut self, title: &str, text: &str) {
-        self.sections.insert(title.to_owned(), text.trim().to_owned());
+        self.sections.insert(title.to_owned(), grouped(text.trim()));
     }
 
     /// The whole page.
@@ -83,6 +84,59 @@ fn outcome(section: &str) -> (&str, &str) {
     }
 }
 
+/// A text with the digits of long numbers in groups of three, as [`widthwise_experiment::units`] writes them: those of five
+/// digits and more, and those with commas. Code stays as it is typed.
+fn grouped(text: &str) -> String {
+    let mut in_block = false;
+    let line = |line: &str| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_block ^= is_fence;
+        if in_block || is_fence {
+            return line.to_owned();
+        }
+        let parts = line.split('`').enumerate();
+        let part = |(number, part): (usize, &str)| {
+            if number % 2 == 0 {
+                grouped_prose(part)
+            } else {
+                part.to_owned()
+            }
+        };
+        parts.map(part).collect::<Vec<_>>().join("`")
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn grouped_prose(text: &str) -> String {
+    let is_number = |c: char| c.is_ascii_digit() || c == ',';
+    let mut grouped = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let end = rest[start..].find(|c: char| !is_number(c)).map_or(rest.len(), |length| start + length);
+        let number = rest[start..end].trim_end_matches(',');
+        let (before, after) = (&rest[..start], &rest[start + number.len()..]);
+        grouped.push_str(before);
+        // A part of a name, of a path or of a fraction is no number of its own.
+        let joins = |c: char| c.is_alphanumeric() || "._/-%".contains(c);
+        let joined = grouped.ends_with(joins)
+            || after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '/')
+            || (after.starts_with('.') && after[1..].starts_with(|c: char| c.is_ascii_digit()));
+        let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+        let in_groups = number.contains(',')
+            && number
+                .split(',')
+                .enumerate()
+                .all(|(at, group)| group.len() == 3 || (at == 0 && group.len() < 3));
+        let is_long = in_groups || (digits.len() == number.len() && digits.len() > 4);
+        match digits.parse::<u64>() {
+            Ok(value) if is_long && !joined => grouped.push_str(&thousands(value as i64)),
+            _ => grouped.push_str(number),
+        }
+        rest = after;
+    }
+    grouped + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +155,16 @@ mod tests {
         assert!(text.contains("| [Peak memory](#peak-memory) | reached | by far. |"), "{text}");
         assert!(text.find("## Cost of a run") < text.find("## Peak memory"), "{text}");
         assert!(!text.contains("1.2"), "{text}");
+    }
+
+    #[test]
+    fn long_numbers_are_in_groups_outside_of_code() {
+        let shown = grouped(
+            "30,000 and 1000000, 1000 2,5 0.12345 a12345 in `x 12345`\n```sh\nx 30000\n```\n| 395808 |",
+        );
+        let expected =
+            "30_000 and 1_000_000, 1000 2,5 0.12345 a12345 in `x 12345`\n```sh\nx 30000\n```\n| 395_808 |";
+        assert_eq!(shown, expected.replace('_', "\u{202f}"));
+        assert_eq!(grouped(&shown), shown);
     }
 }

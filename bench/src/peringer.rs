@@ -157,7 +157,7 @@ fn put(table: &mut Table, row: &str, each: String, ratios: &[Option<String>]) {
 
 /// How many processes there is room for; each ABI answers for itself.
 fn fit(workshop: &Workshop, table: &mut Table) -> anyhow::Result<()> {
-    for (back_end, wide, narrow) in [("copy", "880 000", "1 100 000"), ("coroutine", "", "")] {
+    for (back_end, wide, narrow) in [("copy", "880000", "1100000"), ("coroutine", "", "")] {
         let mut fits = Vec::new();
         for abi in ABIS {
             let program = built(workshop, abi, &["paper"])?.join("paper").display().to_string();

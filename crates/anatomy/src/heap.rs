@@ -18,6 +18,7 @@ pub mod profile;
 pub mod site;
 pub mod stacks;
 pub mod symbols;
+pub mod wrappers;
 
 pub use decoder::{Exec, ExecState};
 pub use history::{Blocks, History, Moment};

@@ -10,6 +10,7 @@
 pub mod abi;
 pub mod allocator;
 pub mod axis;
+pub mod bytes;
 pub mod cpus;
 pub mod duration;
 pub mod estimator;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::abi::Abi;
 use crate::metric::{Family, Metric};
+use crate::source::Language;
 
 /// What the user wants measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,13 +23,13 @@ pub struct Program {
 /// Where the program comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
-    /// A C or C++ file, or a folder, built for each variant. The build command is run by `sh -e` in the variant's
-    /// build folder, which begins as a copy of `path` (of a folder; of a file: empty).
+    /// A C or C++ file, or a folder, built for each variant in the variant's build folder, which begins as a copy of
+    /// `path` (of a folder; of a file: empty).
     Source {
         /// The file or folder.
         path: PathBuf,
-        /// The build command, before placeholders are filled in. A single file has one by default.
-        build: String,
+        /// How it is built. A single file says it by its name.
+        build: Build,
     },
     /// A Debian source package, fetched without touching the system's apt configuration.
     Debian {
@@ -36,14 +37,42 @@ pub enum Origin {
         package: String,
         /// The version asked for; the newest if absent.
         version: Option<String>,
-        /// The build command, as for `Source`.
-        build: String,
+        /// How it is built.
+        build: Build,
     },
     /// Finished binaries: one for each value of the first column of the matrix.
     Binaries {
         /// Variant name (`x86-64`, or any name the user chose) to file.
         files: BTreeMap<String, PathBuf>,
     },
+}
+
+/// How a variant is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Build {
+    /// The user's command, before placeholders are filled in: text for `sh -e`.
+    Shell(String),
+    /// One file by one call of the compiler, without a shell.
+    Compile {
+        /// What the file is written in.
+        language: Language,
+        /// The program's name in the build folder.
+        output: String,
+    },
+}
+
+impl Build {
+    /// The command as a shell would be given it: for reports.
+    pub fn text(&self) -> String {
+        match self {
+            Build::Shell(text) => text.clone(),
+            Build::Compile { language, output } => {
+                let (compiler, options) = language.variables();
+                let output = shell_words::quote(output);
+                format!("${compiler} ${options} -pthread -o {{build}}/{output} {{source}} $LDFLAGS -lm")
+            }
+        }
+    }
 }
 
 /// One point in the matrix of the axes.

@@ -162,6 +162,145 @@ pub fn fill(text: &str, values: &BTreeMap<&str, String>) -> String {
     filled
 }
 
+/// Placeholders that stand for several words; the others are one, whatever is in it.
+const LISTS: [&str; 6] = ["cc", "cxx", "cflags", "cxxflags", "ldflags", "ar"];
+
+/// As [`fill`], for text that a shell will read: no value becomes part of the shell's own language.
+///
+/// A value with nothing in it that a shell would act on is written as it is. Another is put in a variable before the text
+/// begins and stands as that variable, in quotation marks as its place needs them: a shell does not read the value of a
+/// variable again.
+pub fn fill_shell(text: &str, values: &BTreeMap<&str, String>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut assigned: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut quoting = Quoting::default();
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) | Piece::Literal(text) => {
+                filled.push_str(text);
+                quoting.read(text);
+            }
+            Piece::Placeholder(word) => match values.get(word) {
+                Some(value) if is_plain(value, LISTS.contains(&word)) => filled.push_str(value),
+                Some(value) => {
+                    assigned.insert(word, value);
+                    let name = variable(word);
+                    filled.push_str(&match quoting.kind() {
+                        Kind::None if LISTS.contains(&word) => format!("${{{name}}}"),
+                        Kind::None => format!("\"${{{name}}}\""),
+                        Kind::Double => format!("${{{name}}}"),
+                        Kind::Single => format!("'\"${{{name}}}\"'"),
+                    });
+                }
+                None => {
+                    filled.push('{');
+                    filled.push_str(word);
+                    filled.push('}');
+                }
+            },
+        }
+    }
+    let assignments: String = assigned
+        .iter()
+        .map(|(word, value)| format!("{}={}; ", variable(word), shell_words::quote(value)))
+        .collect();
+    assignments + &filled
+}
+
+fn variable(word: &str) -> String {
+    format!("WIDTHWISE_{}", word.to_ascii_uppercase())
+}
+
+/// Whether a shell takes the value for what it is, in any quotation marks and in none.
+fn is_plain(value: &str, is_list: bool) -> bool {
+    let plain = |c: char| {
+        c.is_ascii_alphanumeric()
+            || "_./+=:,@%^-".contains(c)
+            || (c == ' ' && is_list)
+            || !(c.is_ascii() || c.is_control())
+    };
+    (is_list || !value.is_empty()) && value.chars().all(plain)
+}
+
+/// In what quotation marks a place of shell text is (POSIX, "Shell Command Language", 2.2 and 2.6.3).
+#[derive(Debug, Default)]
+struct Quoting {
+    /// The command substitutions around the place, each with the state that it began in.
+    outer: Vec<Frame>,
+    here: Frame,
+    escaped: bool,
+    comment: bool,
+    /// The character before the place.
+    before: Option<char>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Frame {
+    single: bool,
+    double: bool,
+    backquoted: bool,
+    parentheses: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    None,
+    Double,
+    Single,
+}
+
+impl Quoting {
+    fn kind(&self) -> Kind {
+        match self.here {
+            Frame { single: true, .. } => Kind::Single,
+            Frame { double: true, .. } => Kind::Double,
+            _ => Kind::None,
+        }
+    }
+
+    fn read(&mut self, text: &str) {
+        for c in text.chars() {
+            let before = self.before.replace(c);
+            if self.comment {
+                self.comment = c != '\n';
+            } else if self.here.single {
+                self.here.single = c != '\'';
+            } else if std::mem::take(&mut self.escaped) {
+            } else {
+                self.step(c, before);
+            }
+        }
+    }
+
+    fn step(&mut self, c: char, before: Option<char>) {
+        let double = self.here.double;
+        match c {
+            '\\' => self.escaped = true,
+            '\'' if !double => self.here.single = true,
+            '"' => self.here.double = !double,
+            '#' if !double => self.comment = before.is_none_or(|c| c.is_whitespace() || ";&|(".contains(c)),
+            '(' if before == Some('$') => self.enter(false),
+            '(' if !double => self.here.parentheses += 1,
+            ')' if !double && self.here.parentheses > 0 => self.here.parentheses -= 1,
+            ')' if !double && !self.here.backquoted => self.leave(),
+            '`' if self.here.backquoted => self.leave(),
+            '`' => self.enter(true),
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, backquoted: bool) {
+        let inner = Frame { backquoted, ..Frame::default() };
+        self.outer.push(std::mem::replace(&mut self.here, inner));
+    }
+
+    fn leave(&mut self) {
+        if let Some(outer) = self.outer.pop() {
+            self.here = outer;
+        }
+    }
+}
+
 /// Writes a text so that [`fill`] gives it back as it is, whatever braces it has.
 pub fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -207,6 +346,56 @@ mod tests {
     #[test]
     fn a_placeholder_without_a_value_stays() {
         assert_eq!(filled("{work}/x"), "{work}/x");
+    }
+
+    /// What `sh` prints of `words`, each on a line, where {build} is `value`.
+    fn printed(words: &str, value: &str) -> String {
+        let text =
+            fill_shell(&format!("printf '%s\\n' {words}"), &BTreeMap::from([("build", value.to_owned())]));
+        let output = std::process::Command::new("sh").args(["-e", "-c", &text]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{text}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_shell_takes_a_value_for_what_it_is_in_any_quotation_marks() {
+        for value in [
+            "/plain/x-1.c",
+            "/a b",
+            "$(echo no)",
+            "`echo no`",
+            "\"",
+            "'",
+            "a;b & c",
+            "*",
+            "\\n",
+            "#x",
+            "é\nü",
+            "~",
+        ] {
+            for place in [
+                "{build}",
+                "\"{build}\"",
+                "'{build}'",
+                "\"$(printf %s \"{build}\")\"",
+                "x'y'{build} # it's",
+                "\\'{build}",
+            ] {
+                let around = match place {
+                    "x'y'{build} # it's" => "xy",
+                    "\\'{build}" => "'",
+                    _ => "",
+                };
+                assert_eq!(printed(place, value), format!("{around}{value}\n"), "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_words_stay_several_and_text_without_special_values_is_not_touched() {
+        let values = BTreeMap::from([("cc", "gcc -m32".to_owned()), ("cflags", "-DX=\"a\" -O2".to_owned())]);
+        assert_eq!(fill_shell("{cc} -c", &values), "gcc -m32 -c");
+        assert_eq!(fill_shell("{cflags}", &values), "WIDTHWISE_CFLAGS='-DX=\"a\" -O2'; ${WIDTHWISE_CFLAGS}");
     }
 
     proptest! {

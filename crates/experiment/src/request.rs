@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::axis::Axis;
+use crate::bytes;
 use crate::metric::{self, Metric, METRICS};
 use crate::mistake::{Mistake, RequestError};
 use crate::model::{Cpus, Directory, Estimator};
@@ -278,7 +279,7 @@ impl Request {
     /// Adds a finished binary as the command line says it: `x86-64=./a64`.
     pub fn say_binary(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
         let (name, file) = assignment(text, "x86-64=./a64", &said)?;
-        let file = Stated::new(PathBuf::from(file), said.clone());
+        let file = Stated::new(bytes::path(file), said.clone());
         self.program.say_binary(Stated::new(name.to_owned(), said), file)
     }
 
@@ -425,7 +426,7 @@ impl MeasureRequest {
 }
 
 /// Checks a name that the user gives to something.
-pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Mistake> {
+pub fn check_name(what: &'static str, name: &str) -> Result<(), Mistake> {
     let reason = if name.trim().is_empty() {
         "it is empty"
     } else if name.chars().any(char::is_control) {

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::bytes;
 use crate::matrix::Surroundings;
 use crate::metric::{self, Metric, METRICS, NOT_TOGETHER};
 use crate::mistake::{Mistake, RequestError};
 use crate::model::{
-    Cpus, Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping, Variant,
+    Build, Cpus, Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping,
+    Variant,
 };
 use crate::placeholder::{self, Stage};
 use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
@@ -214,7 +216,7 @@ impl Request {
             return Ok((name, Origin::Binaries { files }, Some("{binary}".to_owned())));
         }
         let source = program.source.as_ref().ok_or_else(|| Mistake::NoProgram.nowhere())?;
-        let build = program.build.as_ref().map(|build| build.value.clone());
+        let build = program.build.as_ref().map(|build| Build::Shell(build.value.clone()));
         let no_build = || source.said.wrong(Mistake::NoBuild);
         match &source.value {
             ProgramSource::Debian { package, version } => {
@@ -230,7 +232,9 @@ impl Request {
                 match Language::of(path) {
                     Some(language) => {
                         let stem = last_part(&path.with_extension(""));
-                        let (own_build, run) = commands_of_file(language, &stem);
+                        // Cut into words before it is filled in.
+                        let run = format!("{{build}}/{}", placeholder::literal(&shell_words::quote(&stem)));
+                        let own_build = Build::Compile { language, output: stem.clone() };
                         let origin = Origin::Source { path: place, build: build.unwrap_or(own_build) };
                         Ok((stem, origin, Some(run)))
                     }
@@ -412,7 +416,7 @@ fn placed(path: &Stated<PathBuf>, facts: &Facts) -> PathBuf {
 
 /// A name for the program from the last part of a path. `.` and `..` have none, and a name is never a hidden folder's.
 fn last_part(path: &Path) -> String {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = path.file_name().map(bytes::text);
     name.filter(|name| check_program_name(name).is_ok()).unwrap_or_else(|| "program".to_owned())
 }
 
@@ -427,18 +431,4 @@ fn check_program_name(name: &str) -> Result<(), Mistake> {
         return Ok(());
     };
     Err(Mistake::BadName { what: "program", name: name.to_owned(), reason })
-}
-
-/// How a single file is built and run. `-pthread` costs a program without threads nothing.
-///
-/// The build is text for `sh`, into which paths are filled as they are: the quotation marks hold those with spaces
-/// together. The run command is cut into words before it is filled in, and needs none.
-fn commands_of_file(language: Language, stem: &str) -> (String, String) {
-    let stem = placeholder::literal(&shell_words::quote(stem));
-    let (compiler, options) = match language {
-        Language::C => ("$CC", "$CFLAGS"),
-        Language::Cxx => ("$CXX", "$CXXFLAGS"),
-    };
-    let build = format!("{compiler} {options} -pthread -o \"{{build}}\"/{stem} \"{{source}}\" $LDFLAGS -lm");
-    (build, format!("{{build}}/{stem}"))
 }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::bytes;
 use crate::mistake::Mistake;
 
-/// Where a program's source is, as the user says it.
+/// Where a program's source is, as the user says it. Written and read as [`bytes`] are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramSource {
     /// A C or C++ file, or a folder.
@@ -37,6 +38,14 @@ impl Language {
             _ => None,
         }
     }
+
+    /// The variables that hold its compiler and its options.
+    pub fn variables(self) -> (&'static str, &'static str) {
+        match self {
+            Language::C => ("CC", "CFLAGS"),
+            Language::Cxx => ("CXX", "CXXFLAGS"),
+        }
+    }
 }
 
 impl ProgramSource {
@@ -50,7 +59,7 @@ impl ProgramSource {
             return if text.is_empty() {
                 Err(wrong("a file, a folder or debian:PACKAGE goes there"))
             } else {
-                Ok(ProgramSource::Path(PathBuf::from(text)))
+                Ok(ProgramSource::Path(bytes::path(text)))
             };
         };
         let (package, version) = match package.split_once('=') {
@@ -82,7 +91,7 @@ impl ProgramSource {
 impl fmt::Display for ProgramSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProgramSource::Path(path) => write!(f, "{}", path.display()),
+            ProgramSource::Path(path) => f.write_str(&bytes::text(path)),
             ProgramSource::Debian { package, version: None } => write!(f, "debian:{package}"),
             ProgramSource::Debian { package, version: Some(version) } => {
                 write!(f, "debian:{package}={version}")

@@ -80,7 +80,7 @@ fn significant(value: f64) -> String {
 }
 
 /// Groups of three, parted by a narrow no-break space, as ISO 80000-1 has it.
-fn thousands(value: i64) -> String {
+pub fn thousands(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::new();
     if value < 0 {

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::duration;
 use crate::model::{Cpus, Directory, Estimator};
 use crate::percentage;
 use crate::point::Point;
 use crate::request::{Check, MetricWord, Request};
 use crate::said::Stated;
 use crate::source::ProgramSource;
+use crate::{bytes, duration};
 
 /// Writes a request as a spec file that [`crate::spec::parse`] reads as an equal one.
 ///
@@ -84,7 +84,7 @@ fn run(page: &mut Page, request: &Request) {
         Directory::Fresh => quoted("fresh"),
         Directory::Path(folder) => path(folder),
     });
-    page.list("inputs", &run.inputs, |file| file.display().to_string());
+    page.list("inputs", &run.inputs, |file| bytes::text(file));
     if !run.environment.is_empty() {
         let pairs: Vec<String> = run
             .environment
@@ -122,7 +122,7 @@ fn output(page: &mut Page, request: &Request) {
     let output = &request.output;
     page.section("[output]");
     page.optional("check", &output.check, |check: &Check| quoted(check.name()));
-    page.list("files", &output.files, |file| file.display().to_string());
+    page.list("files", &output.files, |file| bytes::text(file));
     page.optional("filter", &output.filter, |command| long_text(command));
     page.optional("allow_different", &output.allow_different, bool::to_string);
 }
@@ -180,7 +180,7 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn path(path: &Path) -> String {
-    quoted(&path.display().to_string())
+    quoted(&bytes::text(path))
 }
 
 fn fraction(value: &f64) -> String {
@@ -207,10 +207,9 @@ fn quoted(text: &str) -> String {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            c if c.is_control() => {
-                // Writing to a String cannot fail.
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
+            // Writing to a String cannot fail.
+            c if c.is_control() => drop(write!(quoted, "\\u{:04X}", u32::from(c))),
+            c if bytes::byte(c).is_some() => drop(write!(quoted, "\\U{:08X}", u32::from(c))),
             c => quoted.push(c),
         }
     }
@@ -220,7 +219,7 @@ fn quoted(text: &str) -> String {
 
 /// A command: over several lines as it was written, where a literal string can hold it.
 fn long_text(text: &str) -> String {
-    let plain = |c: char| c == '\n' || c == '\t' || !c.is_control();
+    let plain = |c: char| c == '\n' || c == '\t' || !(c.is_control() || bytes::byte(c).is_some());
     if text.contains('\n') && text.chars().all(plain) && !text.contains("'''") {
         format!("'''\n{text}'''")
     } else {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use asked::{experiment, facts, flag, spec};
 use widthwise_experiment::metric;
-use widthwise_experiment::model::{Cpus, Directory, Estimator, Origin, Stopping};
+use widthwise_experiment::model::{Build, Cpus, Directory, Estimator, Origin, Stopping};
+use widthwise_experiment::source::Language;
 use widthwise_experiment::{placeholder, Facts, ProgramSource, Request, Said, Stated};
 
 const FILE: &str = "[program]\nsource = \"tree.c\"\n";
@@ -17,23 +18,16 @@ fn a_single_file_knows_how_it_is_built_and_run() {
     let program = experiment(FILE).program;
     assert_eq!(program.name, "tree");
     assert_eq!(program.run, "{build}/tree");
-    let build = "$CC $CFLAGS -pthread -o \"{build}\"/tree \"{source}\" $LDFLAGS -lm".to_owned();
+    let build = Build::Compile { language: Language::C, output: "tree".to_owned() };
+    assert_eq!(build.text(), "$CC $CFLAGS -pthread -o {build}/tree {source} $LDFLAGS -lm");
     assert_eq!(program.origin, Origin::Source { path: "lua/tree.c".into(), build });
     for extension in ["cc", "cpp", "cxx"] {
         let program = experiment(&format!("[program]\nsource = \"deep tree.{extension}\"\n")).program;
         let Origin::Source { build, .. } = program.origin else { panic!("{program:?}") };
-        assert_eq!(build, "$CXX $CXXFLAGS -pthread -o \"{build}\"/'deep tree' \"{source}\" $LDFLAGS -lm");
+        assert_eq!(build, Build::Compile { language: Language::Cxx, output: "deep tree".to_owned() });
         assert_eq!(program.run, "{build}/'deep tree'");
         assert_eq!(program.name, "deep tree");
     }
-}
-
-#[test]
-fn the_build_command_of_a_single_file_holds_paths_with_spaces_together() {
-    let Origin::Source { build, .. } = experiment(FILE).program.origin else { panic!("a source") };
-    let values = [("build", "/b c".to_owned()), ("source", "/my dir/tree.c".to_owned())].into();
-    let words = shell_words::split(&placeholder::fill(&build, &values)).expect("words");
-    assert_eq!(words, ["$CC", "$CFLAGS", "-pthread", "-o", "/b c/tree", "/my dir/tree.c", "$LDFLAGS", "-lm"]);
 }
 
 #[test]
@@ -59,7 +53,7 @@ fn a_debian_package_keeps_its_version() {
         Origin::Debian {
             package: "sqlite3".to_owned(),
             version: Some("3.40.1-2".to_owned()),
-            build: "make".to_owned()
+            build: Build::Shell("make".to_owned())
         }
     );
 }

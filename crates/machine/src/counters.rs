@@ -63,6 +63,11 @@ pub struct Counter {
     pub counts: Result<(), Lack>,
 }
 
+/// Whether a metric is served by a counter.
+pub fn is_one(name: &str) -> bool {
+    EVENTS.iter().any(|row| row.name == name)
+}
+
 /// Tries every event on this thread.
 pub fn probe(settings: &Settings) -> Vec<Counter> {
     EVENTS

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
 /// Lines of an answer that a diff looks at around the first difference.
@@ -69,7 +70,8 @@ fn raw(check: &OutputCheck, stdout: &Path, directory: &Path) -> Result<Vec<u8>, 
 
 fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, String> {
     let mut child = Command::new("sh")
-        .args(["-c", filter])
+        .arg("-c")
+        .arg(bytes::os(filter))
         .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -8,20 +8,27 @@
 //!     done        written last: a folder without it is an accident, and is begun anew
 //! ```
 
+mod reason;
+
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use widthwise_experiment::model::Variant;
-use widthwise_experiment::placeholder;
+use widthwise_experiment::model::{Build, Variant};
+use widthwise_experiment::source::Language;
+use widthwise_experiment::{bytes, placeholder};
 use widthwise_machine::abi::AbiRow;
 use widthwise_machine::compiler::{Compiler, Family};
 
+use crate::program;
 use crate::source::Source;
 use crate::toolchain::{self, Stage};
 
@@ -39,12 +46,21 @@ pub struct Order<'a> {
     pub compiler: &'a Compiler,
     /// The source.
     pub source: &'a Source,
-    /// The training command of a profile-guided build: run by `sh -e` in the build folder.
-    pub training: Option<String>,
-    /// A short safe name for the folder.
+    /// The training run of a profile-guided build, in the build folder.
+    pub training: Option<Training>,
+    /// A short safe name for the folder: the same for variants whose builds are.
     pub slug: String,
     /// How many jobs `{jobs}` stands for.
     pub jobs: usize,
+}
+
+/// How a profile-guided build is trained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Training {
+    /// The set's own command: text for `sh -e`.
+    Shell(String),
+    /// The words of the run command, started without a shell.
+    Words(Vec<OsString>),
 }
 
 /// A build that is done.
@@ -66,12 +82,14 @@ pub struct Built {
 #[derive(Debug, Clone, Error)]
 pub enum BuildError {
     /// The command failed.
-    #[error("build failed ({how}): {line}")]
+    #[error("build failed ({how}): {line}{fix}")]
     Failed {
         /// `exit 2`, `signal 9`.
         how: String,
         /// The line of the log that says most.
         line: String,
+        /// What would make it work, where that is known, as the end of a sentence.
+        fix: String,
         /// The whole log.
         log: PathBuf,
     },
@@ -95,7 +113,7 @@ struct Done {
 
 /// Builds a variant, or finds it built. Safe to call for several variants, and from several processes, at once.
 pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
-    let folder = cache.join("builds").join(format!("{}-{}", order.slug, &key(order)[..12]));
+    let folder = cache.join("builds").join(folder(order));
     let failed = |path: &Path, error: std::io::Error| BuildError::Folder {
         path: path.to_owned(),
         error: error.to_string(),
@@ -133,23 +151,36 @@ pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
     Ok(Built { tree, log, seconds, cached: false, flags })
 }
 
+/// The name of a build's folder. Variants whose builds depend on the same things have the same.
+pub fn folder(order: &Order) -> String {
+    format!("{}-{}", order.slug, &key(order)[..12])
+}
+
 /// A digest of all that goes into a build.
 fn key(order: &Order) -> String {
     let mut hasher = blake3::Hasher::new();
-    let mut part = |text: &str| {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
+    let mut part = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
     };
-    part(FORMAT);
-    part(&order.source.digest);
-    part(&order.source.path.display().to_string());
-    part(&order.source.build);
-    part(&order.compiler.identity());
-    part(order.training.as_deref().unwrap_or(""));
-    part(if order.variant.flags.profile_guided { "guided" } else { "" });
+    part(FORMAT.as_bytes());
+    part(order.source.digest.as_bytes());
+    part(order.source.path.as_os_str().as_bytes());
+    let command = order.source.build.text();
+    part(command.as_bytes());
+    // A command that is told the variant may make something else of each.
+    let is_told = placeholder::used(&command).any(|word| word == "variant");
+    part(if is_told { order.variant.name.as_bytes() } else { b"" });
+    part(order.compiler.identity().as_bytes());
+    match &order.training {
+        None => part(b""),
+        Some(Training::Shell(text)) => part(text.as_bytes()),
+        Some(Training::Words(words)) => words.iter().for_each(|word| part(word.as_bytes())),
+    }
+    part(if order.variant.flags.profile_guided { b"guided" } else { b"" });
     for (name, value) in toolchain::variables(order.variant, order.abi, order.compiler, Stage::Plain) {
-        part(name);
-        part(&value);
+        part(name.as_bytes());
+        part(value.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
 }
@@ -174,14 +205,32 @@ fn make(order: &Order, tree: &Path, log: &Path, stage: Stage) -> Result<(), Buil
         copy(&order.source.path, tree).map_err(failed)?;
     }
     let variables = toolchain::variables(order.variant, order.abi, order.compiler, stage);
-    let placeholders = placeholders(order, tree, &variables);
-    let text = placeholder::fill(&order.source.build, &placeholders);
-    let status = shell(&text, tree, log, &variables).map_err(failed)?;
+    let command = match &order.source.build {
+        Build::Shell(text) => shell(&placeholder::fill_shell(text, &placeholders(order, tree, &variables))),
+        Build::Compile { language, output } => {
+            compile(*language, &tree.join(bytes::path(output)), &order.source.path, &variables)
+        }
+    };
+    let status = execute(command, tree, Some(log), log, &variables).map_err(failed)?;
     if status.success() {
         return Ok(());
     }
     let printed = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
-    Err(BuildError::Failed { how: how(status), line: telling_line(&printed), log: log.to_owned() })
+    let (line, fix) = if starts_helpers(order.abi) {
+        (reason::telling_line(&printed), "")
+    } else {
+        let is_foreign = |name: &str| widthwise_x32run::is_x32(&tree.join(name));
+        match reason::unstarted(&printed, status.code(), is_foreign) {
+            Some(line) => (line, reason::REGISTER),
+            None => (reason::telling_line(&printed), ""),
+        }
+    };
+    Err(BuildError::Failed { how: how(status), line, fix: fix.to_owned(), log: log.to_owned() })
+}
+
+/// Whether this kernel starts what a build for that ABI makes, such as configure's tests and generators.
+fn starts_helpers(abi: &AbiRow) -> bool {
+    abi.name != "x32" || widthwise_x32run::kernel_has_x32() || widthwise_x32run::registered()
 }
 
 /// The values of a build command's placeholders.
@@ -191,9 +240,9 @@ fn placeholders<'a>(
     variables: &BTreeMap<&'static str, String>,
 ) -> BTreeMap<&'a str, String> {
     let mut values = BTreeMap::from([
-        ("build", tree.display().to_string()),
-        ("source", order.source.path.display().to_string()),
-        ("work", tree.display().to_string()),
+        ("build", bytes::text(tree)),
+        ("source", bytes::text(&order.source.path)),
+        ("work", bytes::text(tree)),
         ("jobs", order.jobs.to_string()),
         ("variant", order.variant.name.clone()),
         ("abi", order.abi.name.to_owned()),
@@ -211,17 +260,51 @@ fn placeholders<'a>(
     values
 }
 
-/// Runs `sh -e` text in a folder, with a small environment of its own: a build must not depend on whose shell it is
-/// started from. What it prints is added to the log.
-fn shell(
-    text: &str,
+/// A shell that reads this text.
+fn shell(text: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c"]).arg(bytes::os(text));
+    command
+}
+
+/// One call of the compiler: `$CC $CFLAGS -pthread -o OUTPUT SOURCE $LDFLAGS -lm`, the variables cut into words as a shell
+/// cuts them, and everything else as it is. `-pthread` costs a program without threads nothing.
+fn compile(
+    language: Language,
+    output: &Path,
+    source: &Path,
+    variables: &BTreeMap<&'static str, String>,
+) -> Command {
+    let (compiler, options) = language.variables();
+    let words = |name: &str| variables[name].split_ascii_whitespace().map(bytes::os).collect::<Vec<_>>();
+    let compiler = words(compiler);
+    let mut command = Command::new(compiler.first().map_or(OsStr::new("cc"), |word| word));
+    command
+        .args(compiler.iter().skip(1))
+        .args(words(options))
+        .args(["-pthread", "-o"])
+        .arg(output)
+        .arg(source);
+    command.args(words("LDFLAGS")).arg("-lm");
+    command
+}
+
+/// Runs a command in a folder, with a small environment of its own: a build must not depend on whose shell it is
+/// started from. What it complains of is added to the log, and what it prints to `stdout`, if that is to be kept.
+fn execute(
+    mut command: Command,
     folder: &Path,
+    stdout: Option<&Path>,
     log: &Path,
     variables: &BTreeMap<&'static str, String>,
 ) -> std::io::Result<std::process::ExitStatus> {
-    let output = File::options().append(true).create(true).open(log)?;
-    let mut command = Command::new("sh");
-    command.args(["-e", "-c", text]).current_dir(folder).env_clear();
+    let added = |log: Option<&Path>| -> std::io::Result<Stdio> {
+        Ok(match log {
+            Some(log) => File::options().append(true).create(true).open(log)?.into(),
+            None => Stdio::null(),
+        })
+    };
+    command.current_dir(folder).env_clear();
     for name in ["PATH", "HOME", "USER", "TMPDIR"] {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
@@ -230,26 +313,30 @@ fn shell(
     command
         .env("LANG", "C.UTF-8")
         .env("LC_ALL", "C.UTF-8")
-        .envs(variables)
+        .envs(variables.iter().map(|(name, value)| (name, bytes::os(value))))
         .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
+        .stdout(added(stdout)?)
+        .stderr(added(Some(log))?)
         .status()
 }
 
 /// The training run between the two stages, and for clang the merging of its profiles.
 fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), BuildError> {
     let variables = toolchain::variables(order.variant, order.abi, order.compiler, Stage::Plain);
-    let mut text = order.training.clone().unwrap_or_default();
-    text.push_str(" >/dev/null");
-    let status = shell(&text, tree, log, &variables)
-        .map_err(|error| BuildError::Training(format!("the training run could not start: {error}")))?;
+    let cannot_start = |error| BuildError::Training(format!("the training run could not start: {error}"));
+    let command = match &order.training {
+        Some(Training::Words(words)) => started(words, tree).map_err(BuildError::Training)?,
+        Some(Training::Shell(text)) => shell(text),
+        None => shell(""),
+    };
+    // What it prints is the program's answer, and no part of a log.
+    let status = execute(command, tree, None, log, &variables).map_err(cannot_start)?;
     let printed = || String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     if !status.success() {
         return Err(BuildError::Training(format!(
             "the training run failed ({}): {}",
             how(status),
-            telling_line(&printed())
+            reason::telling_line(&printed())
         )));
     }
     if fs::read_dir(profile).map_or(true, |mut entries| entries.next().is_none()) {
@@ -264,18 +351,40 @@ fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), B
                 order.compiler.major()
             )));
         };
-        let text = format!(
-            "{} merge -o {1}/merged.profdata {1}/*.profraw",
-            shell_words::quote(&merger.display().to_string()),
-            shell_words::quote(&profile.display().to_string())
-        );
-        let status = shell(&text, tree, log, &variables)
-            .map_err(|error| BuildError::Training(format!("llvm-profdata could not start: {error}")))?;
+        let merging = |error| BuildError::Training(format!("llvm-profdata could not start: {error}"));
+        let mut command = Command::new(merger);
+        command.args(["merge", "-o"]).arg(profile.join("merged.profdata"));
+        for entry in fs::read_dir(profile).map_err(merging)?.flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "profraw") {
+                command.arg(entry.path());
+            }
+        }
+        let status = execute(command, tree, Some(log), log, &variables).map_err(merging)?;
         if !status.success() {
-            return Err(BuildError::Training(format!("llvm-profdata failed: {}", telling_line(&printed()))));
+            return Err(BuildError::Training(format!(
+                "llvm-profdata failed: {}",
+                reason::telling_line(&printed())
+            )));
         }
     }
     Ok(())
+}
+
+/// The run command, from the build folder; an x32 program through the runtime where the kernel starts none.
+fn started(words: &[OsString], tree: &Path) -> Result<Command, String> {
+    let name = words.first().ok_or("the run command is empty")?;
+    let file = program::find(name, tree)?;
+    let runtime = widthwise_x32run::runtime_for(&file).map_err(|error| error.to_string())?;
+    let (file, words) = match runtime {
+        Some(runtime) => {
+            let words = widthwise_x32run::command_line(&file, words, None);
+            (runtime, words)
+        }
+        None => (file, words.to_vec()),
+    };
+    let mut command = Command::new(file);
+    command.arg0(&words[0]).args(&words[1..]);
+    Ok(command)
 }
 
 /// cp(1) keeps what a build system looks at: times, modes, links; and shares blocks where the file system can.
@@ -313,41 +422,5 @@ fn how(status: std::process::ExitStatus) -> String {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "ended".into(),
-    }
-}
-
-/// The line of a build's log that says most: the first error of a compiler or linker, or else the last line.
-fn telling_line(log: &str) -> String {
-    // In the order in which they tell: what a configure script did not find may be no error at all.
-    const MARKS: [&[&str]; 3] = [
-        &["fatal error:"],
-        &["error:", "undefined reference", "cannot find"],
-        &["No such file", "not found"],
-    ];
-    // gcc(1) has nothing to add to what the linker has said before.
-    let says_something = |line: &&str| !line.contains("ld returned");
-    MARKS
-        .iter()
-        .find_map(|marks| {
-            log.lines().filter(says_something).find(|line| marks.iter().any(|mark| line.contains(mark)))
-        })
-        .or_else(|| log.lines().rfind(|line| !line.trim().is_empty()))
-        .unwrap_or("it printed nothing")
-        .trim()
-        .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_telling_line_is_the_first_fatal_error() {
-        let log = "cc -c a.c\na.c:3:1: warning: x\na.c:9:10: fatal error: foo.h: No such file or directory\nmake: *** [x] Error 1\n";
-        assert_eq!(telling_line(log), "a.c:9:10: fatal error: foo.h: No such file or directory");
-        let log = "ld: a.o: in function `main':\na.c:1: undefined reference to `f'\ncollect2: error: ld returned 1 exit status\n";
-        assert_eq!(telling_line(log), "a.c:1: undefined reference to `f'");
-        assert_eq!(telling_line("one\ntwo\n\n"), "two");
-        assert_eq!(telling_line(""), "it printed nothing");
     }
 }

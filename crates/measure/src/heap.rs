@@ -18,6 +18,7 @@ use crate::answer;
 use crate::heap::recorder::Recorder;
 pub use crate::heap::repeats::{Repeats, FEWEST, MOST};
 use crate::memory;
+use crate::program::preload_first;
 use crate::rounds::{failure, Participant, Plan};
 use crate::run::{Limits, RunError, Runner, Start};
 use crate::sampler::{Sampler, Watch};
@@ -193,9 +194,8 @@ pub fn record(
 /// The same start with the recorder before everything else that is preloaded.
 fn preloaded(start: &Start, preload: &str, logs: &Path) -> Start {
     let mut environment = start.environment.clone();
-    let own = preload.to_owned();
-    environment.entry("LD_PRELOAD".into()).and_modify(|list| *list = format!("{own} {list}")).or_insert(own);
-    environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join(LOG).display().to_string());
+    preload_first(&mut environment, preload.as_ref());
+    environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join(LOG).into());
     Start { environment, ..start.clone() }
 }
 

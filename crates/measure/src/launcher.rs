@@ -1,6 +1,7 @@
 //! The launcher's other side: asks `runtime/launcher` for runs and takes its replies.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -54,9 +55,9 @@ pub struct Request<'a> {
     /// Standard error, truncated first.
     pub stderr: &'a Path,
     /// argv.
-    pub arguments: &'a [String],
+    pub arguments: &'a [OsString],
     /// envp, but for the padding.
-    pub environment: &'a BTreeMap<String, String>,
+    pub environment: &'a BTreeMap<OsString, OsString>,
     /// The bytes of one more variable, so that the stack begins elsewhere in each run.
     pub padding: usize,
     /// CPUs it may use; empty leaves the affinity alone.

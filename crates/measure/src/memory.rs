@@ -72,7 +72,7 @@ fn run<E>(
     let plan = memory.plan;
     let pipe = plan.folder.join("scratch").join("marks");
     let mut start = participant.start.clone();
-    start.environment.insert(MARKS.to_owned(), pipe.display().to_string());
+    start.environment.insert(MARKS.into(), pipe.clone().into());
     let mut group = Group::begin(runner.launcher(), runner.unified());
     let watch = Watch {
         launcher: runner.launcher(),

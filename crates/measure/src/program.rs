@@ -1,8 +1,11 @@
 //! From a variant to something that can be started: placeholders filled in, the file found, the environment made.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use widthwise_experiment::bytes;
 use widthwise_experiment::model::{Directory, Experiment, Variant};
 use widthwise_experiment::placeholder;
 use widthwise_machine::{abi, allocator, elf};
@@ -47,22 +50,47 @@ pub fn directory(experiment: &Experiment, places: &Places) -> PathBuf {
     }
 }
 
-/// The run command of a variant, its placeholders filled in.
-pub fn command(experiment: &Experiment, variant: &Variant, text: &str, places: &Places) -> String {
-    placeholder::fill(text, &values(experiment, variant, places))
+/// A command of a variant as text for `sh`, its placeholders filled in.
+pub fn shell_text(experiment: &Experiment, variant: &Variant, text: &str, places: &Places) -> String {
+    placeholder::fill_shell(text, &values(experiment, variant, places))
+}
+
+/// The words of a variant's run command, their placeholders filled in.
+///
+/// # Errors
+/// They cannot be told apart.
+pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<Vec<OsString>, String> {
+    // Split first, filled in after: a folder with a space in its name stays one word.
+    let words = shell_words::split(&experiment.program.run)
+        .map_err(|error| format!("the run command `{}`: {error}", experiment.program.run))?;
+    let values = values(experiment, variant, places);
+    let fill = |(number, word): (usize, &String)| match is_shell_text(&words, number) {
+        true => placeholder::fill_shell(word, &values),
+        false => placeholder::fill(word, &values),
+    };
+    Ok(words.iter().enumerate().map(|word| bytes::os(&fill(word))).collect())
+}
+
+/// Whether a word is what a shell is to read: `sh -c WORD`.
+fn is_shell_text(words: &[String], number: usize) -> bool {
+    const SHELLS: [&str; 6] = ["sh", "dash", "bash", "ksh", "zsh", "ash"];
+    let shell =
+        words.first().and_then(|word| word.rsplit('/').next()).is_some_and(|name| SHELLS.contains(&name));
+    let option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    shell && number > 1 && option(&words[number - 1]) && !words[1..number - 1].iter().any(option)
 }
 
 fn values<'a>(experiment: &Experiment, variant: &Variant, places: &Places) -> BTreeMap<&'a str, String> {
     let mut values = BTreeMap::from([
         ("variant", variant.name.clone()),
-        ("work", directory(experiment, places).display().to_string()),
+        ("work", bytes::text(directory(experiment, places))),
     ]);
     let mut put = |word, value: Option<String>| {
         if let Some(value) = value {
             values.insert(word, value);
         }
     };
-    let text = |path: &Path| path.display().to_string();
+    let text = |path: &Path| bytes::text(path);
     put("build", places.build.map(text));
     put("source", places.source.map(text));
     put("binary", variant.binary.as_ref().map(|path| text(&places.here.join(path))));
@@ -76,16 +104,13 @@ fn values<'a>(experiment: &Experiment, variant: &Variant, places: &Places) -> BT
 /// Why this variant cannot be measured here.
 pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<Start, Unready> {
     let launch = &experiment.launch;
-    // Split first, filled in after: a folder with a space in its name stays one word.
-    let words = shell_words::split(&experiment.program.run)
-        .map_err(|error| format!("the run command `{}`: {error}", experiment.program.run))?;
+    let arguments = words(experiment, variant, places)?;
     let values = values(experiment, variant, places);
-    let arguments: Vec<String> = words.iter().map(|word| placeholder::fill(word, &values)).collect();
     let name = arguments.first().ok_or("the run command is empty".to_owned())?;
     let directory = directory(experiment, places);
     let file = find(name, places.here)
         .map_err(|reason| reason + places.build.map_or("", |_| "; does the build put it there?"))?;
-    let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill(text, &values));
+    let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill_shell(text, &values));
     let runtime = x32run::runtime_for(&file).map_err(|error| Unready {
         reason: format!("the x32 runtime can be written nowhere: {error}"),
         lack: true,
@@ -112,20 +137,23 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
 ///
 /// # Errors
 /// There is none, in words.
-pub fn find(name: &str, here: &Path) -> Result<PathBuf, String> {
-    if name.contains('/') {
+pub fn find(name: &OsStr, here: &Path) -> Result<PathBuf, String> {
+    if name.as_bytes().contains(&b'/') {
         let path = here.join(name);
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(format!("there is no program {}", path.display()))
+            Err(format!("there is no program {}", bytes::shown_path(&path)))
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|candidate| candidate.is_file())
-        .ok_or_else(|| format!("there is no program \"{name}\" on the PATH; a file needs its path: ./{name}"))
+        .ok_or_else(|| {
+            let name = bytes::shown(&bytes::text(name));
+            format!("there is no program \"{name}\" on the PATH; a file needs its path: ./{name}")
+        })
 }
 
 /// The environment of the variant's program: the user's own, the experiment's, the allocator's, the variant's.
@@ -134,24 +162,31 @@ fn environment(
     variant: &Variant,
     file: &Path,
     values: &BTreeMap<&str, String>,
-) -> Result<BTreeMap<String, String>, String> {
-    let filled = |variables: &BTreeMap<String, String>| -> Vec<(String, String)> {
-        variables.iter().map(|(name, value)| (name.clone(), placeholder::fill(value, values))).collect()
+) -> Result<BTreeMap<OsString, OsString>, String> {
+    let filled = |variables: &BTreeMap<String, String>| -> Vec<(OsString, OsString)> {
+        let pair = |(name, value): (&String, &String)| {
+            (bytes::os(name), bytes::os(&placeholder::fill(value, values)))
+        };
+        variables.iter().map(pair).collect()
     };
-    // A variable whose name or value is no UTF-8 cannot stand in a report; the program does without.
-    let mut environment: BTreeMap<String, String> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     environment.extend(filled(&experiment.launch.environment));
     if variant.allocator != "glibc" {
         let object = preload(variant, file)?;
-        environment
-            .entry("LD_PRELOAD".into())
-            .and_modify(|list| *list = format!("{} {list}", object.display()))
-            .or_insert_with(|| object.display().to_string());
+        preload_first(&mut environment, object.as_os_str());
     }
     environment.extend(filled(&variant.environment));
     Ok(environment)
+}
+
+/// Puts an object before everything else that is preloaded.
+pub(crate) fn preload_first(environment: &mut BTreeMap<OsString, OsString>, object: &OsStr) {
+    let mut list = object.to_owned();
+    if let Some(others) = environment.get(OsStr::new("LD_PRELOAD")) {
+        list.push(" ");
+        list.push(others);
+    }
+    environment.insert("LD_PRELOAD".into(), list);
 }
 
 /// The allocator's shared object for the ABI of that file.
@@ -164,8 +199,19 @@ fn preload(variant: &Variant, file: &Path) -> Result<PathBuf, String> {
     // The variant's own, where it has one: the file may be a shell that starts the program.
     let own = variant.abi.map(|abi| abi.name);
     let abi = own.or_else(|| facts.abi().map(|abi| abi.name)).unwrap_or("this");
+    Ok(allocator(variant, abi)?.unwrap_or_default())
+}
+
+/// The shared object of the variant's allocator for an ABI; none for the C library's own.
+///
+/// # Errors
+/// It is not here, and what would bring it.
+pub fn allocator(variant: &Variant, abi: &str) -> Result<Option<PathBuf>, String> {
+    if variant.allocator == "glibc" {
+        return Ok(None);
+    }
     match allocator::find(&variant.allocator, abi) {
-        Some(Ok(path)) => Ok(path),
+        Some(Ok(path)) => Ok(Some(path)),
         Some(Err(lack)) => Err(match &lack.mend {
             Some(mend) => format!("{lack}; {mend}"),
             None => lack.to_string(),

@@ -5,6 +5,7 @@ mod around;
 mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,7 +22,7 @@ use crate::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::taskstats::{self, Exit, Listener, Process};
 
 use account::Accounts;
-pub(crate) use around::{lay_out, shell};
+pub(crate) use around::{lay_out, shell, LeftBehind};
 use outcome::sample;
 pub(crate) use outcome::{add_forgotten, ending};
 
@@ -40,9 +41,9 @@ pub struct Start {
     /// What starts it where the kernel does not: the x32 runtime.
     pub runtime: Option<PathBuf>,
     /// The command line, its first word as the user wrote it.
-    pub arguments: Vec<String>,
+    pub arguments: Vec<OsString>,
     /// The whole environment but the padding.
-    pub environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<OsString, OsString>,
     /// Working directory, absolute.
     pub directory: PathBuf,
     /// The directory is made anew before each run, with links to these files, and removed after it.
@@ -63,12 +64,12 @@ pub struct Start {
 
 impl Start {
     /// What is given to the kernel: the file to execute, and all words.
-    pub fn executed(&self) -> (&Path, Vec<String>) {
+    pub fn executed(&self) -> (&Path, Vec<OsString>) {
         self.accounted(None)
     }
 
     /// The same, where the x32 runtime is to count in that file what it costs itself.
-    fn accounted(&self, account: Option<&Path>) -> (&Path, Vec<String>) {
+    fn accounted(&self, account: Option<&Path>) -> (&Path, Vec<OsString>) {
         match &self.runtime {
             Some(runtime) => (runtime, widthwise_x32run::command_line(&self.file, &self.arguments, account)),
             None => (&self.file, self.arguments.clone()),
@@ -193,6 +194,8 @@ struct Begun {
     bytes: usize,
     /// What went wrong before it.
     around: Option<Ending>,
+    /// What its setup has left in the background, which lives until its teardown is over.
+    _left: Option<LeftBehind>,
     /// Why it was ended early.
     killed: Option<Ending>,
 }
@@ -298,7 +301,8 @@ impl Runner {
         if files == self.held.len() {
             self.held.push(0);
         }
-        let mut begun = Begun { number: 0, files, bytes: 0, around: None, killed: None };
+        let mut begun =
+            Begun { number: 0, files, bytes: 0, around: None, _left: LeftBehind::of(start), killed: None };
         if let Some(inputs) = &start.fresh {
             lay_out(&start.directory, inputs)
                 .map_err(|error| RunError::Scratch { path: start.directory.clone(), error })?;

@@ -13,14 +13,17 @@ mod waits;
 mod watcher;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Purpose, Work};
 
-use crate::run::{lay_out, shell, Limits, RunError, Start};
+use crate::run::{lay_out, shell, LeftBehind, Limits, RunError, Start};
 use crate::sampler::marks::Marks;
 use crate::sampler::MARKS;
 
@@ -84,7 +87,7 @@ pub fn attempt(
         if matches!(order.telling, Some(Telling::Marks)) {
             let path = scratch.join(format!("marks-{index}"));
             pipes.push(Marks::open(&path).map_err(at(&path))?);
-            start.environment.insert(MARKS.to_owned(), path.display().to_string());
+            start.environment.insert(MARKS.into(), path.into());
         }
         starts.push(start);
     }
@@ -111,6 +114,7 @@ pub fn attempt(
     if let Some(inputs) = &order.start.fresh {
         lay_out(&order.start.directory, inputs).map_err(at(&order.start.directory))?;
     }
+    let _left = LeftBehind::of(order.start);
     if let Some(reason) = order.start.setup.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         return Ok(not_begun(order, Ending::Around { reason: format!("setup {reason}") }));
     }
@@ -153,8 +157,9 @@ fn filled(order: &Order, index: usize) -> Start {
     ]);
     let mut start = order.start.clone();
     let fill = |text: &mut String| *text = placeholder::fill(text, &words);
-    start.arguments.iter_mut().for_each(fill);
-    start.environment.values_mut().filter(|value| value.contains('{')).for_each(fill);
+    let word = |word: &mut OsString| *word = bytes::os(&placeholder::fill(&bytes::text(&*word), &words));
+    start.arguments.iter_mut().for_each(word);
+    start.environment.values_mut().filter(|value| value.as_bytes().contains(&b'{')).for_each(word);
     start.setup.iter_mut().chain(&mut start.teardown).for_each(fill);
     start
 }

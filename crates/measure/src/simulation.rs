@@ -3,8 +3,10 @@
 //! that a program that does the same each time counts the same each time.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use widthwise_experiment::bytes;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
 use widthwise_experiment::Metric;
 use widthwise_machine::package::Packages;
@@ -138,7 +140,7 @@ fn run<E>(
 
 /// The same start, with valgrind before it.
 fn under_valgrind(start: &Start, folder: &Path) -> Start {
-    let mut arguments: Vec<String> = [
+    let mut arguments: Vec<OsString> = [
         "valgrind",
         // Neither ~/.valgrindrc nor $VALGRIND_OPTS have a say.
         "--command-line-only=yes",
@@ -152,18 +154,18 @@ fn under_valgrind(start: &Start, folder: &Path) -> Start {
         "--vex-guest-chase=no",
         "-q",
     ]
-    .map(str::to_owned)
+    .map(OsString::from)
     .to_vec();
     // `%p` is the process's number; a `%` of the folder's own is doubled.
-    let place = folder.display().to_string().replace('%', "%%");
-    arguments.push(format!("--cachegrind-out-file={place}/%p"));
-    arguments.push("--".to_owned());
+    let place = bytes::text(folder).replace('%', "%%");
+    arguments.push(bytes::os(&format!("--cachegrind-out-file={place}/%p")));
+    arguments.push("--".into());
     let start = &Start { runtime: runtime_of(start), ..start.clone() };
     let (program, words) = start.executed();
-    arguments.push(program.display().to_string());
+    arguments.push(program.into());
     arguments.extend(words.into_iter().skip(1));
     let mut environment = start.environment.clone();
-    environment.remove("VALGRIND_LIB");
+    environment.remove(OsStr::new("VALGRIND_LIB"));
     let file = valgrind::path().unwrap_or_else(|| PathBuf::from("/usr/bin/valgrind"));
     Start { file, runtime: None, arguments, environment, fixed_addresses: true, ..start.clone() }
 }

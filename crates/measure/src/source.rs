@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use widthwise_experiment::model::Origin;
+use widthwise_experiment::model::{Build, Origin};
 
 use crate::debian::{self, DebianError};
 
@@ -18,8 +18,8 @@ const NO_PART: [&str; 3] = [".git", ".hg", ".widthwise"];
 pub struct Source {
     /// The file or folder.
     pub path: PathBuf,
-    /// The build command.
-    pub build: String,
+    /// How it is built.
+    pub build: Build,
     /// What it is, for reports: a Debian version, or nothing.
     pub version: String,
     /// A digest of its content.
@@ -51,8 +51,8 @@ pub fn prepare(
 ) -> Result<Option<Source>, SourceError> {
     let (path, build, version) = match origin {
         Origin::Source { path, build } => {
-            let path = std::fs::canonicalize(path)
-                .map_err(|error| SourceError::Unreadable { path: path.clone(), error })?;
+            let path =
+                resolved(path).map_err(|error| SourceError::Unreadable { path: path.clone(), error })?;
             (path, build, String::new())
         }
         Origin::Debian { package, version, build } => {
@@ -65,6 +65,17 @@ pub fn prepare(
     Ok(Some(Source { path, build: build.clone(), version, digest }))
 }
 
+/// A folder's own path; a file's keeps its name, by whose ending a compiler knows the language, where it is a link.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if path.is_file() => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            Ok(std::fs::canonicalize(parent)?.join(name))
+        }
+        _ => std::fs::canonicalize(path),
+    }
+}
+
 /// A digest of a file's content, or of a folder's: every file's path, content, and whether it may be executed.
 pub fn digest(path: &Path) -> Result<String, SourceError> {
     digest_without(path, Path::new(""))
@@ -73,6 +84,9 @@ pub fn digest(path: &Path) -> Result<String, SourceError> {
 /// As [`digest`], but for one folder inside: campaigns may be kept there, under any name.
 fn digest_without(path: &Path, apart: &Path) -> Result<String, SourceError> {
     let mut hasher = blake3::Hasher::new();
+    // The source itself may be named by a link.
+    let path = &std::fs::canonicalize(path)
+        .map_err(|error| SourceError::Unreadable { path: path.to_owned(), error })?;
     add(&mut hasher, path, path, apart)?;
     Ok(hasher.finalize().to_hex()[..32].to_owned())
 }

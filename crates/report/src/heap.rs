@@ -10,6 +10,7 @@ use anstyle::Style;
 use serde::Serialize;
 use widthwise_anatomy::heap::discrepancy::Views;
 use widthwise_anatomy::heap::site::{Pair, Site};
+use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
 
@@ -286,6 +287,8 @@ pub struct Explanation<'a> {
     pub site_peaks: &'a [SitePeaks],
     /// Max RSS of both, as the campaign measured it: another quantity than the peak heap. Absent where there is no campaign.
     pub max_rss: Option<MaxRss>,
+    /// Functions through which nearly all memory is asked for. Thin ones are no sites.
+    pub wrappers: &'a [Wrapper],
     /// So many are shown.
     pub top: usize,
     /// Ratios within this of 1 are equal.
@@ -484,9 +487,12 @@ impl Explanation<'_> {
                 })
             })
             .collect();
+        let wrapper = |one: &Wrapper| serde_json::json!({ "function": one.function, "share": one.share, "is_site": !one.is_thin });
+        let wrappers: Vec<serde_json::Value> = self.wrappers.iter().map(wrapper).collect();
         serde_json::to_string_pretty(&serde_json::json!({
             "schema": SCHEMA,
             "program": self.program,
+            "wrappers": wrappers,
             "a": self.a,
             "b": self.b,
             "differences": self.differences().map(|differences| differences.all()).unwrap_or_default(),

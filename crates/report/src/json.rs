@@ -7,7 +7,7 @@ use serde::Serialize;
 use widthwise_experiment::metric::{self, Direction, Family};
 use widthwise_experiment::model::{Estimator, Origin, Thp, Variant};
 use widthwise_experiment::outcome::{Ending, Noise};
-use widthwise_experiment::Metric;
+use widthwise_experiment::{bytes, Metric};
 
 use crate::campaign::Campaign;
 use crate::csv;
@@ -366,7 +366,7 @@ fn finite(value: f64) -> Option<f64> {
 fn program(campaign: &Campaign) -> Program {
     let program = &campaign.experiment.program;
     let (origin, from, build) = match &program.origin {
-        Origin::Source { path, build } => ("source", Some(path.display().to_string()), Some(build)),
+        Origin::Source { path, build } => ("source", Some(bytes::shown_path(path)), Some(build)),
         Origin::Debian { package, build, .. } => ("debian", Some(package.clone()), Some(build)),
         Origin::Binaries { .. } => ("binaries", None, None),
     };
@@ -376,7 +376,7 @@ fn program(campaign: &Campaign) -> Program {
         run: program.run.clone(),
         origin,
         from,
-        build: build.cloned(),
+        build: build.map(|build| build.text()),
     }
 }
 

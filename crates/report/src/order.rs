@@ -13,6 +13,15 @@ const JOINTS: [char; 6] = ['/', '_', '-', ':', ' ', '='];
 /// A shorter beginning says too little to be worth a line of its own.
 const SHORTEST_PREFIX: usize = 5;
 
+/// How many are shown before all others are folded: the baseline and these few.
+pub fn shown(campaign: &Campaign) -> usize {
+    if is_many(campaign) {
+        FEW + 1
+    } else {
+        usize::MAX
+    }
+}
+
 /// Whether there are so many variants that they are summed up, and told one by one only on request.
 pub fn is_many(campaign: &Campaign) -> bool {
     campaign.experiment.variants.len() > FEW + 1

@@ -348,7 +348,9 @@ impl Page {
         for gap in statements::gaps(campaign, &metrics) {
             self.paragraph(&gap.line(campaign), self.palette.faint);
         }
-        let compared = memory::compared(campaign);
+        let mut compared = memory::compared(campaign);
+        let left_out = compared.len().saturating_sub(order::shown(campaign));
+        compared.truncate(order::shown(campaign));
         if compared.is_empty() {
             return self.gap();
         }
@@ -390,6 +392,10 @@ impl Page {
         let note = "In per cent: the reduction, (baseline − variant) / baseline, where the runs tell the two apart. Of each variant, the run whose peak is the \
                     middle one; pages that processes of the tree share count once.";
         self.paragraph(note, self.palette.faint);
+        if left_out > 0 {
+            let line = format!("{left_out} more variants are in the page and in the JSON.");
+            self.paragraph(&line, self.palette.faint);
+        }
         for portrait in &compared {
             let peaks: Vec<String> = memory::phase_peaks(&portrait.run.series)
                 .into_iter()

@@ -1,4 +1,6 @@
-//! Foreign text made harmless: what could move a cursor, ring a bell or turn a line around becomes visible.
+//! Foreign text made harmless: what could move a cursor, ring a bell or turn a line around becomes visible, and so do bytes that are no UTF-8.
+
+use widthwise_experiment::bytes;
 
 /// The text in one line: control characters, line ends and direction marks are written as escapes.
 pub fn line(text: &str) -> String {
@@ -26,6 +28,7 @@ fn push(shown: &mut String, c: char) {
         '\n' => shown.push_str("\\n"),
         '\r' => shown.push_str("\\r"),
         '\t' => shown.push_str("\\t"),
+        c if bytes::byte(c).is_some() => shown.push_str(&bytes::shown(c.encode_utf8(&mut [0; 4]))),
         c if c.is_control() => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
         c if misleads(c) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
         c => shown.push(c),

@@ -3,7 +3,9 @@
 mod campaign;
 
 use campaign::{laid, Laid, BASELINE, SLOW};
-use widthwise_report::{csv_memory, html, json, markdown, terminal};
+use widthwise_experiment::model::Variant;
+use widthwise_experiment::outcome::Run;
+use widthwise_report::{csv_memory, html, json, markdown, terminal, MemoryRun};
 
 fn read(library: &str, phase: &str) -> Laid {
     let mut laid = laid(8);
@@ -150,4 +152,47 @@ fn without_a_clear_peak_explain_shows_what_each_has_and_no_difference() {
     let text = shown(&laid);
     assert!(text.contains("less memory at its peak than x86-64/-O2"), "{text}");
     assert!(text.contains("difference") && text.contains("41.3 MB → 25.3 MB"), "{text}");
+}
+
+/// As [`read`], with so many more variants that are as the slow one.
+fn read_of_many(more: usize) -> Laid {
+    let mut laid = read("libc.so.6", "fit");
+    let names: Vec<String> = (0..more).map(|number| format!("variant {number:02}")).collect();
+    let slow = laid.experiment.variants.iter().find(|variant| variant.name == SLOW).cloned().unwrap();
+    let (runs, memory) = (laid.runs.clone(), laid.memory.clone());
+    for name in names {
+        laid.experiment.variants.push(Variant { name: name.clone(), ..slow.clone() });
+        let of_slow = runs.iter().filter(|run| run.variant == SLOW);
+        laid.runs.extend(of_slow.map(|run| Run { variant: name.clone(), ..run.clone() }));
+        let of_slow = memory.iter().filter(|run| run.variant == SLOW);
+        laid.memory.extend(of_slow.map(|run| MemoryRun { variant: name.clone(), ..run.clone() }));
+    }
+    laid.judge();
+    laid
+}
+
+#[test]
+fn of_many_variants_a_few_are_shown_and_all_others_are_folded() {
+    let laid = read_of_many(60);
+    let text = terminal::render(&laid.campaign(), &terminal::Options::default());
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+    assert!(text.contains("58 more variants are in the page and in the JSON."), "{text}");
+    assert_eq!(text.matches("phases of ").count(), 4, "{text}");
+    let page = html::render(&laid.campaign());
+    let section =
+        page.split("id=\"memory\"").nth(1).and_then(|rest| rest.split("</section>").next()).unwrap();
+    let open: String = section
+        .split("<details")
+        .enumerate()
+        .map(|(number, part)| match number {
+            0 => part,
+            _ => part.rsplit("</details>").next().unwrap_or_default(),
+        })
+        .collect();
+    assert_eq!(open.matches("class=\"plot stack\"").count(), 4);
+    assert!(
+        section.contains("What memory is for in all 62 variants")
+            && section.contains("The other 58 variants")
+    );
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
 }

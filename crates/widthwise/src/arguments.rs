@@ -2,63 +2,64 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::Args;
 use widthwise_experiment::model::Directory;
 use widthwise_experiment::request::{Check, Request};
-use widthwise_experiment::{
-    duration, percentage, spec, Axis, Mistake, ProgramSource, RequestError, Said, Stated,
-};
+use widthwise_experiment::{bytes, duration, percentage, spec, Axis, Mistake, RequestError, Said, Stated};
 
 use crate::failure::Failure;
+use crate::programs::{self, is_spec};
 
 // What is said of a program, its variants and how they are run. (No documentation comment: clap would take it for the
 // verb's.)
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// A C or C++ file, a folder, debian:PACKAGE[=VERSION], or a spec file (widthwise.toml)
-    pub program: Option<String>,
+    /// A C or C++ file, a folder, debian:PACKAGE[=VERSION], a spec file (widthwise.toml), or finished programs
+    #[arg(value_name = "PROGRAM", value_parser = text())]
+    pub programs: Vec<String>,
     /// Arguments of the program
-    #[arg(last = true)]
+    #[arg(last = true, value_parser = text())]
     pub arguments: Vec<String>,
 
-    /// Build command, run by `sh -e` in a copy of the source; CC, CXX, CFLAGS … are in its environment
-    #[arg(long, value_name = "SH", help_heading = "Program")]
+    /// Build command, run by the shell (`sh -e`) in a copy of the source; CC, CXX, CFLAGS … are in its environment
+    #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Program")]
     build: Option<String>,
     /// Run command, started without a shell; {build}, {binary}, {source} and {work} are filled in
-    #[arg(long, value_name = "COMMAND", help_heading = "Program")]
+    #[arg(long, value_name = "COMMAND", value_parser = text(), help_heading = "Program")]
     run: Option<String>,
-    /// A finished binary instead of source and build, once for each variant
-    #[arg(long, value_name = "NAME=FILE", help_heading = "Program")]
+    /// A finished binary instead of source and build; once for each variant
+    #[arg(long, value_name = "NAME=FILE", value_parser = text(), help_heading = "Program")]
     binary: Vec<String>,
     /// The program's name in reports
-    #[arg(long, help_heading = "Program")]
+    #[arg(long, value_name = "NAME", help_heading = "Program")]
     name: Option<String>,
 
     /// ABIs: x86-64,x32,i386
     #[arg(long, value_name = "ABI,…", help_heading = "Axes")]
-    abi: Option<String>,
+    abi: Vec<String>,
     /// Compilers: gcc-12,clang-14, or all
     #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
-    compiler: Option<String>,
+    compiler: Vec<String>,
     /// Compiler options, or a named set (lto, fast-math, native, pgo); once for each value
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, help_heading = "Axes")]
     flags: Vec<String>,
     /// Allocators: glibc,jemalloc,mimalloc,tcmalloc
     #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
-    allocator: Option<String>,
+    allocator: Vec<String>,
     /// Transparent huge pages: system,always,madvise,never
     #[arg(long, value_name = "MODE,…", help_heading = "Axes")]
-    thp: Option<String>,
+    thp: Vec<String>,
     /// Named sets of environment variables; `default` is none
     #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
-    env: Option<String>,
-    /// Points left out of the matrix, such as abi=x32,compiler=clang-14
+    env: Vec<String>,
+    /// Points left out of the matrix, such as abi=x32,compiler=clang-14; once for each
     #[arg(long, value_name = "AXIS=VALUE,…", help_heading = "Axes")]
     exclude: Vec<String>,
     /// The variant the others are compared with (default: the first)
     #[arg(long, value_name = "VARIANT", help_heading = "Axes")]
     baseline: Option<String>,
-    /// Any line of a spec file, such as 'env.tuned.MALLOC_ARENA_MAX = "1"'
+    /// Any line of a spec file, such as 'env.tuned.MALLOC_ARENA_MAX = "1"'; once for each
     #[arg(long, value_name = "TOML", help_heading = "Axes")]
     set: Vec<String>,
 
@@ -68,17 +69,17 @@ pub struct Arguments {
     /// Working directory: here, fresh (a new one for each run), or a path
     #[arg(long, value_name = "WHERE", help_heading = "Run")]
     directory: Option<String>,
-    /// A file the program reads
+    /// A file the program reads; once for each
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     input: Vec<PathBuf>,
-    /// An environment variable for every variant
-    #[arg(long, value_name = "NAME=VALUE", help_heading = "Run")]
+    /// An environment variable for every variant; once for each
+    #[arg(long, value_name = "NAME=VALUE", value_parser = text(), help_heading = "Run")]
     variable: Vec<String>,
-    /// Shell command before each run, not timed
-    #[arg(long, value_name = "SH", help_heading = "Run")]
+    /// Shell command before each run, not timed; what it leaves in the background ends after the teardown
+    #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Run")]
     setup: Option<String>,
     /// Shell command after each run, not timed
-    #[arg(long, value_name = "SH", help_heading = "Run")]
+    #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Run")]
     teardown: Option<String>,
     /// A run that lasts longer is killed (default: 10m)
     #[arg(long, value_name = "TIME", help_heading = "Run")]
@@ -118,11 +119,11 @@ pub struct Arguments {
     /// What is compared between variants: stdout, or off
     #[arg(long, value_name = "WHAT", help_heading = "Output check")]
     check: Option<String>,
-    /// A file the program writes, compared instead of its standard output
+    /// A file the program writes, compared instead of its standard output; once for each
     #[arg(long, value_name = "FILE", help_heading = "Output check")]
     check_file: Vec<PathBuf>,
     /// Shell command that each answer is piped through before it is compared
-    #[arg(long, value_name = "SH", help_heading = "Output check")]
+    #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Output check")]
     filter: Option<String>,
     /// Give verdicts on variants that answer differently too; the report says so
     #[arg(long, help_heading = "Output check")]
@@ -137,11 +138,14 @@ impl Arguments {
         further: impl FnOnce(&mut Request) -> Result<(), RequestError>,
     ) -> Result<Request, Failure> {
         let here = std::env::current_dir().map_err(Failure::machine)?;
-        let (from_file, spec_folder) = match &self.program {
-            Some(program) if program.ends_with(".toml") => read_spec(Path::new(program), &here)?,
+        let (from_file, spec_folder) = match self.programs.as_slice() {
+            [program] if is_spec(program) => read_spec(&bytes::path(program), &here)?,
             _ => (Request::default(), here.clone()),
         };
         let mut said = self.said().map_err(Failure::request)?;
+        let is_built = said.program.build.is_some();
+        let has_run = said.program.run.is_some();
+        programs::say(&self.programs, is_built, has_run, &mut said)?;
         further(&mut said).map_err(Failure::request)?;
         Ok(from_file.overlay(said).anchored(&spec_folder, &here))
     }
@@ -153,14 +157,6 @@ impl Arguments {
         } else {
             spec::parse(&self.set.join("\n"), "--set")?
         };
-        match &self.program {
-            Some(program) if !program.ends_with(".toml") => {
-                let said = Said::Flag("program");
-                let source = ProgramSource::parse(program).map_err(|mistake| said.wrong(mistake))?;
-                request.program.source = Some(Stated::new(source, said));
-            }
-            _ => {}
-        }
         let text =
             |value: &Option<String>, flag| value.clone().map(|value| Stated::new(value, Said::Flag(flag)));
         set(&mut request.program.name, text(&self.name, "--name"));
@@ -272,11 +268,11 @@ impl Arguments {
 
     /// There must be something to measure.
     pub fn name_something(&self, verb: &str) -> Result<(), Failure> {
-        if self.program.is_some() || !self.binary.is_empty() {
+        if !self.programs.is_empty() || !self.binary.is_empty() {
             return Ok(());
         }
         Err(Failure::request(format!(
-            "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or --binary; \
+            "nothing to measure: name a C or C++ file, a folder, debian:PACKAGE, a widthwise.toml or finished programs; \
              `widthwise {verb} --help` has examples"
         )))
     }
@@ -285,7 +281,7 @@ impl Arguments {
     pub fn says_more_than_stopping(&self) -> bool {
         let mut stopping = Request::default();
         match (self.said(), self.say_stopping(&mut stopping)) {
-            (Ok(said), Ok(())) => said != stopping || self.program.is_some(),
+            (Ok(said), Ok(())) => said != stopping || !self.programs.is_empty(),
             _ => true,
         }
     }
@@ -293,11 +289,22 @@ impl Arguments {
 
 /// A spec file, and the folder its relative paths begin in.
 fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::request(format!("{}: {error}", path.display())))?;
-    let request = spec::parse(&text, &path.display().to_string()).map_err(Failure::request)?;
+    let shown = bytes::shown_path(path);
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::request(format!("{shown}: {error}")))?;
+    let request = spec::parse(&text, &shown).map_err(Failure::request)?;
     let folder = path.parent().map_or_else(|| here.to_owned(), |parent| here.join(parent));
     Ok((request, folder))
+}
+
+/// A word of the command line: bytes, as requests hold them.
+pub fn text() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(bytes::text)
+}
+
+/// The command line as it was typed, for reports.
+pub fn typed() -> Vec<String> {
+    std::env::args_os().map(bytes::text).collect()
 }
 
 pub fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {

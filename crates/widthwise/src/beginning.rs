@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::model::{Directory, Experiment};
 use widthwise_experiment::request::Binary;
-use widthwise_experiment::{placeholder, Axis, Facts, ProgramSource, Request, Said, Stated};
+use widthwise_experiment::source::Language;
+use widthwise_experiment::{bytes, placeholder, Axis, Facts, ProgramSource, Request, Said, Stated};
 use widthwise_machine::compiler::Compiler;
 use widthwise_machine::record::{self, MachineRecord};
 use widthwise_measure::program;
@@ -58,14 +59,21 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
     let here = &std::env::current_dir().map_err(Failure::machine)?;
     let there = |said: &Said, path: &Path| match std::fs::metadata(here.join(path)) {
         Ok(data) => Ok(data),
-        Err(error) => Err(Failure::request(format!("{said}: {}: {error}", path.display()))),
+        Err(error) => Err(Failure::request(format!("{said}: {}: {error}", bytes::shown_path(path)))),
     };
     if let Some(Stated { value: ProgramSource::Path(path), said }) = &request.program.source {
-        there(said, path)?;
+        let is_folder = there(said, path)?.is_dir();
+        if is_folder && Language::of(path).is_some() && request.program.build.is_none() {
+            return Err(Failure::request(format!(
+                "{said}: {} is a folder, and it is not known how it is built; say it, such as --build make --run \
+                 '{{build}}/program'",
+                bytes::shown_path(path)
+            )));
+        }
     }
     for Binary { file, .. } in &request.program.binaries {
         if there(&file.said, &file.value)?.is_dir() {
-            let path = file.value.display();
+            let path = bytes::shown_path(&file.value);
             return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.said)));
         }
     }
@@ -80,7 +88,7 @@ pub fn check_files(request: &Request) -> Result<(), Failure> {
     match words.first() {
         // What a build makes is looked for after the build.
         Some(name) if placeholder::used(name).next().is_none() => {
-            let name = placeholder::fill(name, &BTreeMap::new());
+            let name = bytes::os(&placeholder::fill(name, &BTreeMap::new()));
             let hint =
                 if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
             program::find(&name, here)

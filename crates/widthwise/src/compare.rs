@@ -14,10 +14,9 @@ use clap::Args;
 use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
-use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request, Stated};
+use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
-use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::core_lock::{self, CoreLock};
@@ -31,6 +30,7 @@ use crate::compare::question::Question;
 use crate::compare::recorder::Recorder;
 use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
+use crate::feasibility;
 use crate::interrupt;
 use crate::output;
 use crate::preparation::{self, Prepared, Unable, Workplace};
@@ -42,15 +42,20 @@ const OUTPUT_LIMIT: u64 = 1 << 30;
 /// A CPU that was in use for more of the time than this is not free.
 const BUSY: f64 = 0.2;
 
+const EXAMPLES: &str = "\
+Examples:
+  widthwise compare tree.cpp -- 100000
+  widthwise compare tree.cpp --abi x86-64,x32 --flags -O2 --flags '-O3 -march=native'
+  widthwise compare ./project --build make --run '{build}/program input'
+  widthwise compare debian:sqlite3 --build make --run '{build}/speedtest1 --size 20'
+  widthwise compare ./a.out ./b.out --run '{binary} input'   # finished programs
+  widthwise compare fib.py --run 'python3 {binary} 30'       # a script
+  widthwise compare --binary x86-64=./a64 --binary i386=./a32
+  widthwise compare widthwise.toml --until 1% --budget 5m --json=report.json";
+
 /// Build every variant, run them interleaved, and say what each costs.
-///
-///   widthwise compare tree.cpp -- 100000
-///   widthwise compare ./lua-5.4 --build 'make -C src posix CC="$CC" MYCFLAGS="$CFLAGS"' --run '{build}/src/lua bench.lua'
-///   widthwise compare debian:sqlite3 --build '…' --run '{build}/speedtest1 --size 20 :memory:'
-///   widthwise compare --binary x86-64=./a64 --binary i386=./a32 --run '{binary} input'
-///   widthwise compare experiments/sqlite/widthwise.toml --until 1% --budget 5m
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, after_long_help = question::metrics())]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", question::metrics()))]
 pub struct Compare {
     #[command(flatten)]
     arguments: Arguments,
@@ -74,9 +79,9 @@ pub struct Compare {
     /// Builds made at once
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
-    /// Print the report as JSON
-    #[arg(long, help_heading = "Report")]
-    json: bool,
+    /// The report as JSON: instead of the terminal's, or in a file beside it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
+    json: Option<PathBuf>,
     /// Show every metric on the terminal
     #[arg(long, help_heading = "Report")]
     all_metrics: bool,
@@ -117,7 +122,7 @@ impl Compare {
             None => self.begun(compilers)?,
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
-        check_cpus(&session.request)?;
+        feasibility::check(&session.request, &session.experiment)?;
         let place = Workplace::new(resumed, &self.archive, self.jobs)?;
         let prepared = preparation::prepare(&session.experiment, &session.compilers, &place, &progress)?;
         let archive = self.archive(&mut session, &prepared, &place)?;
@@ -187,7 +192,7 @@ impl Compare {
         let head = Head {
             created: beginning::now(),
             widthwise: env!("CARGO_PKG_VERSION").to_owned(),
-            command: std::env::args().collect(),
+            command: crate::arguments::typed(),
             program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
             spec: spec_text(request),
             seed: experiment.seed,
@@ -337,9 +342,10 @@ impl Compare {
         let campaign = presentation.campaign();
         let page = folder.join("report.html");
         output::keep(&page, html::render(&campaign).as_bytes())?;
-        if self.json {
-            anstream::println!("{}", json::render(&campaign).map_err(Failure::machine)?);
-        } else {
+        if let Some(path) = &self.json {
+            output::put(path, (json::render(&campaign).map_err(Failure::machine)? + "\n").as_bytes())?;
+        }
+        if !output::is_stdout(&self.json) {
             let options = terminal::Options {
                 width: presentation::width(),
                 all_metrics: self.all_metrics,
@@ -442,14 +448,6 @@ fn remarks(
         );
     }
     remarks
-}
-
-/// CPUs that runs cannot be put on are refused before anything is built.
-fn check_cpus(request: &Request) -> Result<(), Failure> {
-    let Some(Stated { value: Cpus::List(cpus), said }) = &request.run.cpus else { return Ok(()) };
-    placement::place(&Topology::here(), &Policy::List(cpus.clone()), Kinds::All, 1)
-        .map(drop)
-        .map_err(|error| Failure::request(format!("{said}: {error}")))
 }
 
 /// What only `scale` fills in.

@@ -3,6 +3,7 @@
 mod noise;
 
 use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -10,14 +11,24 @@ use widthwise_experiment::duration;
 use widthwise_machine::doctor;
 use widthwise_machine::doctor_text::{lines, Mark, Widths};
 
+use crate::failure::Failure;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  widthwise doctor
+  widthwise doctor --noise=1m
+  widthwise doctor --json=diagnosis.json";
+
 /// What can be built, run and counted here; what is missing, and the command that mends it; how noisy the machine is
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// Print the diagnosis as JSON
-    #[arg(long)]
-    json: bool,
+    /// The diagnosis as JSON
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
     /// Measure for so long how noisy this machine is: the smallest difference in CPU time it can tell from none
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "20s", value_parser = time)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = time)]
     noise: Option<Duration>,
     /// The program of the noise test
     #[arg(long, hide = true)]
@@ -30,22 +41,27 @@ fn time(text: &str) -> Result<Duration, String> {
 
 impl Doctor {
     /// Examines the machine and prints what was found.
-    pub fn run(&self) -> anyhow::Result<()> {
+    pub fn run(&self) -> Result<(), Failure> {
         if self.spin {
             noise::spin();
             return Ok(());
         }
         let mut diagnosis = doctor::examine();
         if let Some(time) = self.noise {
-            diagnosis.noise_floor = noise::floor(time)?;
+            diagnosis.noise_floor = noise::floor(time).map_err(Failure::machine)?;
         }
-        let text =
-            if self.json { serde_json::to_string_pretty(&diagnosis)? + "\n" } else { table(&diagnosis) };
+        let text = match &self.json {
+            None => table(&diagnosis),
+            Some(path) => {
+                let text = serde_json::to_string_pretty(&diagnosis).map_err(Failure::machine)? + "\n";
+                return output::put(path, text.as_bytes());
+            }
+        };
         // Removes the colours where there is no terminal, and where NO_COLOR says so.
         match anstream::stdout().write_all(text.as_bytes()) {
             // Whoever reads has read enough: `widthwise doctor | head`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => Ok(written?),
+            written => written.map_err(Failure::machine),
         }
     }
 }

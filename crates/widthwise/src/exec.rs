@@ -11,9 +11,16 @@ use widthwise_x32run as x32run;
 
 use crate::failure::Failure;
 
+const EXAMPLES: &str = "\
+Examples:
+  widthwise exec ./program input
+  widthwise exec --stats ./program
+  widthwise exec --register                  # as root: the kernel starts every x32 file";
+
 /// Start an x32 program on a kernel without x32
 #[derive(Debug, clap::Args)]
 #[command(
+    after_help = EXAMPLES,
     override_usage = "widthwise exec [OPTIONS] PROGRAM [ARGUMENT...]\n       widthwise exec --register | --unregister"
 )]
 pub struct Exec {

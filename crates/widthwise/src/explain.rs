@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair, Site};
+use widthwise_anatomy::heap::wrappers::{self, Wrapper};
 use widthwise_anatomy::heap::{folded, pprof, Symbols};
 use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
@@ -32,22 +33,24 @@ use crate::presentation::{self, Presentation};
 /// Ratios of logs within this of 1 are equal, as those of a campaign are by default.
 const EQUAL_WITHIN: f64 = 0.01;
 
+const EXAMPLES: &str = "\
+Examples:
+  widthwise explain                          # after `compare --heap`: memory, then the heap
+  widthwise explain --heap                   # the baseline and the first other variant
+  widthwise explain --heap x86-64 i386       # these two
+  widthwise explain --heap x32 --json=x32.json
+  widthwise explain --heap before.log after.log
+  widthwise explain --heap before after      # two folders of recordings
+  widthwise explain massif.out.4711          # massif's, heaptrack's, pprof's files, too
+  widthwise explain --through xmalloc --through 'luaM_*'";
+
 /// Say why two variants of a campaign differ
-///
-///   widthwise compare tree.cpp --heap            # records
-///   widthwise explain                            # what the system gives each, then the heap
-///   widthwise explain --heap                     # the heap: the baseline and the first other variant
-///   widthwise explain --heap x86-64 i386         # these two
-///   widthwise explain --heap x32                 # one alone
-///   widthwise explain --heap before.log after.log
-///   widthwise explain --heap before after        # two folders, with several recordings each
-///   widthwise explain massif.out.4711            # massif's, heaptrack's and pprof's files, too
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub struct Explain {
     /// Variants of the campaign, files that the recorder wrote, or folders of them: one alone, or two to compare. Logs of one
     /// process tree count as one recording; a folder may have several recordings of one program
-    #[arg(value_name = "VARIANT", num_args = 0..)]
+    #[arg(value_name = "VARIANT", num_args = 0.., value_parser = crate::arguments::text())]
     sides: Vec<String>,
     /// The campaign's folder
     #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
@@ -58,12 +61,17 @@ pub struct Explain {
     /// So many sites
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// A function that only hands requests on, such as xmalloc: its callers are the sites (`luaM_*`: all that begin so)
+    /// A function that only hands requests on, such as xmalloc: its callers are the sites (`luaM_*`: all that
+    /// begin so); once for each
     #[arg(long, value_name = "FUNCTION")]
     through: Vec<String>,
-    /// Everything, as JSON
+    /// Show a function that hands on nearly all requests as a site, too; by default its callers are, if its name says that it is
+    /// a wrapper
     #[arg(long)]
-    json: bool,
+    keep_wrappers: bool,
+    /// Everything, as JSON
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
     /// A flame graph of the bytes at the peak, or of the difference: one self-contained page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -125,9 +133,13 @@ impl Explain {
         let b = rest.first();
         self.through_exists(&read)?;
         // The first recording is the one that stands for the side.
+        let wrappers = self.wrappers(&read);
+        let thin = wrappers.iter().filter(|wrapper| wrapper.is_thin);
+        let through: Vec<String> =
+            self.through.iter().cloned().chain(thin.map(|wrapper| wrapper.function.clone())).collect();
         let sites = |read: &Read| -> Vec<Vec<Site>> {
             let all = std::iter::once(&read.profile).chain(&read.others);
-            all.map(|profile| site::sites(profile, &read.program, &self.through)).collect()
+            all.map(|profile| site::sites(profile, &read.program, &through)).collect()
         };
         let (of_a, of_b) = (sites(a), b.map(sites).unwrap_or_default());
         let pairs: Vec<Pair> = site::pairs(&of_a[0], of_b.first().map_or(&[][..], Vec::as_slice));
@@ -144,12 +156,14 @@ impl Explain {
             pairs: &pairs,
             site_peaks: &site_peaks,
             max_rss,
+            wrappers: &wrappers,
             top: self.top,
             equal_within,
         };
-        let has_exported = self.export(&program, a, rest.first(), explanation.caution().as_deref())?;
-        if self.json {
-            anstream::println!("{}", explanation.json().map_err(Failure::machine)?);
+        let has_exported =
+            self.export(&program, (a, rest.first()), &through, explanation.caution().as_deref())?;
+        if let Some(path) = &self.json {
+            output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !has_exported {
             anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
         }
@@ -162,13 +176,27 @@ impl Explain {
         let is_output = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
         let mut flags: Vec<String> =
             files.iter().filter(|(_, path)| is_output(path)).map(|(flag, _)| format!("{flag} -")).collect();
-        flags.extend(self.json.then(|| "--json".to_owned()));
+        flags.extend(output::is_stdout(&self.json).then(|| "--json".to_owned()));
         match flags.as_slice() {
             [first, second, ..] => Err(Failure::request(format!(
                 "{first} and {second} both write to standard output: give a file instead of -"
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The functions that hand on nearly all requests, of either side; none where the user has named some.
+    fn wrappers(&self, read: &[Read]) -> Vec<Wrapper> {
+        let mut all: Vec<Wrapper> = Vec::new();
+        if self.keep_wrappers || !self.through.is_empty() {
+            return all;
+        }
+        for wrapper in read.iter().flat_map(|read| wrappers::find(&read.profile, &read.program)) {
+            if all.iter().all(|known| known.function != wrapper.function) {
+                all.push(wrapper);
+            }
+        }
+        all
     }
 
     /// Refuses `--through` with a function that no stack of any recording goes through.
@@ -208,7 +236,7 @@ impl Explain {
     fn is_plain(&self) -> bool {
         let files = self.html.is_some() || self.folded.is_some() || self.pprof.is_some();
         let logs = sources::are_paths(&self.sides, &self.campaign);
-        !(self.heap || self.json || files || logs)
+        !(self.heap || self.json.is_some() || files || logs)
     }
 
     /// What the campaign knows without a recording of the heap: of those that were found, or else of those that were meant.
@@ -236,8 +264,8 @@ impl Explain {
     fn export(
         &self,
         program: &str,
-        a: &Read,
-        b: Option<&Read>,
+        (a, b): (&Read, Option<&Read>),
+        through: &[String],
         caution: Option<&str>,
     ) -> Result<bool, Failure> {
         let alone = |flag: &str| {
@@ -264,7 +292,7 @@ impl Explain {
                 column: Column::PeakBytes,
                 first: side(a),
                 second: b.map(side),
-                through: &self.through,
+                through,
             };
             output::put(path, flame::page(&flame).as_bytes())?;
         }

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use widthwise_report::visible;
+
 /// The exit status that shells give to what Ctrl-C has ended.
 pub const INTERRUPTED: u8 = 130;
 
@@ -51,11 +53,19 @@ impl Failure {
         &self.message
     }
 
+    /// With one more sentence, if the request was wrong.
+    pub fn with_hint(mut self, hint: Option<String>) -> Failure {
+        if let (Some(hint), 2) = (hint, self.status) {
+            self.message.push_str(&format!("\n       {hint}"));
+        }
+        self
+    }
+
     /// Prints it once, and gives the exit status.
     pub fn tell(self) -> ExitCode {
         if !self.message.is_empty() {
             let style = anstyle::AnsiColor::Red.on_default().bold();
-            anstream::eprintln!("{style}error:{style:#} {}", self.message);
+            anstream::eprintln!("{style}error:{style:#} {}", visible::block(&self.message));
         }
         ExitCode::from(self.status)
     }

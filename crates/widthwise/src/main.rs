@@ -7,13 +7,19 @@ mod doctor;
 mod exec;
 mod explain;
 mod failure;
+mod feasibility;
 mod interrupt;
+mod options;
 mod output;
 mod preparation;
 mod presentation;
+mod programs;
 mod progress;
 mod report;
 mod scale;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -41,18 +47,31 @@ enum Verb {
     Report(report::Report),
 }
 
-fn main() -> std::process::ExitCode {
-    let line = CommandLine::parse();
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let line = match CommandLine::try_parse_from(&words) {
+        Ok(line) => line,
+        Err(error) => {
+            let _ = error.print();
+            if let Some(hint) = options::hint(&words, &error.to_string()).filter(|_| error.use_stderr()) {
+                anstream::eprintln!("\n  {hint}");
+            }
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
     let done = match line.verb {
         Verb::Compare(compare) => compare.run(),
-        Verb::Doctor(doctor) => doctor.run().map_err(failure::Failure::machine),
+        Verb::Doctor(doctor) => doctor.run(),
         Verb::Exec(exec) => exec.run(),
         Verb::Explain(explain) => explain.run(),
         Verb::Report(report) => report.run(),
         Verb::Scale(scale) => scale.run(),
     };
     match done {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(failure) => failure.tell(),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let hint = options::hint(&words, failure.message());
+            failure.with_hint(hint).tell()
+        }
     }
 }

@@ -19,6 +19,11 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(failed)
 }
 
+/// Whether a document that was asked for goes to standard output.
+pub fn is_stdout(path: &Option<PathBuf>) -> bool {
+    path.as_ref().is_some_and(|path| path.as_os_str() == "-")
+}
+
 /// Writes a file of a campaign's own, whole or not at all.
 pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))

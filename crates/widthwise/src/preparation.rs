@@ -1,6 +1,7 @@
 //! Before the first round: the source is brought here, every variant is built and made ready to start.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -8,10 +9,11 @@ use std::time::Duration;
 
 use widthwise_archive::{slug, BuildNote};
 use widthwise_experiment::model::{Experiment, Variant};
+use widthwise_experiment::{bytes, flag_set};
 use widthwise_machine::abi::{self, AbiRow};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::{ability, linking};
-use widthwise_measure::builds::{self, BuildError, Built, Order};
+use widthwise_measure::builds::{self, BuildError, Built, Order, Training};
 use widthwise_measure::program::{self, Places, Unready};
 use widthwise_measure::run::Start;
 use widthwise_measure::source::{self, Source};
@@ -212,12 +214,16 @@ fn is_what_it_should_be(variant: &Variant, start: &Start, build: Option<&Path>) 
 /// The program that was built may ask for a library of the same build, and be given the system's: then it is the
 /// system's that is measured, in every variant.
 fn strays(name: &str, start: &Start, build: &Path) -> Vec<String> {
-    let library_path = start.environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
+    let library_path = start
+        .environment
+        .get(OsStr::new("LD_LIBRARY_PATH"))
+        .map(|list| list.to_string_lossy())
+        .unwrap_or_default();
     let mut warnings = Vec::new();
     // A shell or another starter may have the program among its words.
     let words = start.arguments.iter().skip(1).map(PathBuf::from).filter(|word| word.is_absolute());
     for program in std::iter::once(start.file.clone()).chain(words).filter(|file| file.starts_with(build)) {
-        for stray in linking::strays(&program, build, library_path, &start.directory) {
+        for stray in linking::strays(&program, build, &library_path, &start.directory) {
             let taken = match &stray.taken {
                 Some(path) => format!("is given {}", path.display()),
                 None => "is given none".to_owned(),
@@ -258,63 +264,105 @@ struct Workshop<'a> {
     progress: &'a Progress,
 }
 
-/// Builds every variant, several at a time; in the order of the variants.
+/// Builds what the variants need, several builds at a time, each once; in the order of the variants.
 fn build_all(
     experiment: &Experiment,
     workshop: &Workshop,
 ) -> Result<Vec<Option<Result<Built, Unable>>>, Failure> {
-    let count = experiment.variants.len();
-    let results: Mutex<Vec<Option<Result<Built, Unable>>>> = Mutex::new((0..count).map(|_| None).collect());
+    let variants = &experiment.variants;
+    let mut results: Vec<Option<Result<Built, Unable>>> = variants.iter().map(|_| None).collect();
+    // Variants whose builds depend on the same things share one.
+    let mut shared: Vec<(Order, String, Vec<usize>)> = Vec::new();
+    for (index, variant) in variants.iter().enumerate() {
+        match order(experiment, variant, workshop) {
+            Err(reason) => results[index] = Some(Err(Unable { reason, fault: false })),
+            Ok(order) => {
+                let folder = builds::folder(&order);
+                match shared.iter_mut().find(|(_, known, _)| *known == folder) {
+                    Some((_, _, indices)) => indices.push(index),
+                    None => shared.push((order, folder, vec![index])),
+                }
+            }
+        }
+    }
+    let made: Vec<Mutex<Option<Result<Built, Unable>>>> = shared.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..workshop.place.jobs.clamp(1, count.max(1)) {
+        for _ in 0..workshop.place.jobs.clamp(1, shared.len().max(1)) {
             scope.spawn(|| loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(variant) = experiment.variants.get(index) else { return };
-                let result = build_one(experiment, variant, workshop);
-                if let Ok(built) = &result {
-                    if !built.cached {
-                        let time = duration(Duration::try_from_secs_f64(built.seconds).unwrap_or_default());
-                        workshop.progress.say(&format!("  built {} in {time}", variant.name));
-                    }
-                }
-                if let Ok(mut results) = results.lock() {
-                    results[index] = Some(result);
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some((order, _, indices)) = shared.get(number) else { return };
+                let names: Vec<&str> = indices.iter().map(|&index| variants[index].name.as_str()).collect();
+                let result = build_one(order, &names, &experiment.baseline, workshop);
+                if let Ok(mut place) = made[number].lock() {
+                    *place = Some(result);
                 }
             });
         }
     });
-    let mut results = results.into_inner().map_err(|_| Failure::machine("a build's thread panicked"))?;
+    for ((_, _, indices), made) in shared.iter().zip(made) {
+        let result = made.into_inner().map_err(|_| Failure::machine("a build's thread panicked"))?;
+        for (number, &index) in indices.iter().enumerate() {
+            // It was made for the first of them.
+            results[index] = result
+                .clone()
+                .map(|result| result.map(|built| Built { cached: built.cached || number > 0, ..built }));
+        }
+    }
     blame(experiment, workshop.compilers, &mut results);
     Ok(results)
 }
 
-fn build_one(experiment: &Experiment, variant: &Variant, workshop: &Workshop) -> Result<Built, Unable> {
-    let compiler = chosen(variant, workshop.compilers).map_err(|reason| Unable { reason, fault: false })?;
+/// What is to be built for a variant, or why nothing is.
+fn order<'a>(
+    experiment: &'a Experiment,
+    variant: &'a Variant,
+    workshop: &'a Workshop,
+) -> Result<Order<'a>, String> {
+    let compiler = chosen(variant, workshop.compilers)?;
     let abi: &'static AbiRow = variant.abi.and_then(|row| abi::find(row.name)).unwrap_or(&abi::ABIS[0]);
-    let order = Order {
+    // What cannot be measured is not built.
+    program::allocator(variant, abi.name)?;
+    let flags = Some(variant.flags.name.as_str()).filter(|name| *name != flag_set::DEFAULT);
+    let words: Vec<&str> =
+        [Some(abi.name), variant.compiler.as_deref(), flags].into_iter().flatten().collect();
+    let training = match variant.flags.profile_guided {
+        true => Some(training(experiment, variant, workshop.source, &workshop.place.here)?),
+        false => None,
+    };
+    Ok(Order {
         variant,
         abi,
         compiler,
         source: workshop.source,
-        training: variant
-            .flags
-            .profile_guided
-            .then(|| training(experiment, variant, workshop.source, &workshop.place.here)),
-        slug: slug(&variant.name),
+        training,
+        slug: slug(&words.join("/")),
         jobs: workshop.place.jobs,
+    })
+}
+
+/// Builds what the variants of these names share.
+fn build_one(order: &Order, names: &[&str], baseline: &str, workshop: &Workshop) -> Result<Built, Unable> {
+    let others = match names.len() {
+        1 => String::new(),
+        count => format!(" (of {count} variants)"),
     };
-    builds::build(&order, &workshop.place.root).map_err(|error| {
+    let built = builds::build(order, &workshop.place.root).map_err(|error| {
         let log = match &error {
             BuildError::Failed { log, .. } => format!("; full log: {}", short(log)),
             _ => String::new(),
         };
         // The baseline's failure ends everything, and is told by that.
-        if variant.name != experiment.baseline {
-            workshop.progress.say(&format!("  {}: {}", variant.name, last_words(&error)));
+        if !names.contains(&baseline) {
+            workshop.progress.say(&format!("  {}{others}: {}", names[0], last_words(&error)));
         }
         Unable { reason: format!("{error}{log}"), fault: true }
-    })
+    })?;
+    if !built.cached {
+        let time = duration(Duration::try_from_secs_f64(built.seconds).unwrap_or_default());
+        workshop.progress.say(&format!("  built {}{others} in {time}", names[0]));
+    }
+    Ok(built)
 }
 
 /// How a build failed, with the last lines of its log.
@@ -327,13 +375,20 @@ fn last_words(error: &BuildError) -> String {
     format!("build failed ({how})\n{last}    full log: {}", short(log))
 }
 
-/// The training command of a profile-guided build: the variant's own, or else its run command.
-fn training(experiment: &Experiment, variant: &Variant, source: &Source, here: &Path) -> String {
-    let text = variant.flags.train.as_ref().unwrap_or(&experiment.program.run);
+/// The training of a profile-guided build: the set's own command, or else the run command.
+fn training(
+    experiment: &Experiment,
+    variant: &Variant,
+    source: &Source,
+    here: &Path,
+) -> Result<Training, String> {
     // The build folder is where the command is run.
     let build = Path::new(".");
     let places = Places { build: Some(build), source: Some(&source.path), here, work: build };
-    program::command(experiment, variant, text, &places)
+    Ok(match &variant.flags.train {
+        Some(text) => Training::Shell(program::shell_text(experiment, variant, text, &places)),
+        None => Training::Words(program::words(experiment, variant, &places)?),
+    })
 }
 
 /// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what mends
@@ -384,7 +439,7 @@ pub fn identity(experiment: &Experiment, prepared: &Prepared, here: &Path) -> BT
     }
     for input in experiment.launch.inputs.iter().chain(&experiment.launch.stdin) {
         let digest = source::digest(&here.join(input)).unwrap_or_else(|error| error.to_string());
-        identity.insert(format!("input {}", input.display()), digest);
+        identity.insert(format!("input {}", bytes::text(input)), digest);
     }
     identity
 }

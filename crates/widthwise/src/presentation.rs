@@ -7,7 +7,7 @@ use std::path::Path;
 
 use widthwise_archive::{Archive, Stored};
 use widthwise_experiment::model::Experiment;
-use widthwise_experiment::{spec, Facts};
+use widthwise_experiment::{bytes, spec, Facts};
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
 use widthwise_report::heap::Recorded;
@@ -206,9 +206,7 @@ pub fn short(path: &Path) -> String {
         .ok()
         .and_then(|here| path.strip_prefix(here).ok())
         .filter(|rest| !rest.as_os_str().is_empty())
-        .unwrap_or(path)
-        .display()
-        .to_string()
+        .map_or_else(|| bytes::text(path), bytes::text)
 }
 
 /// Columns of the terminal, or a page's where there is none.

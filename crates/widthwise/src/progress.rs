@@ -26,6 +26,7 @@ impl Progress {
 
     /// One line that stays.
     pub fn say(&self, text: &str) {
+        let text = widthwise_report::visible::block(text);
         if self.terminal {
             self.bar.suspend(|| anstream::eprintln!("{text}"));
         } else {

@@ -14,30 +14,33 @@ use crate::output;
 use crate::presentation::{self, Presentation};
 use crate::scale::presentation::Presented;
 
-/// Render a campaign again: on the terminal, or as files (`-` is standard output).
-///
-///   widthwise report .widthwise/latest
-///   widthwise report .widthwise/2026-11-21-sqlite3 --html out.html --csv out.csv --json -
+const EXAMPLES: &str = "\
+Examples:
+  widthwise report
+  widthwise report .widthwise/latest --all-metrics
+  widthwise report .widthwise/2026-11-21-sqlite3 --html out.html --csv=out.csv --json";
+
+/// Render a campaign again: on the terminal, or as files.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub struct Report {
     /// The campaign's folder
     #[arg(default_value = ".widthwise/latest")]
     campaign: PathBuf,
-    /// One self-contained page
+    /// One self-contained page (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Markdown
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     markdown: Option<PathBuf>,
     /// JSON (its schema: docs/json.md)
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// CSV: one line for each reading
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     csv: Option<PathBuf>,
     /// The memory series as CSV: one line for each moment and part
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     series: Option<PathBuf>,
     /// Call variants equivalent (no difference) when the whole interval lies within ± this (default: as the campaign was
     /// begun, else 1%)
@@ -159,18 +162,19 @@ impl Report {
     /// campaign's own.
     fn check_outputs(&self) -> Result<(), Failure> {
         let outputs = [
-            ("--html", "out.html", &self.html),
-            ("--markdown", "out.md", &self.markdown),
-            ("--json", "out.json", &self.json),
-            ("--csv", "out.csv", &self.csv),
-            ("--series", "series.csv", &self.series),
+            ("--html ", "out.html", &self.html),
+            ("--markdown=", "out.md", &self.markdown),
+            ("--json=", "out.json", &self.json),
+            ("--csv=", "out.csv", &self.csv),
+            ("--series=", "series.csv", &self.series),
         ];
         for (flag, file, path) in outputs {
             if let Some(path) = path.as_deref().filter(|path| path.is_dir()) {
                 let folder = path.display();
                 return Err(Failure::request(format!(
-                    "{flag}: {folder} is a folder, and a file is to be written: name one ({flag} {file}). A campaign stands \
-                     before the flags: widthwise report {folder} {flag} {file}"
+                    "{}: {folder} is a folder, and a file is to be written: name one ({flag}{file}). A \
+                     campaign stands by itself: widthwise report {folder} {flag}{file}",
+                    flag.trim_end_matches([' ', '='])
                 )));
             }
         }

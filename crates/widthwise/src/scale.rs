@@ -5,7 +5,6 @@ pub mod picture;
 pub mod presentation;
 mod question;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use clap::Args;
 use widthwise_archive::{StudyArchive, StudyHead};
 use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
-use widthwise_experiment::{metric, spec, spec_text};
+use widthwise_experiment::{bytes, metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::placement::{self, Kinds, Policy};
@@ -26,6 +25,7 @@ use crate::arguments::Arguments;
 use crate::beginning;
 
 use crate::failure::Failure;
+use crate::feasibility;
 use crate::interrupt;
 use crate::preparation::{self, Prepared, Workplace};
 use crate::presentation::{end_at_once, experiment, short};
@@ -38,13 +38,16 @@ const OUTPUT_LIMIT: u64 = 1 << 30;
 /// A CPU that was in use for more of the time than this is not free.
 const BUSY: f64 = 0.2;
 
+const EXAMPLES: &str = "\
+Examples:
+  widthwise scale worker.c --processes 1,2,4 -- 100000
+  widthwise scale ./reco --build make --run '{build}/reco -j {processes}' --mode fork,jobs
+  widthwise scale ./new ./old --run '{binary} -j {processes}' --mode threads
+  widthwise scale worker.c --placement cores,siblings --placement 0,1 --json=study.json";
+
 /// Say how throughput and memory grow with the number of processes.
-///
-///   widthwise scale worker.c --processes 1,2,4 -- 100000
-///   widthwise scale workloads/reco --run '{build}/reco --processes {processes} --events {events}' --events 400 --mode fork,jobs
-///   widthwise scale --binary new=./new --binary old=./old --run '{binary} -j {processes}' --mode threads --placement cores,siblings
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub struct Scale {
     #[command(flatten)]
     arguments: Arguments,
@@ -55,19 +58,20 @@ pub struct Scale {
     #[arg(long, value_name = "FOLDER", default_value = ".widthwise", help_heading = "Campaign")]
     archive: PathBuf,
     /// Go on with a study that was interrupted; a stopping rule may be given anew
-    #[arg(long, value_name = "STUDY", help_heading = "Campaign")]
+    #[arg(long, value_name = "CAMPAIGN", help_heading = "Campaign")]
     resume: Option<PathBuf>,
     /// Builds made at once
     #[arg(long, value_name = "N", help_heading = "Campaign")]
     jobs: Option<usize>,
-    /// Print the report as JSON
-    #[arg(long, help_heading = "Report")]
-    json: bool,
+    /// The report as JSON: instead of the terminal's, or in a file beside it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Report")]
+    json: Option<PathBuf>,
 }
 
 /// What a session begins with.
 struct Session {
     compilers: Vec<Compiler>,
+    request: Request,
     experiment: Experiment,
     plan: Plan,
     spec: String,
@@ -92,6 +96,7 @@ impl Scale {
             None => self.begun(compilers, &topology)?,
         };
         let resumed = session.archive.as_ref().map(StudyArchive::folder);
+        feasibility::check(&session.request, &session.experiment)?;
         let place = Workplace::new(resumed, &self.archive, self.jobs)?;
         let prepare =
             |experiment: &Experiment| preparation::prepare(experiment, &session.compilers, &place, &progress);
@@ -117,7 +122,7 @@ impl Scale {
         preparation::clear_away(&place.root);
         progress.end();
         end_at_once(&folder, &ended)?;
-        let reported = presentation::report(&folder, self.json);
+        let reported = presentation::report(&folder, &self.json);
         ended.and(reported)
     }
 
@@ -127,7 +132,8 @@ impl Scale {
         let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
         let (request, experiment) = beginning::settled(request, &compilers)?;
         let plan = self.question.plan(topology, &experiment.program.run, memory)?;
-        Ok(Session { compilers, experiment, plan, spec: spec_text(&request), archive: None })
+        let spec = spec_text(&request);
+        Ok(Session { compilers, request, experiment, plan, spec, archive: None })
     }
 
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
@@ -146,7 +152,9 @@ impl Scale {
             archive.set_spec(&spec).map_err(Failure::machine)?;
         }
         let experiment = experiment(&spec, head.seed)?;
-        Ok(Session { compilers, experiment, plan: head.plan, spec, archive: Some(archive) })
+        // What it was begun with was feasible, and its machine must be the same.
+        let request = Request::default();
+        Ok(Session { compilers, request, experiment, plan: head.plan, spec, archive: Some(archive) })
     }
 
     /// The archive: made, or checked for being the same study still.
@@ -182,7 +190,7 @@ impl Scale {
         let head = StudyHead {
             created: beginning::now(),
             widthwise: env!("CARGO_PKG_VERSION").to_owned(),
-            command: std::env::args().collect(),
+            command: crate::arguments::typed(),
             program: session.experiment.program.name.clone(),
             program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
             spec: session.spec.clone(),
@@ -457,10 +465,8 @@ fn load(text: &str, like: &Start) -> Start {
     Start {
         file: "/bin/sh".into(),
         runtime: None,
-        arguments: vec!["sh".into(), "-c".into(), looped],
-        environment: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect::<BTreeMap<_, _>>(),
+        arguments: vec!["sh".into(), "-c".into(), bytes::os(&looped)],
+        environment: std::env::vars_os().collect(),
         directory: like.directory.clone(),
         fresh: None,
         stdin: "/dev/null".into(),

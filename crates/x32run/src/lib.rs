@@ -9,7 +9,8 @@ mod registration;
 
 pub use account::{Account, Costs, Image, ImageEnd, SlowCalls, ACCOUNT_SIZE, FIRST_RECORD};
 pub use place::{
-    cache_folder, command_line, place, place_gdb_script, place_in, runtime_for, runtime_under_valgrind,
+    cache_folder, command_line, is_x32, place, place_gdb_script, place_in, runtime_for,
+    runtime_under_valgrind,
 };
 pub use registration::{register, registered, unregister, RegistrationError};
 

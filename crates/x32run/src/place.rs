@@ -1,5 +1,6 @@
 //! Puts the runtime where it can be started.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
@@ -41,19 +42,19 @@ pub fn runtime_under_valgrind(file: &Path) -> io::Result<Option<PathBuf>> {
 
 /// The words that start a program through the runtime: `arguments` are the program's own, its name the first. `account` is
 /// the file in which the runtime counts what it costs itself, if it is to.
-pub fn command_line(file: &Path, arguments: &[String], account: Option<&Path>) -> Vec<String> {
+pub fn command_line(file: &Path, arguments: &[OsString], account: Option<&Path>) -> Vec<OsString> {
     let name = arguments.first().cloned().unwrap_or_default();
-    let mut words: Vec<String> = vec!["x32run".into()];
+    let mut words: Vec<OsString> = vec!["x32run".into()];
     if let Some(account) = account {
-        words.extend(["--account".into(), account.display().to_string()]);
+        words.extend(["--account".into(), account.into()]);
     }
-    words.extend(["--argv0".into(), name, "--".into(), file.display().to_string()]);
+    words.extend(["--argv0".into(), name, "--".into(), file.into()]);
     words.extend(arguments.iter().skip(1).cloned());
     words
 }
 
 /// Whether a file is ELF of class 32 for x86-64 (System V ABI, AMD64 supplement, "ILP32").
-fn is_x32(file: &Path) -> bool {
+pub fn is_x32(file: &Path) -> bool {
     let mut head = [0; 20];
     let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut head));
     read.is_ok() && head.starts_with(b"\x7fELF\x01\x01") && head[18..] == [62, 0]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
+use crate::bytes;
 use crate::mistake::{Mistake, SpecError};
 use crate::placeholder::Stage;
 use crate::request::check_placeholders;
@@ -154,7 +155,7 @@ impl<'p> Entry<'p> {
         for text in self.texts()? {
             let path = self.non_empty_path(text)?;
             if paths.contains(&path) {
-                let name = path.value.display().to_string();
+                let name = bytes::text(&path.value);
                 return Err(path.said.wrong(Mistake::Twice { what: "file", name }));
             }
             paths.push(path);
@@ -169,7 +170,7 @@ impl<'p> Entry<'p> {
                 instead: "name a file or leave it out",
             }));
         }
-        Ok(Stated::new(PathBuf::from(text.value), text.said))
+        Ok(Stated::new(bytes::path(&text.value), text.said))
     }
 
     /// A text in another type's words.

@@ -73,7 +73,7 @@ impl Accounts {
     }
 }
 
-fn memory_file() -> io::Result<File> {
+pub(super) fn memory_file() -> io::Result<File> {
     // SAFETY: a name that ends in 0; the descriptor is nobody else's.
     unsafe {
         match libc::memfd_create(c"x32run-account".as_ptr(), libc::MFD_CLOEXEC) {

@@ -1,6 +1,7 @@
 //! The answer, in words. A difference is called one where it is larger than what recordings of one side differ by; a cause is
 //! named of such a difference alone.
 
+use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
 use widthwise_verdict::Word;
 
@@ -68,6 +69,22 @@ fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
     }
 }
 
+/// Who hands requests on, or may.
+fn handed_on(wrapper: &Wrapper) -> String {
+    let function = &wrapper.function;
+    let share = percent(wrapper.share, 1.0);
+    match wrapper.is_thin {
+        true => format!(
+            "{function} asks for {share} of the bytes at the peak and is taken for a wrapper by its name: its callers are \
+             the sites (`--keep-wrappers` shows it as one)."
+        ),
+        false => format!(
+            "{function} asks for {share} of the bytes at the peak, for several callers: if it only hands requests on, \
+             `--through '{function}'` shows them."
+        ),
+    }
+}
+
 /// That a side lacks something, and what follows.
 fn incomplete(side: &Side) -> Option<String> {
     /// So many reasons are given; the others are counted.
@@ -90,6 +107,7 @@ impl Explanation<'_> {
             (Some(b), Some(differences)) => self.compared(b, differences),
             _ => self.alone(),
         };
+        sentences.extend(self.wrappers.iter().map(handed_on));
         sentences.extend(self.max_rss.as_ref().map(|max_rss| max_rss.sentence()));
         sentences.extend(self.beyond_heap());
         sentences.extend(self.lives());

@@ -1,14 +1,14 @@
 //! The heap by where it was asked for: a flame graph of the baseline, and what each variant changes.
 
 use maud::{html, Markup, PreEscaped};
-use widthwise_anatomy::heap::Column;
+use widthwise_anatomy::heap::{wrappers, Column};
 
 use super::flame::{self, Flame, Side};
 use super::wording::prose;
 use crate::amounts::listed;
 use crate::campaign::Campaign;
 use crate::heap::{Differences, Heap, Recorded};
-use crate::visible;
+use crate::{order, visible};
 
 /// Drawings of one page, which a browser has to hold all at once.
 const MOST_FIGURES: usize = 4;
@@ -61,11 +61,18 @@ pub fn section(campaign: &Campaign) -> Markup {
                 "variant with the heap recorder. Of each variant, the recording whose peak heap is the middle one. Those runs are "
                 "no part of any other number here."
             }
-            (peaks(&pictures))
+            @if order::is_many(campaign) {
+                details class="others" {
+                    summary { "The peak heaps of all " (pictures.len()) " variants" }
+                    (peaks(&pictures))
+                }
+            } @else {
+                (peaks(&pictures))
+            }
             @for (index, picture) in pictures.iter().take(MOST_FIGURES).enumerate() {
                 details class="metric" open[index < 2] {
                     summary { h3 { (title(picture)) } }
-                    (PreEscaped(flame::figure_within(&flame(picture, &title(picture)), flame::EMBEDDED_BOXES)))
+                    (PreEscaped(flame::figure_within(&flame(picture, &title(picture), &wrappers(picture)), flame::EMBEDDED_BOXES)))
                     @if let Some(reason) = picture.heap.side.incompleteness() {
                         p { (visible::line(&reason)) ". Its sizes are lower bounds." }
                     }
@@ -74,7 +81,8 @@ pub fn section(campaign: &Campaign) -> Markup {
             }
             div class="notes" {
                 @if !left_out.is_empty() {
-                    p { "Not drawn, since a page holds " (MOST_FIGURES) ": " (listed(&left_out)) ". "
+                    p { "Not drawn, since a page holds " (MOST_FIGURES) ": "
+                        @if order::is_many(campaign) { (left_out.len()) " more variants. " } @else { (listed(&left_out)) ". " }
                         code { "widthwise explain --heap A B --html FILE" } " draws any two." }
                 }
                 @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (prose(&visible::line(reason))) "." } }
@@ -125,7 +133,14 @@ fn title(picture: &Picture) -> String {
     }
 }
 
-fn flame<'a>(picture: &Picture<'a>, title: &'a str) -> Flame<'a> {
+/// Thin wrappers of a picture's recordings, which are no sites.
+fn wrappers(picture: &Picture) -> Vec<String> {
+    let heaps = std::iter::once(picture.heap).chain(picture.baseline.map(|(_, heap)| heap));
+    let found = heaps.flat_map(|heap| wrappers::find(&heap.profile, &heap.program));
+    found.filter(|wrapper| wrapper.is_thin).map(|wrapper| wrapper.function).collect()
+}
+
+fn flame<'a>(picture: &Picture<'a>, title: &'a str, through: &'a [String]) -> Flame<'a> {
     let side =
         |variant, heap: &'a Heap| Side { name: variant, profile: &heap.profile, program: &heap.program };
     let own = side(picture.variant, picture.heap);
@@ -133,7 +148,7 @@ fn flame<'a>(picture: &Picture<'a>, title: &'a str) -> Flame<'a> {
         Some((baseline, heap)) => (side(baseline, heap), Some(own)),
         None => (own, None),
     };
-    Flame { title, column: Column::PeakBytes, first, second, through: &[] }
+    Flame { title, column: Column::PeakBytes, first, second, through }
 }
 
 /// Why some have no recording, each reason once.

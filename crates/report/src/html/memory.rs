@@ -3,14 +3,16 @@
 use maud::{html, Markup};
 use widthwise_experiment::memory::{Class, Series, AT_PEAK};
 use widthwise_experiment::units::Unit;
+use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
+use super::fold::packed;
 use super::plot::{apart, axis, drawing, grid, row, thinned, Path};
 use super::wording::{amount, name, prose};
 use super::{answer, forest, page};
 use crate::campaign::Campaign;
 use crate::memory::{self, Line, Portrait};
-use crate::{statements, visible};
+use crate::{order, statements, visible};
 
 const HEIGHT: u32 = 170;
 /// Points of one line; beyond, they would only hide each other.
@@ -35,19 +37,38 @@ pub fn section(campaign: &Campaign) -> Markup {
                 p { "The memory of the whole process tree; pages that its processes share count once. Peaks of classes need not be at one moment." }
             }
             (panels(campaign))
-            (table(campaign))
-            (phases(campaign))
+            (tables(campaign))
             details class="others" {
                 summary { "Intervals of these metrics, and every run" }
-                div class="forests" {
-                    @for metric in &metrics { (forest::figure(campaign, metric)) }
-                }
+                (packed(forests(campaign, &metrics), || html! {
+                    p class="none" { "The drawings need a script; the tables of verdicts have their numbers." }
+                }))
                 @for metric in &metrics {
                     details class="metric" {
                         summary { h3 { (campaign.title(metric)) } span class="brief" { (page::brief(campaign, metric)) } }
                         (page::charts(campaign, metric))
                     }
                 }
+            }
+        }
+    }
+}
+
+fn forests(campaign: &Campaign, metrics: &[Metric]) -> Markup {
+    html! { div class="forests" { @for metric in metrics { (forest::figure(campaign, metric)) } } }
+}
+
+/// What memory is for, and the peaks of phases; of many variants those of the first few, and all of them folded.
+fn tables(campaign: &Campaign) -> Markup {
+    let compared = memory::compared(campaign);
+    let (few, all) = (&compared[..compared.len().min(order::shown(campaign))], &compared[..]);
+    let both = |portraits: &[Portrait]| html! { (table(campaign, portraits)) (phases(portraits)) };
+    html! {
+        (both(few))
+        @if few.len() < all.len() {
+            details class="others" {
+                summary { "What memory is for in all " (all.len()) " variants" }
+                (packed(both(all), || html! { p class="none" { "The table needs a script; `--json` has its numbers." } }))
             }
         }
     }
@@ -79,6 +100,14 @@ fn panels(campaign: &Campaign) -> Markup {
         .into_iter()
         .map(|(at, text)| (along.place(at), text))
         .collect();
+    let (few, others) = portraits.split_at(portraits.len().min(order::shown(campaign)));
+    let rows = |portraits: &[Portrait]| {
+        html! {
+            @for portrait in portraits {
+                (row(name(campaign, portrait.variant), panel(portrait, &classes, &up, &along, &heights), value(portrait)))
+            }
+        }
+    };
     html! {
         figure class="memory" {
             figcaption {
@@ -96,10 +125,16 @@ fn panels(campaign: &Campaign) -> Markup {
                     @for class in classes.iter().rev() { li { (swatch(*class)) (class.title()) } }
                 }
             }
-            @for portrait in &portraits {
-                (row(name(campaign, portrait.variant), panel(portrait, &classes, &up, &along, &heights), value(portrait)))
-            }
+            (rows(few))
             (axis(&times))
+            @if !others.is_empty() {
+                details class="others" {
+                    summary { "The other " (others.len()) " variants" }
+                    (packed(html! { (rows(others)) (axis(&times)) }, || html! {
+                        p class="none" { "The drawings need a script; the table of verdicts has their peaks." }
+                    }))
+                }
+            }
         }
     }
 }
@@ -219,12 +254,11 @@ fn clipped(name: &str) -> String {
 }
 
 /// What memory is for at the peak, and what each variant saves of the baseline's.
-fn table(campaign: &Campaign) -> Markup {
-    let compared = memory::compared(campaign);
+fn table(campaign: &Campaign, compared: &[Portrait]) -> Markup {
     if compared.is_empty() {
         return html! {};
     }
-    let moment = memory::moment(&compared);
+    let moment = memory::moment(compared);
     let class_of =
         |line: &Line| Class::ALL.into_iter().find(|class| !line.is_sum && class.title() == line.title);
     html! {
@@ -232,10 +266,10 @@ fn table(campaign: &Campaign) -> Markup {
             table class="verdicts" {
                 thead { tr {
                     th scope="col" { (moment) }
-                    @for portrait in &compared { th scope="col" { (visible::line(portrait.variant)) } }
+                    @for portrait in compared { th scope="col" { (visible::line(portrait.variant)) } }
                 } }
                 tbody {
-                    @for line in memory::lines(campaign, &compared) {
+                    @for line in memory::lines(campaign, compared) {
                         tr class=[line.is_sum.then_some("baseline")] {
                             th scope="row" {
                                 @if let Some(class) = class_of(&line) { (swatch(class)) }
@@ -265,8 +299,7 @@ fn table(campaign: &Campaign) -> Markup {
 }
 
 /// The peak of each phase.
-fn phases(campaign: &Campaign) -> Markup {
-    let portraits = memory::compared(campaign);
+fn phases(portraits: &[Portrait]) -> Markup {
     let peaks: Vec<Vec<(String, Option<u64>)>> =
         portraits.iter().map(|portrait| memory::phase_peaks(&portrait.run.series)).collect();
     let Some(first) = peaks.first().filter(|first| !first.is_empty()) else { return html! {} };
@@ -275,7 +308,7 @@ fn phases(campaign: &Campaign) -> Markup {
             table class="verdicts" {
                 thead { tr {
                     th scope="col" { "peak of each phase" }
-                    @for portrait in &portraits { th scope="col" { (visible::line(portrait.variant)) } }
+                    @for portrait in portraits { th scope="col" { (visible::line(portrait.variant)) } }
                 } }
                 tbody {
                     @for (place, (phase, _)) in first.iter().enumerate().take(MOST_PHASES) {

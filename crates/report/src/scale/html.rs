@@ -86,7 +86,7 @@ pub fn page(report: &StudyReport) -> String {
                     h2 { "Reproduce" }
                     pre { (visible::block(&report.command.join(" "))) }
                     p { "Every attempt is in " code { (visible::line(&report.folder)) "/study.sqlite" } "; "
-                        code { "widthwise report " (visible::line(&report.folder)) " --csv out.csv" } " writes them out." }
+                        code { "widthwise report " (visible::line(&report.folder)) " --csv=out.csv" } " writes them out." }
                 }
             }
             footer { p { "Widthwise " (visible::line(report.widthwise)) " · " (visible::line(report.created)) } }

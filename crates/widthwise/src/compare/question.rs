@@ -17,8 +17,8 @@ pub struct Question {
     #[arg(long, help_heading = "Run")]
     together: bool,
     /// Metrics: names, default, or all; `--help` ends in their list
-    #[arg(long, visible_alias = "metrics", value_name = "NAME,…", help_heading = "Measure")]
-    metric: Option<String>,
+    #[arg(long, value_name = "NAME,…", help_heading = "Measure")]
+    metric: Vec<String>,
     /// What is averaged: paired, or ten-run-trim (peringer-2007)
     #[arg(long, value_name = "NAME", help_heading = "Measure")]
     estimator: Option<String>,

@@ -1,6 +1,6 @@
 //! From a study's archive to its report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use widthwise_archive::{StudyArchive, StudyHead};
 use widthwise_experiment::scale::Attempt;
@@ -157,14 +157,15 @@ fn told(attempts: &[Attempt]) -> Vec<(String, usize)> {
 }
 
 /// The report of a study that has just been measured: the terminal's, or JSON, and an HTML file in its folder.
-pub fn report(folder: &Path, as_json: bool) -> Result<(), Failure> {
+pub fn report(folder: &Path, as_json: &Option<PathBuf>) -> Result<(), Failure> {
     let presented = Presented::read(folder)?;
     let report = presented.report();
     let page = folder.join("report.html");
     output::keep(&page, scale::html(&report).as_bytes())?;
-    if as_json {
-        anstream::println!("{}", scale::json(&report).map_err(Failure::machine)?);
-    } else {
+    if let Some(path) = as_json {
+        output::put(path, (scale::json(&report).map_err(Failure::machine)? + "\n").as_bytes())?;
+    }
+    if !output::is_stdout(as_json) {
         anstream::print!("{}", scale::terminal(&report, &Palette::coloured(), width(), Some(&short(&page))));
     }
     if presented.has_failed() {

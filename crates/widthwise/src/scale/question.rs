@@ -7,6 +7,7 @@ use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::topology::Topology;
 use widthwise_measure::scale::told::{Pattern, Telling};
 
+use crate::arguments::text;
 use crate::failure::Failure;
 
 /// More processes than these are a mistake.
@@ -22,7 +23,7 @@ pub struct Question {
     /// fork (the program forks {processes} children), jobs (so many copies), threads (it starts {processes} threads)
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', help_heading = "Scale")]
     mode: Vec<Mode>,
-    /// cores, siblings, module, l3, node, spread, or a list of CPUs such as 0,2-3; once for each list
+    /// cores, siblings, module, l3, node, spread, or a list of CPUs such as 0,2-3; once for each list of CPUs
     #[arg(long, value_name = "PLACEMENT", help_heading = "Scale")]
     placement: Vec<String>,
     /// On a machine that mixes kinds of core: performance, efficiency or all
@@ -34,11 +35,11 @@ pub struct Question {
     /// Each process does as much as one would alone (--events, if they are said), so that the work grows with their number
     #[arg(long, help_heading = "Scale")]
     events_each: bool,
-    /// What a job is started with, if not with the run command
-    #[arg(long, value_name = "COMMAND", help_heading = "Scale")]
+    /// What a job is started with, without a shell, if not with the run command
+    #[arg(long, value_name = "COMMAND", value_parser = text(), help_heading = "Scale")]
     jobs_run: Option<String>,
     /// Shell command that runs on each CPU that is left free, as load
-    #[arg(long, value_name = "SH", help_heading = "Scale")]
+    #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Scale")]
     background: Option<String>,
     /// A regular expression for lines that tell events: groups elapsed and cpu (seconds), events; or `cms`
     #[arg(long, value_name = "REGEX", help_heading = "Scale")]

@@ -1,0 +1,167 @@
+//! Functions through which a program asks for nearly all of its memory: `xmalloc`, a class's `operator new`, a pool. As sites
+//! they say nothing of who needs the memory; their callers do.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use crate::heap::profile::Profile;
+use crate::heap::site::{self, Site};
+
+/// A function with more of the bytes at the peak than this hides all others.
+const MOST: f64 = 0.9;
+/// Wrappers around wrappers, at most.
+const DEEPEST: usize = 8;
+
+/// A function that asks for nearly all memory, for several callers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wrapper {
+    /// Its name, as [`site::sites`]' `through` takes it.
+    pub function: String,
+    /// Its part of the bytes at the peak, 0 to 1.
+    pub share: f64,
+    /// Its name says that it hands requests on.
+    pub is_thin: bool,
+}
+
+/// The wrappers of a profile, the innermost first: thin ones, and at most one more, which ends the search, since only a
+/// person can say whether it is one.
+pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
+    let mut found: Vec<Wrapper> = Vec::new();
+    let mut through: Vec<String> = Vec::new();
+    while found.len() < DEEPEST {
+        let sites = site::sites(profile, program, &through);
+        let Some((function, share)) = largest(&sites).filter(|(_, share)| *share > MOST) else { break };
+        through.push(function.clone());
+        if callers(&site::sites(profile, program, &through), program) < 2 {
+            break;
+        }
+        let is_thin = is_allocator(&function);
+        found.push(Wrapper { function, share, is_thin });
+        if !is_thin {
+            break;
+        }
+    }
+    found
+}
+
+/// The function with most bytes at the peak, and its part of them.
+fn largest(sites: &[Site]) -> Option<(String, f64)> {
+    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    for site in sites.iter().filter(|site| site.is_program) {
+        *bytes.entry(bare(&site.function)).or_default() += site.values.peak_bytes;
+    }
+    let all: u64 = sites.iter().map(|site| site.values.peak_bytes).sum();
+    let (function, most) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    (all > 0).then(|| (function.to_owned(), most as f64 / all as f64))
+}
+
+/// The number of places in the program that ask.
+fn callers(sites: &[Site], program: &str) -> usize {
+    let own = sites.iter().filter(|site| site.module == program && site.values.peak_bytes > 0);
+    own.map(Site::key).collect::<FxHashSet<_>>().len()
+}
+
+/// A function's name without its parameters.
+fn bare(function: &str) -> &str {
+    let mut depth = 0usize;
+    for (at, c) in function.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && at > 0 => return &function[..at],
+            _ => {}
+        }
+    }
+    function
+}
+
+/// Whether a function is named after what allocators do.
+fn is_allocator(function: &str) -> bool {
+    let plain: String = match function.find('<') {
+        Some(at) => function[..at].to_owned(),
+        None => function.to_owned(),
+    };
+    let last = plain.rsplit("::").next().unwrap_or(&plain).to_lowercase();
+    let class = plain.to_lowercase();
+    last.contains("alloc")
+        || last.starts_with("operator new")
+        || ["xstrdup", "xnew", "palloc"].contains(&last.as_str())
+        || (class.contains("pool")
+            && ["get", "take", "make", "create", "new"].iter().any(|verb| last.contains(verb)))
+        || (last.contains("pool") && !last.contains("init"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::profile::{Frame, Sample, Values};
+
+    /// A program whose stacks are these functions, the outermost first, each with so many bytes.
+    fn profile(stacks: &[(&[&str], u64)]) -> Profile {
+        let mut profile = Profile { frames: Vec::new(), samples: Vec::new() };
+        for (stack, bytes) in stacks {
+            let mut indices = Vec::new();
+            for function in *stack {
+                indices.push(profile.frames.len() as u32);
+                profile.frames.push(Frame {
+                    function: (*function).to_owned(),
+                    file: Some("src/a.c".to_owned()),
+                    line: Some(10),
+                    module: "prog".to_owned(),
+                    inlined: false,
+                });
+            }
+            let values = Values { peak_bytes: *bytes, peak_count: 1, ..Values::default() };
+            profile.samples.push(Sample { stack: indices, values });
+        }
+        profile
+    }
+
+    fn told(stacks: &[(&[&str], u64)]) -> Vec<(String, bool)> {
+        find(&profile(stacks), "prog").into_iter().map(|one| (one.function, one.is_thin)).collect()
+    }
+
+    fn thin(name: &str) -> (String, bool) {
+        (name.to_owned(), true)
+    }
+
+    #[test]
+    fn wrappers_around_wrappers_are_found_by_their_names() {
+        let stacks: &[(&[&str], u64)] = &[
+            (&["main", "a", "xcalloc(unsigned long)", "xmalloc"], 50),
+            (&["main", "b", "xcalloc(unsigned long)", "xmalloc"], 45),
+            (&["main", "c"], 5),
+        ];
+        assert_eq!(told(stacks), [thin("xmalloc"), thin("xcalloc")]);
+        for name in
+            ["Node::operator new", "Pool<Node>::get", "pool_take", "luaM_realloc_", "mem::allocate<int>"]
+        {
+            let with = format!("{name}(unsigned long)");
+            assert_eq!(
+                told(&[(&["main", "a", &with], 5), (&["main", "b", &with], 5)]),
+                [thin(name)],
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_function_with_nearly_all_bytes_is_a_candidate() {
+        let stacks: &[(&[&str], u64)] =
+            &[(&["main", "a", "make_node"], 50), (&["main", "b", "make_node"], 45)];
+        assert_eq!(told(stacks), [("make_node".to_owned(), false)]);
+    }
+
+    #[test]
+    fn what_has_one_caller_or_less_of_the_bytes_hides_nothing() {
+        assert!(told(&[(&["main", "xmalloc"], 50)]).is_empty());
+        assert!(told(&[
+            (&["main", "a", "xmalloc"], 90),
+            (&["main", "b", "xmalloc"], 0),
+            (&["main", "c"], 10)
+        ])
+        .is_empty());
+        assert!(told(&[]).is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! Names and arguments are bytes; requests, spec files and archives are text. Here each is written as the other, and nothing
+//! is lost.
+//!
+//! A byte that is no UTF-8 stands as the private character U+10FE00 + byte (U+10FE80 to U+10FEFF), which a spec file may write
+//! as `\U0010FEE9`. Where a name has such a character itself, its four bytes are written in this way too.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What is added to a byte.
+const FIRST: u32 = 0x10_FE00;
+
+/// The byte that a character stands for, if it is such a one.
+pub fn byte(c: char) -> Option<u8> {
+    (FIRST + 0x80..=FIRST + 0xff).contains(&u32::from(c)).then(|| (u32::from(c) - FIRST) as u8)
+}
+
+/// Bytes as text; what is UTF-8 stays as it is.
+pub fn text(bytes: impl AsRef<OsStr>) -> String {
+    let mut text = String::new();
+    for chunk in bytes.as_ref().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match byte(c) {
+                None => text.push(c),
+                Some(_) => escape(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
+            }
+        }
+        escape(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+fn escape(bytes: &[u8], text: &mut String) {
+    text.extend(bytes.iter().filter_map(|&byte| char::from_u32(FIRST + u32::from(byte))));
+}
+
+/// The bytes that a text was made of.
+pub fn os(text: &str) -> OsString {
+    let mut bytes = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match byte(c) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    OsString::from_vec(bytes)
+}
+
+/// As [`os`], of a path.
+pub fn path(text: &str) -> PathBuf {
+    PathBuf::from(os(text))
+}
+
+/// A text for people: a byte that is no UTF-8 is written `\xe9`.
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match byte(c) {
+            Some(byte) => shown.push_str(&format!("\\x{byte:02x}")),
+            None => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A path for people.
+pub fn shown_path(path: &Path) -> String {
+    shown(&text(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_utf8_stays_as_it_is_and_another_byte_is_shown_as_an_escape() {
+        assert_eq!(text("café $(x) 'y'\n"), "café $(x) 'y'\n");
+        let odd = OsStr::from_bytes(b"caf\xe9.c");
+        assert_eq!(text(odd), "caf\u{10fee9}.c");
+        assert_eq!(shown(&text(odd)), "caf\\xe9.c");
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_survive_as_text(bytes in proptest::collection::vec(any::<u8>(), 0..40), private in 0x10_fe70_u32..0x10_ff10) {
+            let mut bytes = bytes;
+            let c = char::from_u32(private).unwrap();
+            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            let name = OsString::from_vec(bytes);
+            prop_assert_eq!(os(&text(&name)), name);
+        }
+    }
+}

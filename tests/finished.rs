@@ -1,0 +1,157 @@
+//! Programs that are finished, named as they are; and what setup leaves in the background.
+
+mod laboratory;
+
+use laboratory::{variant, Laboratory};
+
+const FEW: &str = "--rounds 2 --warmup 0";
+
+fn with_programs() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    lab.gcc("-o a.out work.c");
+    lab.gcc("-m32 -o b.out work.c");
+    std::fs::create_dir(lab.path("new")).unwrap();
+    lab.copy(&lab.path("b.out"), "new/a.out");
+    lab
+}
+
+#[test]
+fn finished_programs_are_compared_as_they_are_named() {
+    let lab = with_programs();
+    let report = lab.compare_json(&format!("./a.out {FEW} -- 1"));
+    assert_eq!(variant(&report, "a.out")["standing"], "measured");
+    let report = lab.compare_json(&format!("./a.out ./b.out {FEW} -- 1"));
+    assert_eq!(report["judging"]["baseline"], "a.out");
+    assert_eq!(variant(&report, "b.out")["standing"], "measured");
+    // Of two that have one name, each has its path.
+    let report = lab.compare_json(&format!("./a.out new/a.out {FEW} --run '{{binary}} 1'"));
+    assert_eq!(variant(&report, "new/a.out")["standing"], "measured");
+    let said = lab.widthwise("scale ./a.out ./b.out --processes 1 --rounds 1 --warmup 0 -- 1");
+    assert_eq!(said.status, Some(0), "{said:?}");
+}
+
+#[test]
+fn a_script_is_started_or_the_line_that_starts_it_is_shown_and_does() {
+    let lab = with_programs();
+    lab.script("script", "#!/bin/sh\necho $1\n");
+    let report = lab.compare_json(&format!("./script {FEW} -- 1"));
+    assert_eq!(variant(&report, "script")["standing"], "measured");
+    lab.write("fib.py", "print(1)\n");
+    lab.write("with head", "#!/usr/bin/env sh\necho 1\n");
+    for (name, line) in [
+        ("fib.py", "compare fib.py --run 'python3 {binary}'"),
+        ("with head", "compare 'with head' --run 'sh {binary}'"),
+    ] {
+        lab.widthwise(&["compare", name]).refuses(2, &["is a script, which needs a run command", line]);
+        let said = lab.widthwise(&format!("{line} --cpus any {FEW}"));
+        assert_eq!(said.status, Some(0), "{said:?}");
+    }
+}
+
+#[test]
+fn what_is_no_program_is_told_with_what_to_do() {
+    let lab = with_programs();
+    lab.gcc("-c work.c");
+    lab.write("text", "no program\n");
+    lab.write("locked", "");
+    lab.copy(&lab.path("a.out"), "locked");
+    let status = std::process::Command::new("chmod").arg("-x").arg(lab.path("locked")).status().unwrap();
+    assert!(status.success());
+    for (words, expected) in [
+        ("work.o", ["work.o is an object file", "link it"]),
+        ("text", ["text is no C or C++ file", "widthwise compare text --run 'COMMAND {binary}'"]),
+        ("locked", ["locked may not be executed", "chmod +x"]),
+        ("./a.out work.c", ["work.c is none", "a source is compared alone"]),
+        ("./a.out nosuch", ["nosuch is none", "words after `--` are the program's arguments"]),
+        ("./a.out ./a.out", ["\"./a.out\" is named twice", "program: "]),
+    ] {
+        lab.compare(words).refuses(2, &expected);
+    }
+}
+
+/// A server that answers with how many asked before, at a port that it writes to a file; and one that asks it.
+const SERVER: &str = "import socket, os
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()
+open('port.new', 'w').write(str(s.getsockname()[1])); os.rename('port.new', 'port')
+n = 0
+while True:
+    c, _ = s.accept(); c.sendall(b'%d' % n); c.close(); n += 1
+";
+const CLIENT: &str = "import socket
+print(socket.create_connection(('127.0.0.1', int(open('port').read()))).recv(9).decode())
+";
+
+fn with_server() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.write("server.py", SERVER);
+    lab.write("client.py", CLIENT);
+    lab
+}
+
+const WAIT: &str = "until test -e port; do sleep 0.01; done";
+
+#[test]
+fn a_server_that_setup_starts_lives_until_the_teardown_and_is_each_runs_own() {
+    let lab = with_server();
+    // Of its own session and parent, and of the setup's; with its output open, and without.
+    for start in
+        ["python3 server.py &", "setsid python3 server.py >/dev/null 2>&1 &", "(setsid python3 server.py &);"]
+    {
+        let setup = format!("rm -f port; {start} {WAIT}");
+        let teardown = "python3 client.py | grep 1";
+        let words = ["client.py", "--run", "python3 {binary}", "--setup", &setup, "--teardown", teardown];
+        let said = lab.compare(&[&words[..], &["--rounds", "3", "--warmup", "0"]].concat()[..]);
+        assert_eq!(said.status, Some(0), "{start}: {said:?}");
+        assert_eq!(lab.answer("client.py"), "0\n", "{start}");
+        assert_eq!(servers(&lab), 0, "{start}");
+    }
+}
+
+#[test]
+fn nothing_is_left_behind_where_setup_or_the_program_fails_or_a_study_is_made() {
+    let lab = with_server();
+    let setup = format!("rm -f port; python3 server.py & {WAIT}");
+    for words in [
+        vec!["compare", "--binary", "a=/bin/false", "--setup", &setup],
+        vec!["compare", "--binary", "a=/bin/true", "--setup", "python3 server.py & exit 3"],
+        vec![
+            "compare",
+            "--binary",
+            "a=/bin/true",
+            "--setup",
+            &setup,
+            "--timeout",
+            "10s",
+            "--teardown",
+            "exit 4",
+        ],
+        vec![
+            "scale",
+            "--binary",
+            "a=/bin/true",
+            "--processes",
+            "1",
+            "--rounds",
+            "1",
+            "--warmup",
+            "0",
+            "--setup",
+            &setup,
+        ],
+    ] {
+        let said = lab.widthwise(&words);
+        assert_eq!(said.status, Some(i32::from(words[0] == "compare")), "{words:?}: {said:?}");
+        assert_eq!(servers(&lab), 0, "{words:?}");
+    }
+}
+
+/// Servers whose working directory is this laboratory.
+fn servers(lab: &Laboratory) -> usize {
+    let here = std::fs::canonicalize(lab.path("")).unwrap();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path().join("cwd")).ok())
+        .filter(|folder| *folder == here)
+        .count()
+}

@@ -1,0 +1,216 @@
+//! Names that a shell, a terminal or a text file would take for something else: of sources, folders, programs and words.
+
+mod laboratory;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use laboratory::Laboratory;
+
+/// Prints its words and what it has for NAME, and leaves a mark where it runs.
+const ECHO: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words) {
+    for (int i = 1; i < count; i++) printf("<%s>", words[i]);
+    printf("%s\n", getenv("NAME") ? getenv("NAME") : "");
+    return 0;
+}
+"#;
+
+/// What a shell would act on; `pwned` is a file that must not come to be.
+const HOSTILE: [&[u8]; 13] = [
+    b"$(touch pwned)",
+    b"`touch pwned`",
+    b"a;touch pwned;",
+    b"a b  c",
+    b"it's \"quoted\"",
+    b"back\\slash",
+    b"new\nline",
+    b"\x1b[31mred",
+    b"*",
+    b"caf\xe9",
+    b"{build}",
+    b"-option",
+    b"\xf4\x8f\xba\xa9",
+];
+
+fn name(bytes: &[u8], end: &str) -> OsString {
+    OsString::from_vec([bytes, end.as_bytes()].concat())
+}
+
+fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::Said {
+    let mut command = lab.command("compare --cpus any --abi x86-64 --rounds 2 --warmup 0");
+    laboratory::said(command.args(words).env("SHELL", "/bin/false"))
+}
+
+/// Nothing was run, and nothing of the terminal's own language is shown.
+fn is_harmless(lab: &Laboratory, said: &laboratory::Said, what: &[u8]) {
+    let what = String::from_utf8_lossy(what);
+    assert_eq!(said.status, Some(0), "{what}: {said:?}");
+    assert!(!said.stdout.contains('\x1b') && !said.stderr.contains('\x1b'), "{what}: {said:?}");
+    assert!(!has_mark(&lab.path("")), "{what} was run");
+}
+
+/// Whether `pwned` has come to be there, or anywhere below.
+fn has_mark(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.any(|entry| {
+        let is_folder = entry.file_type().unwrap().is_dir();
+        entry.file_name() == "pwned" || (is_folder && has_mark(&entry.path()))
+    })
+}
+
+#[test]
+fn a_source_of_any_name_is_built_without_a_shell() {
+    for hostile in HOSTILE {
+        let lab = Laboratory::new();
+        let file = name(hostile, ".c");
+        std::fs::write(lab.path("").join(&file), ECHO).unwrap();
+        let source = OsString::from_vec([b"./".as_slice(), file.as_bytes()].concat());
+        let said = comparing(&lab, &[&source]);
+        is_harmless(&lab, &said, hostile);
+        let report = lab.widthwise("report --json").json();
+        assert_eq!(report["runs"].as_array().unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn every_word_reaches_the_program_byte_by_byte() {
+    for hostile in HOSTILE {
+        let lab = Laboratory::new();
+        std::fs::write(lab.path("echo.c"), ECHO).unwrap();
+        let variable = OsString::from_vec([b"NAME=".as_slice(), hostile].concat());
+        let words = ["echo.c", "--variable", "", "--", ""].map(OsStr::new);
+        let mut words = words.to_vec();
+        words[2] = &variable;
+        words[4] = OsStr::from_bytes(hostile);
+        // In a variable a placeholder is filled in.
+        if hostile == b"{build}" {
+            words.drain(1..3);
+        }
+        let said = comparing(&lab, &words);
+        is_harmless(&lab, &said, hostile);
+        let value: &[u8] = if hostile == b"{build}" { b"" } else { hostile };
+        let expected = [b"<", hostile, b">", value, b"\n"].concat();
+        assert_eq!(std::fs::read(lab.path(".widthwise/latest/output/x86-64")).unwrap(), expected);
+        // A campaign that goes on asks the same question.
+        let said = lab.widthwise("compare --resume .widthwise/latest --rounds 4");
+        is_harmless(&lab, &said, hostile);
+    }
+}
+
+#[test]
+fn a_folder_of_any_name_may_hold_projects_and_campaigns() {
+    for hostile in HOSTILE {
+        let lab = Laboratory::new();
+        let folder = lab.path("").join(OsStr::from_bytes(hostile));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("echo.c"), ECHO).unwrap();
+        std::fs::write(folder.join("input"), "here\n").unwrap();
+        let place = OsString::from_vec([b"./".as_slice(), hostile].concat());
+        // Placeholders in the text of a shell are its words, in quotation marks or without.
+        let words = [
+            "--build",
+            "$CC -o {build}/one {source}/echo.c && cp \"{build}\"/one '{build}/two'",
+            "--run",
+            "{build}/two {source}/input",
+            "--setup",
+            "cat {source}/input >/dev/null",
+            "--filter",
+            "cat",
+            "--archive",
+        ];
+        let mut words: Vec<&OsStr> = words.map(OsStr::new).to_vec();
+        words.insert(0, &place);
+        words.push(&place);
+        is_harmless(&lab, &comparing(&lab, &words), hostile);
+        // A shell that the run command starts.
+        words[4] = OsStr::new("sh -c 'cat {source}/input && {build}/one \"$1\"' sh {source}");
+        is_harmless(&lab, &comparing(&lab, &words), hostile);
+        let said = lab.command(&[]).arg("report").arg(place.as_os_str()).output().unwrap();
+        assert_eq!(said.status.code(), Some(2), "a folder of campaigns is none");
+    }
+}
+
+#[test]
+fn finished_programs_and_spec_files_may_have_any_name() {
+    for hostile in HOSTILE {
+        let lab = Laboratory::new();
+        std::fs::write(lab.path("echo.c"), ECHO).unwrap();
+        lab.gcc("-o echo echo.c");
+        let program = lab.path("").join(OsStr::from_bytes(hostile));
+        lab.copy(&lab.path("echo"), "copy");
+        std::fs::rename(lab.path("copy"), &program).unwrap();
+        let word = OsString::from_vec([b"./".as_slice(), hostile].concat());
+        let mut command = lab.command("compare --cpus any --rounds 2 --warmup 0");
+        is_harmless(
+            &lab,
+            &laboratory::said(command.arg(&word).arg("--").arg(hostile_word(hostile))),
+            hostile,
+        );
+        // The campaign's own spec file asks the same, under a name of its own.
+        let spec = lab.path("").join(name(hostile, ".toml"));
+        std::fs::copy(lab.path(".widthwise/latest/widthwise.toml"), &spec).unwrap();
+        let mut command = lab.command("compare --cpus any --rounds 2");
+        let word = OsString::from_vec([b"./".as_slice(), name(hostile, ".toml").as_bytes()].concat());
+        is_harmless(&lab, &laboratory::said(command.arg(&word)), hostile);
+    }
+}
+
+fn hostile_word(bytes: &[u8]) -> &OsStr {
+    OsStr::from_bytes(bytes)
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_shown_without_its_power() {
+    for hostile in HOSTILE {
+        let lab = Laboratory::new();
+        let word = OsString::from_vec([b"./".as_slice(), hostile, b".c"].concat());
+        let said = laboratory::said(lab.command("compare").arg(&word));
+        assert_eq!(said.status, Some(2), "{said:?}");
+        assert!(said.stderr.contains("No such file") && !said.stderr.contains('\x1b'), "{said:?}");
+    }
+    let lab = Laboratory::new();
+    let said = laboratory::said(lab.command("compare").arg(OsStr::from_bytes(b"caf\xe9.c")));
+    assert!(said.stderr.contains("caf\\xe9.c"), "{said:?}");
+}
+
+#[test]
+fn a_very_long_name_is_built_and_kept() {
+    let lab = Laboratory::new();
+    let file = format!("{}.c", "l".repeat(250));
+    std::fs::write(lab.path(&file), ECHO).unwrap();
+    is_harmless(&lab, &comparing(&lab, &[OsStr::new(&file)]), file.as_bytes());
+}
+
+#[test]
+fn a_link_is_of_the_language_that_its_own_name_says_and_a_folder_of_none() {
+    let lab = Laboratory::new();
+    std::fs::write(lab.path("text"), ECHO).unwrap();
+    std::os::unix::fs::symlink("text", lab.path("link.c")).unwrap();
+    is_harmless(&lab, &comparing(&lab, &[OsStr::new("link.c")]), b"link.c");
+    // What the link leads to is what is built.
+    std::fs::write(lab.path("text"), ECHO.replace("<%s>", "[%s]")).unwrap();
+    is_harmless(&lab, &comparing(&lab, &["link.c", "--", "x"].map(OsStr::new)), b"link.c");
+    assert_eq!(lab.answer("x86-64"), "[x]\n");
+    std::fs::create_dir(lab.path("folder.c")).unwrap();
+    lab.widthwise("compare folder.c").refuses(2, &["program: ", "folder.c is a folder", "--build"]);
+    lab.widthwise(&["compare", ""])
+        .refuses(2, &["program: source \"\": a file, a folder or debian:PACKAGE goes there"]);
+}
+
+#[test]
+fn the_training_of_a_profile_guided_build_gets_words_and_no_shell() {
+    let lab = Laboratory::new();
+    std::fs::write(lab.path("echo.c"), ECHO).unwrap();
+    // A shell would take `*` for the names of files.
+    let words = ["echo.c", "--flags", "pgo", "--run", "{build}/echo * ; touch pwned"].map(OsStr::new);
+    is_harmless(&lab, &comparing(&lab, &words), b"training");
+    assert_eq!(lab.answer("x86-64/pgo"), "<*><;><touch><pwned>\n");
+    let trees = std::fs::read_dir(lab.path(".widthwise/builds")).unwrap();
+    for tree in trees {
+        assert!(!tree.unwrap().path().join("tree/pwned").exists(), "the training ran in a shell");
+    }
+}

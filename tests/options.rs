@@ -1,0 +1,62 @@
+//! What all options have in common, as a user meets it. That every option keeps to it is tested beside the parser
+//! (`crates/widthwise/src/options.rs`).
+
+mod laboratory;
+
+use laboratory::Laboratory;
+
+fn with_work() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    lab
+}
+
+#[test]
+fn a_list_may_be_said_at_once_and_in_parts() {
+    let lab = with_work();
+    let names = |words: &str| -> Vec<String> {
+        let report = lab.compare_json(&format!("work.c --rounds 1 --warmup 0 {words} -- 1"));
+        let all = report["variants"].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("--abi x86-64 --abi i386"), names("--abi x86-64,i386"));
+    assert_eq!(
+        names("--abi x86-64 --thp system --allocator glibc --thp never --metric cpu --metric wall"),
+        names("--abi x86-64 --thp=system,never --allocator glibc --metric cpu,wall")
+    );
+    lab.compare("work.c --abi x86-64 --abi i386,x86-64").refuses(2, &["--abi", "\"x86-64\" is named twice"]);
+    lab.compare("work.c --rounds 1 --rounds 2").refuses(2, &["--rounds"]);
+}
+
+#[test]
+fn a_value_that_must_follow_an_equals_sign_is_shown_where_it_stands_alone() {
+    let lab = with_work();
+    for (words, hint) in [
+        ("compare work.c --json out.json", "the value of --json follows an equals sign: --json=out.json"),
+        ("compare --json out.json", "--json=out.json"),
+        ("compare work.c --memory 6", "--memory=6"),
+        ("compare work.c --heap 3 -- 1", "--heap=3"),
+        ("scale work.c --json out.json", "--json=out.json"),
+        ("explain --json out.json", "--json=out.json"),
+        ("report --csv out.csv", "--csv=out.csv"),
+        ("report . --json out.json", "--json=out.json"),
+        ("doctor --noise 5s", "--noise=5s"),
+        ("doctor --json out.json", "--json=out.json"),
+    ] {
+        let said = lab.widthwise(words);
+        assert_eq!(said.status, Some(2), "{words}: {said:?}");
+        assert!(said.stderr.contains(hint), "{words}: {said:?}");
+    }
+    assert!(!lab.path(".widthwise").exists(), "something was measured");
+}
+
+#[test]
+fn json_goes_to_a_file_beside_the_report_or_in_its_place() {
+    let lab = with_work();
+    let words = "compare work.c --cpus any --abi x86-64 --rounds 1 --warmup 0";
+    let said = lab.widthwise(&format!("{words} --json=out.json -- 1"));
+    assert!(said.stdout.contains("baseline") && lab.read("out.json").starts_with('{'), "{said:?}");
+    assert_eq!(lab.widthwise(&format!("{words} --json -- 1")).json()["schema"], 2);
+    let said = lab.widthwise("doctor --json=doctor.json");
+    assert!(said.stdout.is_empty() && lab.read("doctor.json").starts_with('{'), "{said:?}");
+}

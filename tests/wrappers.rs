@@ -1,0 +1,70 @@
+//! Programs that ask for all their memory through one function: the story is its callers'.
+
+mod laboratory;
+
+use laboratory::{unfolded, Laboratory};
+use serde_json::Value;
+
+/// 60 % for one, 40 % for the other, through NAME and a function around malloc.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#define APART __attribute__((noinline, noclone))
+APART void *inner(size_t n) {
+    void *block = malloc(n);
+    if (block == NULL) abort();
+    *(char *)block = 1;
+    return block;
+}
+APART void *NAME(size_t n) {
+    void *block = inner(n);
+    *(char *)block = 2;
+    return block;
+}
+static char *volatile kept;
+APART void rooms(void) { for (int i = 0; i < 60; i++) kept = NAME(10000); }
+APART void doors(void) { for (int i = 0; i < 40; i++) kept = NAME(10000); }
+int main(void) { rooms(); doors(); puts("ok"); return 0; }
+"#;
+
+fn recorded(name: &str, inner: &str) -> Laboratory {
+    let lab = Laboratory::new();
+    lab.write("rooms.c", &PROGRAM.replace("NAME", name).replace("inner", inner));
+    let said =
+        lab.compare("rooms.c --abi x86-64 --flags '-O1 -g' --rounds 1 --warmup 0 --metric cpu --heap=1");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    lab
+}
+
+fn functions(lab: &Laboratory, options: &str) -> (Vec<String>, Value) {
+    let report = lab.widthwise(&format!("explain --heap x86-64/-O1\\ -g --json {options}")).json();
+    let sites = report["sites"].as_array().unwrap().iter();
+    let large = sites.filter(|site| site["a"]["peak_bytes"].as_u64() > Some(100_000));
+    (large.map(|site| site["function"].as_str().unwrap().to_owned()).collect(), report)
+}
+
+#[test]
+fn the_callers_of_a_wrapper_are_the_sites_and_the_text_says_so() {
+    let lab = recorded("xmalloc", "checked_alloc");
+    let (sites, report) = functions(&lab, "");
+    assert_eq!(sites, ["rooms", "doors"]);
+    let names: Vec<&Value> =
+        report["wrappers"].as_array().unwrap().iter().map(|one| &one["function"]).collect();
+    assert_eq!(names, ["checked_alloc", "xmalloc"]);
+    let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g"]).stdout);
+    assert!(
+        text.contains("is taken for a wrapper by its name: its callers are the sites (`--keep-wrappers`"),
+        "{text}"
+    );
+    assert_eq!(functions(&lab, "--keep-wrappers").0, ["checked_alloc"]);
+    // Who names one is asked no more.
+    assert_eq!(functions(&lab, "--through checked_alloc").0, ["xmalloc"]);
+}
+
+#[test]
+fn a_function_that_may_be_one_is_named_with_the_option_that_leaves_it_out() {
+    let lab = recorded("furnish", "room");
+    assert_eq!(functions(&lab, "").0, ["room"]);
+    let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g"]).stdout);
+    assert!(text.contains("room asks for") && !text.contains("is taken for a wrapper"), "{text}");
+}
