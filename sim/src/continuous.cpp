@@ -56,13 +56,23 @@ void Continuous::disturb() {
 
 void Continuous::when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
                       std::int16_t priority) {
-    watches_.push_back(
-        std::make_shared<Watch>(Watch{std::move(guard), crossing, std::move(action), priority}));
+    watches_.push_back(std::make_shared<Watch>(
+        Watch{std::move(guard), crossing, std::move(action), priority, watches_.size()}));
+}
+
+double Continuous::asked(const Watch &watch, double time, std::span<const double> y) const {
+    const double value = watch.guard(time, y);
+    if (value != value) {
+        Circumstance where = sim_->circumstance();
+        where.time = time;
+        throw BadState("guard " + std::to_string(watch.number) + " of when() is NaN", std::move(where));
+    }
+    return value;
 }
 
 double Continuous::guarded(const Watch &watch, double time) {
     integrator_.interpolate(time, between_);
-    return watch.guard(time, between_);
+    return asked(watch, time, between_);
 }
 
 /// Where the watch turns within the last step, by the step's cubic; infinite if it does not.
@@ -74,7 +84,7 @@ double Continuous::turning(const Watch &watch) {
     for (int i = 1; i <= parts; ++i) {
         const bool last = i == parts;
         const double high = last ? end : begin + (end - begin) * (i / static_cast<double>(parts));
-        const double at_high = last ? watch.guard(end, integrator_.state()) : guarded(watch, high);
+        const double at_high = last ? asked(watch, end, integrator_.state()) : guarded(watch, high);
         if (turns(at_low, at_high, watch.crossing))
             return brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
                          unit * (high - low));
@@ -93,7 +103,7 @@ void Continuous::stop_at(const Watch &watch, double time) {
     const double end = integrator_.time();
     integrator_.retake(time);
     for (int round = 0; round < 5 && time > begin; ++round) {
-        const double value = watch.guard(time, integrator_.state());
+        const double value = asked(watch, time, integrator_.state());
         const double aside = time - (time - begin) / 1024.0;
         const double slope = (value - guarded(watch, aside)) / (time - aside);
         const double better = std::clamp(time - value / slope, begin, end);
@@ -122,7 +132,7 @@ double Continuous::advance(Simulation &sim, double from, double to) {
     for (const auto &watch : watches_)
         if (!watch->known) {
             // One that was told just now is at zero, give or take round-off; it shows later where it goes.
-            watch->value = watch->told == from ? 0.0 : watch->guard(from, integrator_.state());
+            watch->value = watch->told == from ? 0.0 : asked(*watch, from, integrator_.state());
             watch->known = true;
         }
     while (integrator_.time() < to) {
@@ -138,7 +148,7 @@ double Continuous::advance(Simulation &sim, double from, double to) {
             stop_at(*first, when);
         const double time = integrator_.time();
         for (const auto &watch : watches_) {
-            const double value = watch->guard(time, integrator_.state());
+            const double value = asked(*watch, time, integrator_.state());
             if (watch.get() == first || turns(watch->value, value, watch->crossing))
                 tell(sim, watch);
             else if (value != 0.0)

@@ -177,7 +177,19 @@ double Diagram::rate_of(std::uint32_t node, double t, std::span<const double> y)
 double Diagram::within(const Node &node, double t, std::span<const double> y) {
     const double rate = node.block->wants_rate() ? rate_of(node.input[0], t, y) : 0.0;
     evaluate(t, y);
-    return node.block->within(nodes_[node.input[0]].value, rate);
+    return node.block->within(taken(node, t), rate);
+}
+
+/// A block's input, which decides its mode: NaN decides nothing.
+double Diagram::taken(const Node &node, double t) const {
+    const double x = nodes_[node.input[0]].value;
+    if (x == x)
+        return x;
+    Circumstance where = sim_->circumstance();
+    where.time = t;
+    throw BadState("the " + shown(node.input[0]) + ", which the " +
+                       shown(static_cast<std::uint32_t>(&node - nodes_.data())) + " takes in, is NaN",
+                   std::move(where));
 }
 
 /// What blocks have at their inputs before something jumps.
@@ -202,7 +214,7 @@ void Diagram::settle(Simulation &sim) {
         for (const std::uint32_t i : blocks_) {
             Block &block = *nodes_[i].block;
             evaluate(now, y);
-            const double x = nodes_[nodes_[i].input[0]].value;
+            const double x = taken(nodes_[i], now);
             if (block.begun && block.input == x)
                 continue;
             const double rate = rate_of(nodes_[i].input[0], now, y);

@@ -146,7 +146,7 @@ TEST("a process that ends while it holds a facility is reported, and the facilit
         CHECK_EQUAL(
             message<EndedWhileHolding>(sim),
             std::string(
-                "a process ended while it held a facility: process \"forgetful\" (1) at time 1, seed 42"));
+                "a process ended while it held facility \"till\": process \"forgetful\" (1) at time 1, seed 42"));
         CHECK(!till.busy());
     });
 }

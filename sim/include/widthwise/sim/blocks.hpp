@@ -165,6 +165,8 @@ class Diagram {
     [[nodiscard]] double rate_of(std::uint32_t node, double t, std::span<const double> y);
     [[nodiscard]] double within(const Node &node, double t, std::span<const double> y);
 
+    [[nodiscard]] double taken(const Node &node, double t) const;
+
     void remember(Simulation &sim);
     void settle(Simulation &sim);
     void echo(Simulation &sim);

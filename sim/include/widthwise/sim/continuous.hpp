@@ -43,7 +43,8 @@ class Continuous final : public Motion {
     void disturb();
 
     /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
-    /// the side to which it leaves. Throws AccuracyUnmet, out of run(), if crossings pile up at one time.
+    /// the side to which it leaves. Out of run() come AccuracyUnmet, if crossings pile up at one time, and
+    /// BadState, if the guard is NaN.
     void when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
               std::int16_t priority = 0);
 
@@ -65,10 +66,12 @@ class Continuous final : public Motion {
         Crossing crossing;
         std::function<void(Simulation &)> action;
         std::int16_t priority;
+        std::size_t number; // in the order of when()
         double value = 0.0; // at the end of what has been looked at; 0: it is not known on which side
         bool known = false;
         double told = -std::numeric_limits<double>::infinity();
     };
+    [[nodiscard]] double asked(const Watch &watch, double time, std::span<const double> y) const;
     [[nodiscard]] double turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
     void stop_at(const Watch &watch, double time);
