@@ -1,5 +1,6 @@
 #include "widthwise/sim/continuous.hpp"
 
+#include "widthwise/sim/math.hpp"
 #include "widthwise/sim/roots.hpp"
 
 #include <algorithm>
@@ -96,6 +97,26 @@ double Continuous::turning(const Watch &watch) {
     return std::numeric_limits<double>::infinity();
 }
 
+/// Takes the last step again, shorter, until it is good enough, and sees to it that the next is no longer
+/// than will do.
+void Continuous::judge() {
+    const double power = -1.0 / (order_of(integrator_.method()) + 1);
+    for (;;) {
+        const double begin = integrator_.last_time();
+        const double length = integrator_.time() - begin;
+        const double off = judge_();
+        const double better = off > 1e-10 ? 0.9 * math::pow(off, power) : 5.0;
+        if (off <= 1.0)
+            return integrator_.limit_next(length * better);
+        const double end = begin + length * std::clamp(better, 0.1, 0.9);
+        if (!(end > begin && end < integrator_.time()))
+            throw AccuracyUnmet("what a delay remembers is not accurate enough however short the steps are; "
+                                "allow more, or look for a jump in what is delayed",
+                                sim_->circumstance());
+        integrator_.retake(end);
+    }
+}
+
 /// Ends the last step where the watch turns. The cubic is of a lower order than most methods: from where it
 /// says, by Newton's steps, each of which takes the integrator's own step anew.
 void Continuous::stop_at(const Watch &watch, double time) {
@@ -137,6 +158,8 @@ double Continuous::advance(Simulation &sim, double from, double to) {
         }
     while (integrator_.time() < to) {
         integrator_.step(to);
+        if (judge_)
+            judge();
         const Watch *first = nullptr;
         double when = std::numeric_limits<double>::infinity();
         for (const auto &watch : watches_)
