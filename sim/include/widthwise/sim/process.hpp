@@ -18,6 +18,7 @@
 
 #include "widthwise/sim/simulation.hpp"
 
+#include <cstring>
 #include <optional>
 
 namespace widthwise::sim {
@@ -42,7 +43,7 @@ class [[nodiscard]] Wait {
     }
     void await_resume() {
         ProcessState &process = *process_;
-        delay_ = Simulation::spent_wait;
+        std::memset(&delay_, 0xff, sizeof delay_); // Simulation::spent_wait, in one instruction
         Simulation::after_wait(process);
     }
 

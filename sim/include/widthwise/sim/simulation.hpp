@@ -295,7 +295,8 @@ class Simulation {
     /// Schedules the current process `delay` from now, and suspends it. Nothing is called for a turn at the
     /// present time: there are few registers to save around it then.
     [[gnu::always_inline]] bool wait(ProcessState &process, double delay, void *coroutine) {
-        if (delay != 0.0 || switcher_ != nullptr)
+        const bool is_zero = std::bit_cast<std::uint64_t>(delay) << 1 == 0; // of either sign, and no NaN
+        if (!is_zero || switcher_ != nullptr)
             return wait_at(process, now_ + delay, coroutine);
         process.goes_on_at(coroutine);
         schedule_now(process);
