@@ -42,6 +42,8 @@ Simulation::Simulation(const Options &options)
       records_(sizeof(void *), this) {
     if (!(options.start - options.start == 0.0))
         throw BadTime("a simulation cannot start at " + number(options.start), circumstance());
+    if (options.most_at_once == 0)
+        throw BadRequest("Options::most_at_once is 0: nothing could happen at any time", circumstance());
     if (options.switching == Switching::Coroutine)
         return;
     switcher_ = make_switcher(options.switching, options.stack_size);

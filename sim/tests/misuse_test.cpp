@@ -343,6 +343,7 @@ TEST("ten million events at one time are stopped unless something else is asked 
     sim.start(spins(sim, 2.0), "spinner");
     CHECK(holds(message<SameTimeLoop>(sim), "process \"spinner\" (1) at time 2"));
     CHECK(sim.events() >= 10'000'000 && sim.events() <= 11'300'000);
+    CHECK_THROWS(Simulation(Options{.most_at_once = 0}), BadRequest);
     Simulation patient(Options{.most_at_once = 100'000'000});
     std::uint64_t count = 0;
     patient.start(turns(patient, count, 12'000'000));
