@@ -51,7 +51,7 @@ lint: ## Formatting and lints of Rust, C and shell
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
 		tests/x32/children/*.c tests/x32/steps/*.c bench/programs/*.c $(SIM_SOURCES)
-	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh
+	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint

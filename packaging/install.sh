@@ -15,11 +15,14 @@ test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 newer-libc) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
 test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
+sim-gcc-*) wanted="g++-${1#sim-gcc-} cmake make libboost-context-dev" ;;
+sim-clang-*) wanted="clang-${1#sim-clang-} g++ cmake make libboost-context-dev" ;;
+sim-trixie) wanted="debootstrap" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ make cmake hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack \
     libboost-context-dev python3-venv" ;;
 *)
-    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|lint|bench" >&2
+    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|sim-gcc-MAJOR|sim-clang-MAJOR|sim-trixie|lint|bench" >&2
     exit 2
     ;;
 esac
@@ -98,6 +101,21 @@ fetch_newer_libc() {
     rm -rf "$folder.new"
 }
 
+# The next Debian with its compilers, as a system of its own in the build folder, entered by chroot.
+fetch_trixie() {
+    folder=${CARGO_TARGET_DIR:-target}/trixie
+    [ ! -e "$folder/complete" ] || return 0
+    echo "fetching a system of trixie, of some 1.5 GiB, into $folder"
+    as_root rm -rf "$folder"
+    as_root debootstrap --variant=minbase --include=g++-13,clang-17,clang-18,cmake,make trixie "$folder" \
+        http://deb.debian.org/debian >"$folder.log" 2>&1 || {
+        tail -n 3 "$folder.log" >&2
+        echo "error: no system of trixie could be made from Debian's archive; $folder.log says why" >&2
+        exit 1
+    }
+    as_root touch "$folder/complete"
+}
+
 missing=""
 for package in $wanted; do
     # hwloc-nox and hwloc hold the same tools; either will do.
@@ -118,4 +136,5 @@ fi
 case "$1" in
 test | test-x32) fetch_x32_kernel ;;
 newer-libc) fetch_newer_libc ;;
+sim-trixie) fetch_trixie ;;
 esac

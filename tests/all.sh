@@ -67,6 +67,21 @@ sim_bench() {
     done
 }
 
+sim_compiler() {
+    sh sim/tests/compilers.sh "$1" sim "${CARGO_TARGET_DIR:-target}/sim/$1"
+}
+
+# In a system that has the compiler. Copies keep their times: what has not changed is not built again.
+sim_compiler_in_trixie() {
+    root=${CARGO_TARGET_DIR:-target}/trixie
+    become=
+    [ "$(id -u)" -eq 0 ] || become=sudo
+    $become mkdir -p "$root/widthwise" || return 1
+    $become rm -rf "$root/widthwise/sim" || return 1
+    $become cp -rp sim "$root/widthwise/" || return 1
+    $become chroot "$root" sh /widthwise/sim/tests/compilers.sh "$1" /widthwise/sim "/widthwise/$1"
+}
+
 # Why the fuzz targets cannot run here, or nothing.
 fuzz_lacks() {
     if ! RUSTUP_TOOLCHAIN=nightly rustc --version 2>/dev/null | grep -q nightly; then
@@ -98,6 +113,20 @@ else
 fi
 for abi in i386 x32; do
     part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"
+done
+for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-17 clang-18; do
+    reason="the simulation library by this compiler; \`make test\` uses the system's gcc"
+    case $compiler in
+    gcc-13 | clang-17 | clang-18) needed=sim-trixie builds=sim_compiler_in_trixie ;;
+    *) needed=sim-$compiler builds=sim_compiler ;;
+    esac
+    if ! is_wanted "sim-$compiler" "$reason"; then
+        :
+    elif sh packaging/install.sh "$needed"; then
+        part "sim-$compiler" "$reason" $builds "$compiler"
+    else
+        skipped "sim-$compiler" "$reason" "Debian's archive has no such package here, or cannot be reached"
+    fi
 done
 part doc "the API documentation is built by no test" make --no-print-directory doc
 part demo "a campaign of minutes; \`make test\` types the README's other commands" make --no-print-directory demo

@@ -1,5 +1,6 @@
 #include "widthwise/sim/continuous.hpp"
 
+#include "widthwise/sim/math.hpp"
 #include "widthwise/sim/roots.hpp"
 
 #include <algorithm>
@@ -56,13 +57,23 @@ void Continuous::disturb() {
 
 void Continuous::when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
                       std::int16_t priority) {
-    watches_.push_back(
-        std::make_shared<Watch>(Watch{std::move(guard), crossing, std::move(action), priority}));
+    watches_.push_back(std::make_shared<Watch>(
+        Watch{std::move(guard), crossing, std::move(action), priority, watches_.size()}));
+}
+
+double Continuous::asked(const Watch &watch, double time, std::span<const double> y) const {
+    const double value = watch.guard(time, y);
+    if (value != value) {
+        Circumstance where = sim_->circumstance();
+        where.time = time;
+        throw BadState("guard " + std::to_string(watch.number) + " of when() is NaN", std::move(where));
+    }
+    return value;
 }
 
 double Continuous::guarded(const Watch &watch, double time) {
     integrator_.interpolate(time, between_);
-    return watch.guard(time, between_);
+    return asked(watch, time, between_);
 }
 
 /// Where the watch turns within the last step, by the step's cubic; infinite if it does not.
@@ -74,7 +85,7 @@ double Continuous::turning(const Watch &watch) {
     for (int i = 1; i <= parts; ++i) {
         const bool last = i == parts;
         const double high = last ? end : begin + (end - begin) * (i / static_cast<double>(parts));
-        const double at_high = last ? watch.guard(end, integrator_.state()) : guarded(watch, high);
+        const double at_high = last ? asked(watch, end, integrator_.state()) : guarded(watch, high);
         if (turns(at_low, at_high, watch.crossing))
             return brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
                          unit * (high - low));
@@ -86,6 +97,26 @@ double Continuous::turning(const Watch &watch) {
     return std::numeric_limits<double>::infinity();
 }
 
+/// Takes the last step again, shorter, until it is good enough, and sees to it that the next is no longer
+/// than will do.
+void Continuous::judge() {
+    const double power = -1.0 / (order_of(integrator_.method()) + 1);
+    for (;;) {
+        const double begin = integrator_.last_time();
+        const double length = integrator_.time() - begin;
+        const double off = judge_();
+        const double better = off > 1e-10 ? 0.9 * math::pow(off, power) : 5.0;
+        if (off <= 1.0)
+            return integrator_.limit_next(length * better);
+        const double end = begin + length * std::clamp(better, 0.1, 0.9);
+        if (!(end > begin && end < integrator_.time()))
+            throw AccuracyUnmet("what a delay remembers is not accurate enough however short the steps are; "
+                                "allow more, or look for a jump in what is delayed",
+                                sim_->circumstance());
+        integrator_.retake(end);
+    }
+}
+
 /// Ends the last step where the watch turns. The cubic is of a lower order than most methods: from where it
 /// says, by Newton's steps, each of which takes the integrator's own step anew.
 void Continuous::stop_at(const Watch &watch, double time) {
@@ -93,7 +124,7 @@ void Continuous::stop_at(const Watch &watch, double time) {
     const double end = integrator_.time();
     integrator_.retake(time);
     for (int round = 0; round < 5 && time > begin; ++round) {
-        const double value = watch.guard(time, integrator_.state());
+        const double value = asked(watch, time, integrator_.state());
         const double aside = time - (time - begin) / 1024.0;
         const double slope = (value - guarded(watch, aside)) / (time - aside);
         const double better = std::clamp(time - value / slope, begin, end);
@@ -122,11 +153,13 @@ double Continuous::advance(Simulation &sim, double from, double to) {
     for (const auto &watch : watches_)
         if (!watch->known) {
             // One that was told just now is at zero, give or take round-off; it shows later where it goes.
-            watch->value = watch->told == from ? 0.0 : watch->guard(from, integrator_.state());
+            watch->value = watch->told == from ? 0.0 : asked(*watch, from, integrator_.state());
             watch->known = true;
         }
     while (integrator_.time() < to) {
         integrator_.step(to);
+        if (judge_)
+            judge();
         const Watch *first = nullptr;
         double when = std::numeric_limits<double>::infinity();
         for (const auto &watch : watches_)
@@ -138,7 +171,7 @@ double Continuous::advance(Simulation &sim, double from, double to) {
             stop_at(*first, when);
         const double time = integrator_.time();
         for (const auto &watch : watches_) {
-            const double value = watch->guard(time, integrator_.state());
+            const double value = asked(*watch, time, integrator_.state());
             if (watch.get() == first || turns(watch->value, value, watch->crossing))
                 tell(sim, watch);
             else if (value != 0.0)

@@ -56,20 +56,21 @@ struct Diagram::Solver {
     std::vector<std::uint32_t> needs = {};
 };
 
-/// A delay's input, step by step: its values at the ends and the thirds of each.
+/// A delay's input, step by step: its values at the places of Diagram::places_ within each.
 struct Diagram::History {
     struct Step {
-        double begin;
-        double end;
-        std::array<double, 4> values;
+        double begin = 0.0;
+        double end = 0.0;
+        std::vector<double> values = {};
     };
     double lag;
     double before;
     std::uint32_t node;
-    std::deque<Step> steps;
+    std::deque<Step> steps = {};
+    Step last = {}; // the step that was taken last, as long as it may be shortened
 
     /// At a time that may be where two steps meet: what holds before it, or after it.
-    [[nodiscard]] double at(double time, bool after) const;
+    [[nodiscard]] double at(double time, bool after, std::span<const double> places) const;
 };
 
 struct Diagram::Sampled {

@@ -16,9 +16,8 @@ constexpr double slack = 1e-9;
 constexpr int most_passes = 100;
 /// How many lags on a jump is still waited for: each lag smooths it by one derivative.
 constexpr int echoes = 4;
-/// Steps in a lag, at the least: what a delay remembers is interpolated to fourth order, which no error
-/// estimate watches.
-constexpr int steps_a_lag = 16;
+/// Steps in a lag, at the least: no step asks a delay for what is not known yet.
+constexpr int steps_a_lag = 2;
 
 std::string shown_value(double value) {
     char text[32];
@@ -28,22 +27,48 @@ std::string shown_value(double value) {
 
 } // namespace
 
-double Diagram::History::at(double time, bool after) const {
+namespace {
+
+/// The polynomial that has these values at Chebyshev's places (Berrut and Trefethen, Barycentric Lagrange
+/// interpolation, SIAM Review 46 (2004) 501-517, 5.3: the weights are 1, -1, ..., halved at both ends).
+double through(std::span<const double> places, std::span<const double> values, double x) {
+    double above = 0.0;
+    double below = 0.0;
+    for (std::size_t k = 0; k < places.size(); ++k) {
+        const double off = x - places[k];
+        if (off == 0.0)
+            return values[k];
+        const double end = k == 0 || k + 1 == places.size() ? 0.5 : 1.0;
+        const double weight = (k % 2 == 0 ? end : -end) / off;
+        above += weight * values[k];
+        below += weight;
+    }
+    return above / below;
+}
+
+/// Where a polynomial of the method's order is to be known, in [0, 1].
+std::vector<double> chebyshev_places(int order) {
+    constexpr double pi = 3.14159265358979323846;
+    const int last = std::max(3, order);
+    std::vector<double> places;
+    for (int k = 0; k <= last; ++k)
+        places.push_back(0.5 - 0.5 * math::cos(pi * (k / static_cast<double>(last))));
+    places.front() = 0.0;
+    places.back() = 1.0;
+    return places;
+}
+
+} // namespace
+
+double Diagram::History::at(double time, bool after, std::span<const double> places) const {
     if (steps.empty() || time < steps.front().begin || (time == steps.front().begin && !after))
         return before;
     const auto found = std::partition_point(steps.begin(), steps.end(), [&](const Step &step) {
         return step.end < time || (step.end == time && after);
     });
     if (found == steps.end())
-        return steps.back().values[3];
-    const Step &s = *found;
-    // Lagrange's cubic through 0, 1/3, 2/3, 1.
-    const double x = 3.0 * ((time - s.begin) / (s.end - s.begin));
-    const double x1 = x - 1.0;
-    const double x2 = x - 2.0;
-    const double x3 = x - 3.0;
-    return s.values[0] * (x1 * x2 * x3 / -6.0) + s.values[1] * (x * x2 * x3 / 2.0) +
-           s.values[2] * (x * x1 * x3 / -2.0) + s.values[3] * (x * x1 * x2 / 6.0);
+        return steps.back().values.back();
+    return through(places, found->values, (time - found->begin) / (found->end - found->begin));
 }
 
 void Diagram::compute(const std::vector<std::uint32_t> &order, double t, std::span<const double> y) {
@@ -77,7 +102,7 @@ void Diagram::compute(const std::vector<std::uint32_t> &order, double t, std::sp
             break;
         case Part::delay: {
             const History &history = *delays_[node.index];
-            node.value = history.at(t - history.lag, t <= begun_);
+            node.value = history.at(t - history.lag, t <= begun_, places_);
             break;
         }
         case Part::sampled:
@@ -177,7 +202,19 @@ double Diagram::rate_of(std::uint32_t node, double t, std::span<const double> y)
 double Diagram::within(const Node &node, double t, std::span<const double> y) {
     const double rate = node.block->wants_rate() ? rate_of(node.input[0], t, y) : 0.0;
     evaluate(t, y);
-    return node.block->within(nodes_[node.input[0]].value, rate);
+    return node.block->within(taken(node, t), rate);
+}
+
+/// A block's input, which decides its mode: NaN decides nothing.
+double Diagram::taken(const Node &node, double t) const {
+    const double x = nodes_[node.input[0]].value;
+    if (x == x)
+        return x;
+    Circumstance where = sim_->circumstance();
+    where.time = t;
+    throw BadState("the " + shown(node.input[0]) + ", which the " +
+                       shown(static_cast<std::uint32_t>(&node - nodes_.data())) + " takes in, is NaN",
+                   std::move(where));
 }
 
 /// What blocks have at their inputs before something jumps.
@@ -202,7 +239,7 @@ void Diagram::settle(Simulation &sim) {
         for (const std::uint32_t i : blocks_) {
             Block &block = *nodes_[i].block;
             evaluate(now, y);
-            const double x = nodes_[nodes_[i].input[0]].value;
+            const double x = taken(nodes_[i], now);
             if (block.begun && block.input == x)
                 continue;
             const double rate = rate_of(nodes_[i].input[0], now, y);
@@ -228,23 +265,61 @@ void Diagram::echo(Simulation &sim) {
             });
 }
 
+/// What the delays take in at a time within the last step, by the method's own step to there.
+void Diagram::sense(double t, std::vector<double> &values) {
+    motion_->dense(t, state_);
+    evaluate(t, state_);
+    values.clear();
+    for (const auto &history : delays_)
+        values.push_back(nodes_[nodes_[history->node].input[0]].value);
+}
+
+/// Writes down the last step for the delays.
+void Diagram::write_down(double begin, double end) {
+    std::vector<double> values;
+    begun_ = begin;
+    for (const auto &history : delays_) {
+        history->last.begin = begin;
+        history->last.end = end;
+        history->last.values.clear();
+    }
+    for (const double place : places_) {
+        sense(place == 1.0 ? end : begin + (end - begin) * place, values);
+        for (std::size_t i = 0; i < delays_.size(); ++i)
+            delays_[i]->last.values.push_back(values[i]);
+    }
+}
+
+/// By how much the polynomials that the delays would remember of the last step miss what went in, in units of
+/// what is allowed: between the two places in the middle, where nothing was written down.
+double Diagram::missed() {
+    const double begin = motion_->integrator().last_time();
+    const double end = motion_->integrator().time();
+    write_down(begin, end);
+    const std::size_t middle = places_.size() / 2;
+    const double place = 0.5 * (places_[middle - 1] + places_[middle]);
+    std::vector<double> values;
+    sense(begin + (end - begin) * place, values);
+    double most = 0.0;
+    for (std::size_t i = 0; i < delays_.size(); ++i) {
+        const double off = std::fabs(through(places_, delays_[i]->last.values, place) - values[i]);
+        const double allowed = control_.absolute + control_.relative * std::fabs(values[i]);
+        if (off > most * allowed) // 0 / 0 where nothing is missed
+            most = off / allowed;
+    }
+    return most;
+}
+
 /// After each step: what the delays are to remember, and whether a mode was overstepped unseen.
 bool Diagram::look(Simulation &sim) {
     const double begin = motion_->integrator().last_time();
     const double end = motion_->integrator().time();
     if (end > begin) {
+        if (!delays_.empty() && (delays_[0]->last.begin != begin || delays_[0]->last.end != end))
+            write_down(begin, end); // a crossing has cut the step short, or none is judged
         for (const auto &history : delays_) {
-            History::Step step{begin, end, {}};
-            for (std::size_t k = 0; k < step.values.size(); ++k) {
-                const double t = k == 0   ? begin
-                                 : k == 3 ? end
-                                          : begin + (end - begin) * (static_cast<int>(k) / 3.0);
-                begun_ = begin;
-                motion_->interpolate(t, state_);
-                evaluate(t, state_);
-                step.values[k] = nodes_[nodes_[history->node].input[0]].value;
-            }
-            history->steps.push_back(step);
+            history->steps.push_back(std::move(history->last));
+            history->last = {};
             while (history->steps.front().end < end - 2.0 * history->lag)
                 history->steps.pop_front();
         }
@@ -298,6 +373,7 @@ void Diagram::start() {
     for (const auto &history : delays_)
         if (!(control.longest > 0.0) || control.longest > history->lag / steps_a_lag)
             control.longest = history->lag / steps_a_lag;
+    places_ = chebyshev_places(order_of(method_));
     state_.resize(initial.size());
     begun_ = begun_at_ = sim_->now();
     motion_ = std::make_unique<Continuous>(
@@ -327,6 +403,8 @@ void Diagram::start() {
                 (*self)->tick(sim, s);
         });
     motion_->after_steps([this](Simulation &sim) { return look(sim); });
+    if (!delays_.empty() && !(control_.step > 0.0))
+        motion_->judge_steps([this] { return missed(); });
 }
 
 void Diagram::set(Signal to, double value) {

@@ -30,8 +30,7 @@ bool Facility::begin_busy(Seize &seize, ProcessState &process, bool preempts) {
         return true;
     }
     if (holder_ == &process)
-        throw WrongState("facility \"" + name_ + "\" was seized by the process that holds it",
-                         sim_->circumstance(&process));
+        throw WrongState(shown() + " was seized by the process that holds it", sim_->circumstance(&process));
     seize.withdraw = [](Waiter &self) {
         if (self.in_line)
             static_cast<Seize &>(self).facility_->line_.leave(self, self.process->sim().now());
@@ -113,20 +112,21 @@ void Facility::repair() {
         next();
 }
 
-void Facility::forget(ProcessState &process) noexcept {
-    if (holder_ == &process)
-        give_back(process);
+bool Facility::forget(ProcessState &process) noexcept {
+    if (holder_ != &process)
+        return false;
+    give_back(process);
+    return true;
 }
 
 void Facility::refuse_release() {
-    throw ReleaseWithoutSeize("facility \"" + name_ + "\" was released by a process that does not hold it",
+    throw ReleaseWithoutSeize(shown() + " was released by a process that does not hold it",
                               sim_->circumstance());
 }
 
 std::string Facility::report() const {
     const double now = sim_->now();
-    return heading("facility", name_) + field("utilisation", use_.mean(now)) +
-           field("served", static_cast<double>(served_)) +
+    return shown() + field("utilisation", use_.mean(now)) + field("served", static_cast<double>(served_)) +
            field("preemptions", static_cast<double>(preemptions_)) + field("down", down_.mean(now)) + '\n' +
            line_report(line_, now);
 }

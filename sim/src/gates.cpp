@@ -11,6 +11,7 @@ Queue::Queue(Simulation &sim, std::string_view name) : Resource(sim, name), line
 Queue::~Queue() { line_.abandon(); }
 
 bool Queue::Stay::begin(ProcessState &owner) {
+    queue_->check_owner(owner);
     priority = priority_of(owner.rank);
     withdraw = [](Waiter &self) {
         if (self.in_line)
@@ -39,7 +40,7 @@ std::size_t Queue::wake_all() {
     return woken;
 }
 
-std::string Queue::report() const { return heading("queue", name_) + '\n' + line_report(line_, sim_->now()); }
+std::string Queue::report() const { return shown() + '\n' + line_report(line_, sim_->now()); }
 void Queue::clear_statistics() { line_.clear_statistics(sim_->now()); }
 
 // -- Semaphore
@@ -51,6 +52,7 @@ Semaphore::~Semaphore() { line_.abandon(); }
 
 bool Semaphore::Acquire::begin(ProcessState &owner) {
     Semaphore &semaphore = *semaphore_;
+    semaphore.check_owner(owner);
     if (semaphore.count_ > 0) {
         --semaphore.count_;
         semaphore.line_.pass();
@@ -76,8 +78,7 @@ void Semaphore::release() {
 }
 
 std::string Semaphore::report() const {
-    return heading("semaphore", name_) + field("count", static_cast<double>(count_)) + '\n' +
-           line_report(line_, sim_->now());
+    return shown() + field("count", static_cast<double>(count_)) + '\n' + line_report(line_, sim_->now());
 }
 void Semaphore::clear_statistics() { line_.clear_statistics(sim_->now()); }
 
@@ -93,6 +94,7 @@ Barrier::~Barrier() { line_.abandon(); }
 
 bool Barrier::Arrive::begin(ProcessState &owner) {
     Barrier &barrier = *barrier_;
+    barrier.check_owner(owner);
     if (barrier.line_.size() + 1 == barrier.size_) {
         ++barrier.openings_;
         barrier.line_.pass();
@@ -112,7 +114,7 @@ bool Barrier::Arrive::begin(ProcessState &owner) {
 }
 
 std::string Barrier::report() const {
-    return heading("barrier", name_) + field("openings", static_cast<double>(openings_)) + '\n' +
+    return shown() + field("openings", static_cast<double>(openings_)) + '\n' +
            line_report(line_, sim_->now());
 }
 void Barrier::clear_statistics() { line_.clear_statistics(sim_->now()); }

@@ -14,12 +14,16 @@ namespace {
 // (Muller, Handbook of Floating-Point Arithmetic, 11.3.2).
 
 constexpr std::size_t limbs = 42; // 1344 bits
-using Fixed =
-    std::array<std::uint32_t, limbs + 1>; // [0] is the integer part, [1] the first 32 bits after the point
+
+/// [0] is the integer part, [1] the first 32 bits after the point. No std::array: clang counts each call of
+/// its operators among the steps that it allows a constant.
+struct Fixed {
+    std::uint32_t limb[limbs + 1] = {};
+};
 
 constexpr void divide(Fixed &a, std::uint32_t by) {
     std::uint64_t remainder = 0;
-    for (auto &limb : a) {
+    for (auto &limb : a.limb) {
         const std::uint64_t value = (remainder << 32) | limb;
         limb = static_cast<std::uint32_t>(value / by);
         remainder = value % by;
@@ -28,40 +32,40 @@ constexpr void divide(Fixed &a, std::uint32_t by) {
 
 constexpr void add(Fixed &a, const Fixed &b) {
     std::uint64_t carry = 0;
-    for (std::size_t i = a.size(); i-- > 0;) {
-        carry += static_cast<std::uint64_t>(a[i]) + b[i];
-        a[i] = static_cast<std::uint32_t>(carry);
+    for (std::size_t i = limbs + 1; i-- > 0;) {
+        carry += static_cast<std::uint64_t>(a.limb[i]) + b.limb[i];
+        a.limb[i] = static_cast<std::uint32_t>(carry);
         carry >>= 32;
     }
 }
 
 constexpr void subtract(Fixed &a, const Fixed &b) {
     std::uint64_t borrow = 0;
-    for (std::size_t i = a.size(); i-- > 0;) {
-        const std::uint64_t value = static_cast<std::uint64_t>(a[i]) - b[i] - borrow;
-        a[i] = static_cast<std::uint32_t>(value);
+    for (std::size_t i = limbs + 1; i-- > 0;) {
+        const std::uint64_t value = static_cast<std::uint64_t>(a.limb[i]) - b.limb[i] - borrow;
+        a.limb[i] = static_cast<std::uint32_t>(value);
         borrow = (value >> 32) & 1;
     }
 }
 
 constexpr bool is_zero(const Fixed &a) {
-    for (const auto limb : a)
+    for (const auto limb : a.limb)
         if (limb != 0)
             return false;
     return true;
 }
 
 constexpr bool at_least(const Fixed &a, const Fixed &b) {
-    for (std::size_t i = 0; i < a.size(); ++i)
-        if (a[i] != b[i])
-            return a[i] > b[i];
+    for (std::size_t i = 0; i <= limbs; ++i)
+        if (a.limb[i] != b.limb[i])
+            return a.limb[i] > b.limb[i];
     return true;
 }
 
 /// `scale` * atan(1 / n).
 constexpr Fixed arctangent_of_inverse(std::uint32_t n, std::uint32_t scale) {
     Fixed power{};
-    power[0] = scale;
+    power.limb[0] = scale;
     divide(power, n);
     Fixed sum = power;
     for (std::uint32_t k = 3;; k += 2) {
@@ -87,12 +91,12 @@ constexpr Fixed half_pi = [] {
 constexpr Fixed two_over_pi = [] {
     Fixed quotient{};
     Fixed remainder{};
-    remainder[0] = 1;
+    remainder.limb[0] = 1;
     for (std::size_t bit = 0; bit < 32 * (limbs - 1); ++bit) {
         add(remainder, Fixed(remainder));
         if (at_least(remainder, half_pi)) {
             subtract(remainder, half_pi);
-            quotient[1 + bit / 32] |= 0x80000000u >> (bit % 32);
+            quotient.limb[1 + bit / 32] |= 0x80000000u >> (bit % 32);
         }
     }
     return quotient;
@@ -104,8 +108,9 @@ constexpr double part_of_half_pi(int first, int count) {
     double weight = 1.0;
     for (int i = 0; i < first + count; ++i, weight *= 0.5) {
         const bool set =
-            i == 0 ? (half_pi[0] & 1) != 0
-                   : ((half_pi[static_cast<std::size_t>(1 + (i - 1) / 32)] >> (31 - (i - 1) % 32)) & 1) != 0;
+            i == 0 ? (half_pi.limb[0] & 1) != 0
+                   : ((half_pi.limb[static_cast<std::size_t>(1 + (i - 1) / 32)] >> (31 - (i - 1) % 32)) &
+                      1) != 0;
         if (set && i >= first)
             value += weight;
     }
@@ -148,7 +153,8 @@ Reduced reduce_large(double x) {
         const int word = start >= 0 ? start / 32 : -((31 - start) / 32);
         const int shift = start - 32 * word;
         const auto limb = [](int i) -> std::uint32_t {
-            return i < 0 || i >= static_cast<int>(limbs) ? 0u : two_over_pi[static_cast<std::size_t>(i + 1)];
+            return i < 0 || i >= static_cast<int>(limbs) ? 0u
+                                                         : two_over_pi.limb[static_cast<std::size_t>(i + 1)];
         };
         value = shift == 0 ? limb(word) : (limb(word) << shift) | (limb(word + 1) >> (32 - shift));
         window[static_cast<std::size_t>(w)] = value;

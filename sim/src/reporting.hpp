@@ -8,10 +8,6 @@
 
 namespace widthwise::sim {
 
-inline std::string heading(const char *kind, const std::string &name) {
-    return std::string(kind) + " \"" + name + "\"";
-}
-
 inline std::string field(const char *name, double value) {
     char text[64];
     std::snprintf(text, sizeof text, "  %s %.6g", name, value);

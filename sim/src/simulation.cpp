@@ -23,6 +23,11 @@ void *frame_of(ProcessState &state) noexcept { return reinterpret_cast<std::byte
 PlainFrame &plain_frame(ProcessState &state) noexcept { return *static_cast<PlainFrame *>(frame_of(state)); }
 bool has(const ProcessState &process, std::uint8_t flag) noexcept { return (process.flags & flag) != 0; }
 
+/// How many events lie between two looks for a loop.
+std::uint64_t looks_after(const Options &options) {
+    return std::max<std::uint64_t>(1, options.most_at_once / 16);
+}
+
 std::string number(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", value);
@@ -32,10 +37,13 @@ std::string number(double value) {
 } // namespace
 
 Simulation::Simulation(const Options &options)
-    : now_(options.start), agenda_(options.listing), random_(options.seed), options_(options),
-      frames_(kept_of_frames, this), calls_(kept_of_calls, this), records_(sizeof(void *), this) {
+    : now_(options.start), agenda_(options.listing), counted_(looks_after(options)), until_look_(counted_),
+      random_(options.seed), options_(options), frames_(kept_of_frames, this), calls_(kept_of_calls, this),
+      records_(sizeof(void *), this) {
     if (!(options.start - options.start == 0.0))
         throw BadTime("a simulation cannot start at " + number(options.start), circumstance());
+    if (options.most_at_once == 0)
+        throw BadRequest("Options::most_at_once is 0: nothing could happen at any time", circumstance());
     if (options.switching == Switching::Coroutine)
         return;
     switcher_ = make_switcher(options.switching, options.stack_size);
@@ -69,7 +77,7 @@ Simulation::~Simulation() {
     while (Node *node = agenda_.pop(forever))
         if (node->kind == Kind::Event) {
             node->serial = 0;
-            static_cast<EventNode *>(node)->dispose(*static_cast<EventNode *>(node));
+            static_cast<EventNode *>(node)->dispose(*static_cast<EventNode *>(node), nullptr);
         }
     for (Resource *resource : resources_)
         if (resource != nullptr)
@@ -99,18 +107,29 @@ void Simulation::enlist(ProcessState &process) {
     ++alive_;
 }
 
-void Simulation::retire(ProcessState &process) noexcept {
-    if (process.held != 0) {
-        for (Resource *resource : resources_)
-            if (resource != nullptr)
-                resource->forget(process);
-        const bool by_itself = !has(process, ProcessState::unwinding) && !has(process, ProcessState::doomed);
-        if (by_itself && failure_ == nullptr && running_) {
-            failure_ = std::make_exception_ptr(
-                EndedWhileHolding("a process ended while it held a facility", circumstance(&process)));
-            attention_ = true;
+/// Gives back what a process that ends holds, and says so if it has ended by itself.
+void Simulation::take_back(ProcessState &process) noexcept {
+    std::string held;
+    std::size_t more = 0;
+    for (Resource *resource : resources_)
+        if (resource != nullptr && resource->forget(process)) {
+            more += held.empty() ? 0 : 1;
+            if (held.empty())
+                held = resource->shown();
         }
-    }
+    const bool by_itself = !has(process, ProcessState::unwinding) && !has(process, ProcessState::doomed);
+    if (held.empty() || !by_itself || failure_ != nullptr || !running_)
+        return;
+    if (more > 0)
+        held += " and " + std::to_string(more) + " more";
+    failure_ = std::make_exception_ptr(
+        EndedWhileHolding("a process ended while it held " + held, circumstance(&process)));
+    attention_ = true;
+}
+
+void Simulation::retire(ProcessState &process) noexcept {
+    if (process.held != 0 || has(process, ProcessState::held_many))
+        take_back(process);
     process.serial = 0;
     process.place = Place::Passive;
     --alive_;
@@ -130,7 +149,7 @@ Process::~Process() {
         state_->sim().cancel(*state_);
 }
 
-ProcessRef Simulation::adopt(Process process, std::string_view name, std::int16_t priority) {
+ProcessState &Simulation::take_over(Process &process, std::string_view name, std::int16_t priority) {
     if (process.state() == nullptr)
         throw WrongState("a process was started that had been given away already", circumstance());
     if (&process.state()->sim() != this)
@@ -140,19 +159,22 @@ ProcessRef Simulation::adopt(Process process, std::string_view name, std::int16_
     state.rank = rank_of(priority, 0);
     if (!name.empty())
         details(state).name = name;
-    return ProcessRef(*this, state);
+    return state;
+}
+
+ProcessRef Simulation::adopt(Process process, std::string_view name, std::int16_t priority) {
+    return ProcessRef(*this, take_over(process, name, priority));
 }
 
 ProcessRef Simulation::start(Process process, std::string_view name, double delay, std::int16_t priority) {
-    const ProcessRef ref = adopt(std::move(process), name, priority);
-    ProcessState &state = ref.state("start");
+    ProcessState &state = take_over(process, name, priority);
     try {
         schedule(state, now_ + delay, priority);
     } catch (...) {
         cancel(state);
         throw;
     }
-    return ref;
+    return ProcessRef(*this, state);
 }
 
 Details &Simulation::details(ProcessState &process) {
@@ -196,9 +218,9 @@ void Simulation::run_until(double time) {
 }
 
 bool Simulation::step() {
-    const auto before_step = events_;
+    const auto before_step = events();
     dispatch(forever, 1);
-    return events_ != before_step;
+    return events() != before_step;
 }
 
 namespace {
@@ -233,7 +255,8 @@ struct Raised {
 }
 
 [[gnu::always_inline]] inline void Simulation::happen(Node &node, bool short_way) {
-    ++events_;
+    if (--until_look_ == 0) [[unlikely]]
+        attention_ = true;
     if (node.kind == Kind::Process && short_way) [[likely]]
         return resume(static_cast<ProcessState &>(node), false);
     if (node.kind == Kind::NewProcess)
@@ -313,10 +336,14 @@ double Simulation::move(double to) {
 
 /// What is to be done between events; false if the run ends here.
 bool Simulation::attend() {
+    while (void *next = std::exchange(soon_, nullptr))
+        std::coroutine_handle<>::from_address(next).resume();
     attention_ = false;
     current_ = nullptr;
     bury();
     rethrow_failure();
+    if (until_look_ == 0)
+        look_for_loop();
     if (!conditions_.empty()) {
         test_conditions();
         bury();
@@ -373,7 +400,10 @@ void Simulation::run_on_stack(void *argument) {
         sim.retire(process);
         frame.dispose(frame);
     } else {
-        std::coroutine_handle<>::from_address(frame_of(process)).resume(); // to its end: it never suspends
+        // It never suspends, unless a chain of tasks has become too long for calls in calls.
+        std::coroutine_handle<>::from_address(frame_of(process)).resume();
+        while (void *next = std::exchange(sim.soon_, nullptr))
+            std::coroutine_handle<>::from_address(next).resume();
     }
     sim.context_ended_ = true;
     leave_context(*sim.switcher_, context, true);
@@ -530,17 +560,66 @@ void Simulation::set_priority(ProcessState &process, std::int16_t priority) {
 void Simulation::cancel(EventNode &event) {
     unschedule(event);
     event.serial = 0;
-    event.dispose(event);
+    event.dispose(event, nullptr);
 }
 
 void Simulation::refuse_time(double time) const {
+    if (std::bit_cast<std::uint64_t>(time) == std::bit_cast<std::uint64_t>(spent_wait))
+        throw WrongState("a wait for time was awaited a second time; write wait(...) where it is awaited",
+                         circumstance());
     if (time - time != 0.0)
         throw BadTime("nothing can be scheduled at time " + number(time), circumstance());
     throw TimeBackwards("time would run backwards to " + number(time), circumstance());
 }
 
+void Simulation::refuse_second_await(const std::string &what, ProcessState &process) {
+    throw WrongState(what + " was awaited a second time; make a new one where it is awaited",
+                     process.sim().circumstance(&process));
+}
+
+void Simulation::refuse_frame(void *frame, const char *body) {
+    const auto &sim = *static_cast<Simulation *>(Pool::owner_of(frame));
+    throw BodyMisplaced(std::string("the compiler has misplaced the body of the coroutine ") + body +
+                            ", which declares nothing and awaits in a condition (gcc 11 and 12 do, GCC's PR "
+                            "106188): await before the condition, as in `const auto first = co_await ...; if "
+                            "(first == 1)`",
+                        sim.circumstance());
+}
+
+void Resource::refuse_stranger(const ProcessState &process) const {
+    throw WrongState(shown() + " was asked by a process of another simulation than the one it was made in",
+                     process.sim().circumstance(&process));
+}
+
 void Simulation::refuse_sequence() const {
     throw BadRequest("a simulation can schedule 2^48 times and has", circumstance());
+}
+
+void Simulation::look_for_loop() {
+    until_look_ = looks_after(options_);
+    counted_ += until_look_;
+    const Node *next = agenda_.top();
+    const std::uint64_t events = this->events() - std::exchange(watched_events_, this->events());
+    if (next == nullptr || next->time != now_ || std::exchange(watched_time_, now_) != now_)
+        return;
+    if (events < options_.most_at_once) {
+        watched_events_ -= events;
+        return;
+    }
+    const ProcessState *process = nullptr;
+    std::string name = "a turn of a process";
+    if (next->kind == Kind::Event) {
+        auto &event = const_cast<EventNode &>(static_cast<const EventNode &>(*next));
+        event.dispose(event, &name);
+        name = "the call of " + name + " (event " + std::to_string(next->serial) + ')';
+    } else if (next->kind == Kind::Timer) {
+        process = static_cast<const TimerNode *>(next)->waiter->process;
+    } else {
+        process = static_cast<const ProcessState *>(next);
+    }
+    throw SameTimeLoop(std::to_string(events) + " events have happened at one time, and the next is " + name +
+                           "; if this is no loop, set Options::most_at_once",
+                       circumstance(process));
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -625,6 +704,10 @@ bool Join::begin(ProcessState &process) {
         return true;
     priority = priority_of(process.rank);
     ProcessState &target = target_.state("join");
+    if (&target.sim() != &process.sim())
+        throw WrongState("a process waited for the end of another simulation's process " +
+                             std::to_string(target_.serial()),
+                         process.sim().circumstance(&process));
     if (&target == &process)
         throw WrongState("a process cannot wait for its own end", process.sim().circumstance(&process));
     withdraw = [](Waiter &self) {

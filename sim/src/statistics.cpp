@@ -238,6 +238,42 @@ BatchMeans::BatchMeans(std::int64_t batch_size) : size_(batch_size) {
                                     static_cast<double>(batch_size));
 }
 
+double BatchMeans::repetition() const noexcept {
+    const double samples = samples_.variance();
+    return samples > 0.0 ? static_cast<double>(size_) * means_.variance() / samples : 1.0;
+}
+
+const char *BatchMeans::doubt() const noexcept {
+    constexpr double fewest = 10.0;
+    constexpr double shortest = 10.0; // of a batch, in repetitions
+    const double batches = static_cast<double>(means_.count());
+    if (batches < fewest)
+        return "fewer than 10 batches: run longer, or make them shorter";
+    // Of independent means it is normal, with variance 1 / batches: one in twenty is beyond this.
+    if (correlation() * math::sqrt(batches) > 1.645)
+        return "the batches' means are correlated: make the batches longer";
+    if ((repetition() - 1.0) * shortest > static_cast<double>(size_))
+        return "the batches are short beside the time for which the samples are correlated: make them longer";
+    return nullptr;
+}
+
+Interval BatchMeans::interval(double confidence) const {
+    Interval interval = t_interval(means_, confidence);
+    interval.doubt = doubt();
+    if (interval.doubt != nullptr)
+        interval.half = std::numeric_limits<double>::infinity();
+    return interval;
+}
+
+std::string BatchMeans::report(const std::string &name, double confidence) const {
+    const Interval found = interval(confidence);
+    const auto batches = static_cast<long long>(means_.count());
+    if (found.doubt != nullptr)
+        return line("  mean %.6g  batches %lld  no interval: %s\n", name, found.mean, batches, found.doubt);
+    return line("  mean %.6g +- %.3g (%.4g %%)  batches %lld\n", name, found.mean, found.half,
+                100.0 * confidence, batches);
+}
+
 double BatchMeans::correlation() const noexcept {
     const double n = static_cast<double>(means_.count());
     if (n < 3.0 || means_.variance() == 0.0)

@@ -5,15 +5,19 @@
 namespace widthwise::sim {
 
 Store::Store(Simulation &sim, std::uint64_t capacity, std::string_view name)
-    : Resource(sim, name), capacity_(capacity), line_(sim.now()), use_(sim.now()) {}
+    : Resource(sim, name), capacity_(capacity), line_(sim.now()), use_(sim.now()) {
+    if (capacity == 0)
+        throw BadRequest("store \"" + name_ + "\" needs a capacity of at least 1", sim.circumstance());
+}
 
 Store::~Store() { line_.abandon(); }
 
 bool Store::Enter::begin(ProcessState &owner) {
     Store &store = *store_;
+    store.check_owner(owner);
     if (places_ > store.capacity_)
-        throw BadRequest("store \"" + store.name_ + "\" has " + std::to_string(store.capacity_) +
-                             " places, not " + std::to_string(places_),
+        throw BadRequest(store.shown() + " has " + std::to_string(store.capacity_) + " places, not " +
+                             std::to_string(places_),
                          owner.sim().circumstance(&owner));
     priority = priority_of(owner.rank);
     const Waiter *first = store.line_.first();
@@ -35,8 +39,8 @@ bool Store::Enter::begin(ProcessState &owner) {
 
 void Store::leave(std::uint64_t places) {
     if (places > used_)
-        throw ReleaseWithoutSeize("store \"" + name_ + "\" was left with " + std::to_string(places) +
-                                      " places while " + std::to_string(used_) + " were used",
+        throw ReleaseWithoutSeize(shown() + " was left with " + std::to_string(places) + " places while " +
+                                      std::to_string(used_) + " were used",
                                   sim_->circumstance());
     set_used(used_ - places);
     admit();
@@ -55,9 +59,9 @@ void Store::admit() {
 
 std::string Store::report() const {
     const double now = sim_->now();
-    return heading("store", name_) + field("capacity", static_cast<double>(capacity_)) +
-           field("utilisation", utilisation()) + field("used", static_cast<double>(used_)) +
-           field("most used", use_.greatest()) + '\n' + line_report(line_, now);
+    return shown() + field("capacity", static_cast<double>(capacity_)) + field("utilisation", utilisation()) +
+           field("used", static_cast<double>(used_)) + field("most used", use_.greatest()) + '\n' +
+           line_report(line_, now);
 }
 
 void Store::clear_statistics() {

@@ -212,6 +212,96 @@ TEST("a delayed equation follows the polynomials of the method of steps") {
     near(__LINE__, y.value(), exact, 5e-8);
 }
 
+TEST("what comes out of a delay is as accurate as the steps are asked to be, by every method") {
+    for (const Method method : {Method::rkf3, Method::rke, Method::rkf5, Method::tsit5, Method::vern7,
+                                Method::rkf8, Method::vern8, Method::abm4, Method::rodas4})
+        for (const double tolerance : {1e-5, 1e-7, 1e-9}) {
+            Simulation sim;
+            Diagram d(sim, method, {.relative = 0.0, .absolute = tolerance});
+            // sin t, and a signal that no state has: sin 3t of the states, 4 later.
+            const Signal x = d.integrator(0.0);
+            const Signal v = d.integrator(1.0);
+            d.connect(x, v);
+            d.connect(v, -1.0 * x);
+            const Signal late = d.delay(3.0 * x - 4.0 * x * x * x, 4.0);
+            const Signal other =
+                d.delay(d.function([](double t) { return math::sin(2.0 * t); }, d.time()), 4.0);
+            d.start();
+            double worst = 0.0;
+            double input = 0.0;
+            for (double t = 4.1; t < 12.0; t += 0.07) {
+                sim.run_until(t);
+                input = std::max(input, std::fabs(x.value() - std::sin(t)));
+                worst = std::max(worst, std::fabs(late.value() - std::sin(3.0 * (t - 4.0))));
+                worst = std::max(worst, std::fabs(other.value() - std::sin(2.0 * (t - 4.0))));
+            }
+            // What goes in is off by as much as its equations, of which three times is in the first signal.
+            if (!(worst < 3.0 * tolerance + 10.0 * input))
+                check::fail(__FILE__, __LINE__,
+                            std::string(name_of(method)) + " at " + std::to_string(tolerance * 1e9) +
+                                "e-9 is off by " + std::to_string(worst * 1e9) + "e-9");
+        }
+}
+
+TEST("a delayed equation keeps its method's order") {
+    const auto error = [](Method method, double step) {
+        Simulation sim;
+        Diagram d(sim, method, {.step = step});
+        const Signal x = d.integrator(0.0);
+        const Signal v = d.integrator(3.0);
+        d.connect(x, v);
+        d.connect(v, -9.0 * x);
+        const Signal whole = d.integrator(d.delay(x, 2.0), 0.0); // of sin 3(t - 2), from 2 on
+        d.start();
+        sim.run_until(7.0);
+        return std::fabs(whole.value() - (1.0 - std::cos(15.0)) / 3.0);
+    };
+    struct Row {
+        Method method;
+        double step;
+    };
+    for (const Row row :
+         {Row{Method::euler, 1.0 / 64.0}, Row{Method::rkf3, 1.0 / 16.0}, Row{Method::rke, 1.0 / 8.0},
+          Row{Method::tsit5, 1.0 / 8.0}, Row{Method::rkf5, 1.0 / 8.0}, Row{Method::vern7, 1.0 / 4.0},
+          Row{Method::vern8, 1.0 / 4.0}, Row{Method::rkf8, 1.0 / 4.0}}) {
+        const double order = std::log2(error(row.method, row.step) / error(row.method, 0.5 * row.step));
+        if (!(order > order_of(row.method) - 0.5))
+            check::fail(__FILE__, __LINE__,
+                        std::string(name_of(row.method)) + " has order " + std::to_string(order));
+    }
+}
+
+TEST("steps are chosen for what a delay remembers, too") {
+    // Nothing but the delay needs short steps: what is integrated has none of it.
+    const auto steps = [](double tolerance) {
+        Simulation sim;
+        Diagram d(sim, Method::vern7, {.relative = 0.0, .absolute = tolerance});
+        (void)d.integrator(d.constant(1.0), 0.0);
+        const Signal late = d.delay(d.function([](double t) { return math::sin(8.0 * t); }, d.time()), 6.0);
+        d.start();
+        double worst = 0.0;
+        for (double t = 6.1; t < 12.0; t += 0.07) {
+            sim.run_until(t);
+            worst = std::max(worst, std::fabs(late.value() - std::sin(8.0 * (t - 6.0))));
+        }
+        CHECK(worst < 3.0 * tolerance);
+        return d.motion().integrator().steps();
+    };
+    CHECK(steps(1e-10) > steps(1e-4));
+}
+
+TEST("a delay that no step is short enough for says so") {
+    Simulation sim(Options{.seed = 42});
+    Diagram d(sim, Method::rke, {.relative = 0.0, .absolute = 1e-9});
+    // It jumps at 1, and nobody has said so.
+    const Signal jump = d.function([](double t) { return t < 1.0 ? 0.0 : 1.0; }, d.time());
+    (void)d.integrator(d.delay(jump, 5.0), 0.0);
+    d.start();
+    const std::string said = complaint([&] { sim.run_until(3.0); });
+    CHECK(said.find("what a delay remembers is not accurate enough") != std::string::npos);
+    CHECK(said.find("seed 42") != std::string::npos);
+}
+
 TEST("a delay brings a jump through, later") {
     Simulation sim;
     Diagram d(sim);

@@ -143,10 +143,9 @@ TEST("a process that ends while it holds a facility is reported, and the facilit
             co_await wait(1.0);
         };
         sim.start(forgetful(sim, till), "forgetful");
-        CHECK_EQUAL(
-            message<EndedWhileHolding>(sim),
-            std::string(
-                "a process ended while it held a facility: process \"forgetful\" (1) at time 1, seed 42"));
+        CHECK_EQUAL(message<EndedWhileHolding>(sim),
+                    std::string("a process ended while it held facility \"till\": process \"forgetful\" (1) "
+                                "at time 1, seed 42"));
         CHECK(!till.busy());
     });
 }

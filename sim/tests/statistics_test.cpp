@@ -3,6 +3,7 @@
 #include "widthwise/sim/distributions.hpp"
 #include "widthwise/sim/statistics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -127,6 +128,81 @@ TEST("batch means widen the interval of a correlated series") {
     CHECK(std::fabs(batches.correlation()) < 0.3);
     CHECK(near(short_batches.correlation(), 0.95, 0.02));
     CHECK_THROWS(BatchMeans(0), BadParameter);
+    CHECK(batches.interval().doubt == nullptr);
+    CHECK(std::isinf(short_batches.interval().half));
+    CHECK(batches.report("x").find(" (95 %)  batches 100") != std::string::npos);
+    CHECK(short_batches.report("x").find("no interval: the batches' means are correlated") !=
+          std::string::npos);
+}
+
+namespace {
+
+/// The waits of customers in M/M/1 (mean service 1) from the stationary state on, by Lindley's recursion.
+BatchMeans waits(double load, std::int64_t customers, std::int64_t batches, std::uint64_t seed) {
+    Random random(seed);
+    BatchMeans means(customers / batches);
+    double wait = random.uniform() < 1.0 - load ? 0.0 : exponential(random, 1.0 / (1.0 - load));
+    for (std::int64_t i = 0; i < customers; ++i) {
+        means(wait);
+        wait = std::max(0.0, wait + exponential(random, 1.0) - exponential(random, 1.0 / load));
+    }
+    return means;
+}
+
+} // namespace
+
+TEST("fewer than ten batches, and batches too short for their series, give no interval and say why") {
+    const auto doubt = [](const BatchMeans &batches) {
+        const Interval interval = batches.interval();
+        CHECK_EQUAL(std::isinf(interval.half), interval.doubt != nullptr);
+        return std::string(interval.doubt != nullptr ? interval.doubt : "none");
+    };
+    CHECK_EQUAL(doubt(waits(0.9, 900'000, 9, 1)),
+                std::string("fewer than 10 batches: run longer, or make them shorter"));
+    CHECK_EQUAL(doubt(waits(0.9, 1'000'000, 10, 1)), std::string("none"));
+    CHECK_EQUAL(doubt(waits(0.9, 100'000, 1000, 1)),
+                std::string("the batches' means are correlated: make the batches longer"));
+    // Too few for their correlation to show.
+    CHECK_EQUAL(
+        doubt(waits(0.9, 20'000, 20, 7)),
+        std::string("the batches are short beside the time for which the samples are correlated: make "
+                    "them longer"));
+    BatchMeans none(5);
+    CHECK_EQUAL(doubt(none), std::string("fewer than 10 batches: run longer, or make them shorter"));
+}
+
+TEST("an interval of batch means that is given covers what it says, on M/M/1 at 0.9") {
+    constexpr int runs = 400;
+    struct Row {
+        std::int64_t customers, batches;
+        double given;  // at least
+        double missed; // of all runs, at most
+    };
+    // The binomial deviation of 0.05 in 400 is 0.011.
+    for (const Row row : {Row{10'000, 10, 0.0, 0.10}, Row{10'000, 40, 0.0, 0.02}, Row{30'000, 20, 0.0, 0.09},
+                          Row{100'000, 10, 0.9, 0.085}}) {
+        int given = 0;
+        int missed = 0;
+        for (std::uint64_t run = 0; run < runs; ++run) {
+            const Interval interval = waits(0.9, row.customers, row.batches, 1000 + run).interval();
+            given += interval.doubt == nullptr ? 1 : 0;
+            missed += interval.contains(9.0) ? 0 : 1;
+        }
+        CHECK(given >= row.given * runs);
+        CHECK(missed <= row.missed * runs);
+    }
+}
+
+TEST("independent samples are not doubted") {
+    int doubted = 0;
+    for (std::uint64_t run = 0; run < 400; ++run) {
+        Random random(run + 1);
+        BatchMeans batches(100);
+        for (int i = 0; i < 2000; ++i)
+            batches(normal(random, 0.0, 1.0));
+        doubted += batches.interval().doubt != nullptr ? 1 : 0;
+    }
+    CHECK(doubted <= 36); // one in twenty, and three deviations
 }
 
 TEST("what cannot be asked of statistics is refused by the name of what was asked") {

@@ -14,8 +14,9 @@
 //   a block is computed after what it depends on; a circle without an integrator, a delay or a loop solver in
 //   it is an error before anything moves;
 //   values read between events are those of the simulation's time;
-//   a delay is never asked for a time that has not been: steps are no longer than a sixteenth of the
-//   shortest.
+//   a delay is never asked for a time that has not been: steps are no longer than half of the shortest;
+//   what a delay remembers of a step is as accurate as the step: a polynomial of the method's order, whose
+//   error is held to the same tolerance, else the step is taken again.
 // A diagram must outlive the run of its simulation, and not the simulation itself.
 // References: the kinds of blocks are those of SIMLIB/C++ (Peringer 2007), whose names stand beside ours;
 // regula falsi as Dowell and Jarratt's Illinois algorithm, BIT 11 (1971) 168-174.
@@ -123,8 +124,8 @@ class Diagram {
     /// Backlash whose output ends at low and high. (Hyst)
     Signal hysteresis(Signal x, double left, double right, double slope, double low, double high);
 
-    /// x as it was `lag` > 0 ago; `before` as long as that was before the start. Known to fourth order.
-    /// (Delay)
+    /// x as it was `lag` > 0 ago; `before` as long as that was before the start. As accurate as
+    /// the steps are. (Delay)
     Signal delay(Signal x, double lag, double before = 0.0);
     /// x one sampling ago, held in between: samplings every `period` from the start. (ZDelay)
     Signal z_delay(Signal x, double period, double initial = 0.0);
@@ -165,9 +166,14 @@ class Diagram {
     [[nodiscard]] double rate_of(std::uint32_t node, double t, std::span<const double> y);
     [[nodiscard]] double within(const Node &node, double t, std::span<const double> y);
 
+    [[nodiscard]] double taken(const Node &node, double t) const;
+
     void remember(Simulation &sim);
     void settle(Simulation &sim);
     void echo(Simulation &sim);
+    void sense(double t, std::vector<double> &values);
+    void write_down(double begin, double end);
+    [[nodiscard]] double missed();
     bool look(Simulation &sim);
     void tick(Simulation &sim, std::size_t sampled);
 
@@ -184,7 +190,8 @@ class Diagram {
     std::unique_ptr<Continuous> motion_;
     std::shared_ptr<Diagram *> self_; // what is on the agenda asks here whether the diagram is still there
     std::vector<double> state_;
-    double begun_ = 0.0; // where the present step begins
+    std::vector<double> places_; // within a step, in which delays write down what goes in
+    double begun_ = 0.0;         // where the present step begins
     double begun_at_ = 0.0;
 };
 

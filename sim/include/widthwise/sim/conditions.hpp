@@ -58,7 +58,7 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         const auto one = [&](auto &each) {
             if (!go_on)
                 return;
-            each.process = &owner;
+            each.belong_to(owner);
             each.group = this;
             pending_[index] = &each;
             bool at_once = false;

@@ -43,13 +43,18 @@ class Continuous final : public Motion {
     void disturb();
 
     /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
-    /// the side to which it leaves. Throws AccuracyUnmet, out of run(), if crossings pile up at one time.
+    /// the side to which it leaves. Out of run() come AccuracyUnmet, if crossings pile up at one time, and
+    /// BadState, if the guard is NaN.
     void when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
               std::int16_t priority = 0);
 
     /// Calls `look(sim)` after every step, at its end or where it was cut short by a crossing. If it has
     /// scheduled something for that time it returns true, and the motion stops there.
     void after_steps(std::function<bool(Simulation &)> look) { look_ = std::move(look); }
+    /// Calls `judge()` after every step as it was taken first, before crossings are looked for: how far it is
+    /// off, in units of what is allowed. Above 1 it is taken again, shorter. Throws AccuracyUnmet, out of
+    /// run(), if no step is short enough.
+    void judge_steps(std::function<double()> judge) { judge_ = std::move(judge); }
     /// The state at a time within the last step, as far as it was taken: to fourth order, or as accurate as
     /// the steps are, for the evaluations of one.
     void interpolate(double time, std::span<double> state) { integrator_.interpolate(time, state); }
@@ -65,12 +70,15 @@ class Continuous final : public Motion {
         Crossing crossing;
         std::function<void(Simulation &)> action;
         std::int16_t priority;
+        std::size_t number; // in the order of when()
         double value = 0.0; // at the end of what has been looked at; 0: it is not known on which side
         bool known = false;
         double told = -std::numeric_limits<double>::infinity();
     };
+    [[nodiscard]] double asked(const Watch &watch, double time, std::span<const double> y) const;
     [[nodiscard]] double turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
+    void judge();
     void stop_at(const Watch &watch, double time);
     void tell(Simulation &sim, const std::shared_ptr<Watch> &watch);
 
@@ -79,6 +87,7 @@ class Continuous final : public Motion {
     std::vector<std::shared_ptr<Watch>> watches_; // shared with actions on the agenda
     std::vector<double> between_;
     std::function<bool(Simulation &)> look_;
+    std::function<double()> judge_;
 };
 
 } // namespace widthwise::sim

@@ -64,6 +64,11 @@ class BadRequest : public SimulationError {
     using SimulationError::SimulationError;
 };
 
+/// More events at one time than Options::most_at_once: time does not go on.
+class SameTimeLoop : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
 /// An exception left a process's body. The original is nested (std::rethrow_if_nested).
 class ProcessFailed : public SimulationError, public std::nested_exception {
   public:
@@ -92,6 +97,12 @@ class NoConvergence : public SimulationError {
 
 /// A continuous state, or its derivative, is NaN or infinite.
 class BadState : public SimulationError {
+    using SimulationError::SimulationError;
+};
+
+/// A coroutine's frame is not laid out as resuming and destroying it take it to be: by a fault of the
+/// compiler's. Thrown where the coroutine is made.
+class BodyMisplaced : public SimulationError {
     using SimulationError::SimulationError;
 };
 

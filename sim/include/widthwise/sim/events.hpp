@@ -7,6 +7,8 @@
 #include "widthwise/sim/simulation.hpp"
 
 #include <functional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace widthwise::sim {
@@ -14,8 +16,10 @@ namespace widthwise::sim {
 /// One action that is scheduled for at most one time.
 class Event {
   public:
-    Event(Simulation &sim, std::function<void(Simulation &)> action, std::int16_t priority = 0)
-        : sim_(&sim), action_(std::move(action)), priority_(priority) {}
+    /// Errors call it by its name.
+    Event(Simulation &sim, std::function<void(Simulation &)> action, std::int16_t priority = 0,
+          std::string_view name = "event")
+        : sim_(&sim), action_(std::move(action)), priority_(priority), name_(name) {}
     ~Event() { cancel(); }
     Event(const Event &) = delete;
     Event &operator=(const Event &) = delete;
@@ -23,8 +27,7 @@ class Event {
     /// Takes the place of what was scheduled. Throws TimeBackwards, BadTime.
     void at(double time) {
         cancel();
-        next_ = sim_->at(
-            time, [this](Simulation &sim) { action_(sim); }, priority_);
+        next_ = sim_->at(time, Happening{this}, priority_);
     }
     void after(double delay) { at(sim_->now() + delay); }
     [[nodiscard]] bool pending() const noexcept { return next_.pending(); }
@@ -35,9 +38,16 @@ class Event {
     }
 
   private:
+    struct Happening {
+        Event *event;
+        void operator()(Simulation &sim) const { event->action_(sim); }
+        [[nodiscard]] std::string name() const { return '"' + event->name_ + '"'; }
+    };
+
     Simulation *sim_;
     std::function<void(Simulation &)> action_;
     std::int16_t priority_;
+    std::string name_;
     EventRef next_;
 };
 
@@ -47,7 +57,7 @@ class Sampler {
   public:
     /// Throws BadRequest for a period that is not positive.
     Sampler(Simulation &sim, double period, std::function<void(Simulation &)> action,
-            std::int16_t priority = 0)
+            std::int16_t priority = 0, std::string_view name = "sampler")
         : period_(period),
           event_(
               sim,
@@ -56,7 +66,7 @@ class Sampler {
                   event_.at(start_ + count_ * period_); // first, so that the action may stop it
                   action(s);
               },
-              priority),
+              priority, name),
           sim_(&sim) {
         if (!(period > 0.0) || period - period != 0.0)
             throw BadRequest("a sampler's period must be positive", sim.circumstance());

@@ -30,6 +30,7 @@ class Facility : public Resource {
             return facility_->begin(*this, owner, preempts_);
         }
         void result() const noexcept {}
+        [[nodiscard]] const Resource &of() const noexcept { return *facility_; }
         /// Unless it was taken away again before the process could go on.
         void undo() {
             if (facility_->holder_ == process)
@@ -84,12 +85,14 @@ class Facility : public Resource {
     void clear_statistics() override;
 
   protected:
-    void forget(ProcessState &process) noexcept override;
+    [[nodiscard]] const char *kind() const noexcept override { return "facility"; }
+    bool forget(ProcessState &process) noexcept override;
 
   private:
     struct Stopped; // a preempted holder
 
     bool begin(Seize &seize, ProcessState &process, bool preempts) {
+        check_owner(process);
         if (holder_ == nullptr && !broken_) [[likely]] {
             take(process, seize.priority);
             line_.pass();
@@ -100,7 +103,8 @@ class Facility : public Resource {
     void take(ProcessState &process, std::int16_t priority) noexcept {
         holder_ = &process;
         holder_priority_ = priority;
-        ++process.held;
+        if (++process.held == 0) [[unlikely]]
+            process.flags |= ProcessState::held_many;
         if (use_.level() != 1.0)
             use_.set(sim_->now(), 1.0);
     }

@@ -18,6 +18,7 @@ class Queue : public Resource {
         explicit Stay(Queue &queue) : queue_(&queue) {}
         bool begin(ProcessState &owner);
         void result() const noexcept {}
+        [[nodiscard]] const Resource &of() const noexcept { return *queue_; }
 
       private:
         Queue *queue_;
@@ -40,6 +41,9 @@ class Queue : public Resource {
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
 
+  protected:
+    [[nodiscard]] const char *kind() const noexcept override { return "queue"; }
+
   private:
     ObservedLine line_;
 };
@@ -57,6 +61,7 @@ class Semaphore : public Resource {
         bool begin(ProcessState &owner);
         void result() const noexcept {}
         void undo() { semaphore_->release(); }
+        [[nodiscard]] const Resource &of() const noexcept { return *semaphore_; }
 
       private:
         Semaphore *semaphore_;
@@ -70,6 +75,9 @@ class Semaphore : public Resource {
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
+
+  protected:
+    [[nodiscard]] const char *kind() const noexcept override { return "semaphore"; }
 
   private:
     std::uint64_t count_;
@@ -88,6 +96,7 @@ class Barrier : public Resource {
         explicit Arrive(Barrier &barrier) : barrier_(&barrier) {}
         bool begin(ProcessState &owner);
         void result() const noexcept {}
+        [[nodiscard]] const Resource &of() const noexcept { return *barrier_; }
 
       private:
         Barrier *barrier_;
@@ -101,6 +110,9 @@ class Barrier : public Resource {
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
+
+  protected:
+    [[nodiscard]] const char *kind() const noexcept override { return "barrier"; }
 
   private:
     std::size_t size_;

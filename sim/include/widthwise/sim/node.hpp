@@ -41,7 +41,7 @@ struct alignas(8) Node {
     Kind kind = Kind::Event;
     Place place = Place::Passive;
     std::uint8_t flags = 0;
-    std::uint8_t held = 0; // facilities a process has seized, at most 255
+    std::uint8_t held = 0; // facilities a process has seized, modulo 256 (ProcessState::held_many)
 };
 
 constexpr int sequence_bits = 48;

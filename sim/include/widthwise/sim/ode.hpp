@@ -95,6 +95,7 @@ class Integrator {
     [[nodiscard]] double time() const noexcept { return time_; }
     [[nodiscard]] std::span<const double> state() const noexcept { return {state_, size_}; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] Method method() const noexcept { return method_; }
 
     /// One step, which ends at `limit` at the latest. Nothing happens if that is not after time(). Throws
     /// AccuracyUnmet, BadState.
@@ -110,6 +111,12 @@ class Integrator {
     void dense(double time, std::span<double> state);
     /// Takes the last step again, so that it ends at `time`, within it as it was taken first.
     void retake(double time);
+
+    /// The next step is no longer than this, unless steps are of one length.
+    void limit_next(double length) noexcept {
+        if (length < next_)
+            next_ = length;
+    }
 
     /// The state jumps: the next step begins afresh.
     void set(std::size_t component, double value);

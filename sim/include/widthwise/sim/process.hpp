@@ -18,6 +18,7 @@
 
 #include "widthwise/sim/simulation.hpp"
 
+#include <cstring>
 #include <optional>
 
 namespace widthwise::sim {
@@ -25,8 +26,8 @@ namespace widthwise::sim {
 // Awaitables learn whose they are from the awaiting coroutine's handle, so that nothing is kept beside them:
 // gcc gives every temporary of an awaiting expression room of its own in the frame.
 
-/// `co_await wait(dt)`: goes on `delay` later. Negative throws TimeBackwards, NaN or infinity BadTime. To be
-/// awaited once, where it is made.
+/// `co_await wait(dt)`: goes on `delay` later. Negative throws TimeBackwards, NaN or infinity BadTime. It is
+/// awaited once, where it is made; the second time throws WrongState.
 class [[nodiscard]] Wait {
   public:
     explicit Wait(double delay) noexcept : delay_(delay) {}
@@ -40,12 +41,16 @@ class [[nodiscard]] Wait {
         process_ = &process;
         return process.sim().wait(process, delay, handle.address());
     }
-    void await_resume() const { Simulation::after_wait(*process_); }
+    void await_resume() {
+        ProcessState &process = *process_;
+        std::memset(&delay_, 0xff, sizeof delay_); // Simulation::spent_wait, in one instruction
+        Simulation::after_wait(process);
+    }
 
   private:
     union {
-        double delay_;          // before it begins
-        ProcessState *process_; // after
+        double delay_;          // before it begins, and once it has ended
+        ProcessState *process_; // between
     };
 };
 inline Wait wait(double delay) noexcept { return Wait(delay); }
@@ -55,6 +60,8 @@ class [[nodiscard]] Passivate {
   public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise> bool await_suspend(std::coroutine_handle<Promise> handle) {
+        if (process_ != nullptr) [[unlikely]]
+            Simulation::refuse_second_await("the wait for an activation", handle.promise().process_state());
         process_ = &handle.promise().process_state();
         process_->place = Place::Passive;
         return process_->sim().suspend(*process_, handle.address());
@@ -86,12 +93,20 @@ template <class Operation> class [[nodiscard]] Awaitable : public Waiter {
 
     /// Begins; true if there is nothing to wait for.
     bool start(ProcessState &owner) {
-        process = &owner;
+        belong_to(owner);
         if (self().begin(owner))
             return true;
         owner.place = Place::Waiting;
         owner.link.waiter = this;
         return false;
+    }
+
+    /// Says whose it is. Each is awaited once: what it was granted, and where it stands in line, is kept in
+    /// it.
+    void belong_to(ProcessState &owner) {
+        if (process != nullptr) [[unlikely]]
+            Simulation::refuse_second_await(shown(), owner);
+        process = &owner;
     }
 
     decltype(auto) finish() {
@@ -115,6 +130,42 @@ template <class Operation> class [[nodiscard]] Awaitable : public Waiter {
 
   private:
     Operation &self() noexcept { return static_cast<Operation &>(*this); }
+    /// For errors.
+    std::string shown() {
+        if constexpr (requires { self().of(); })
+            return "the wait for " + self().of().shown();
+        else
+            return "a wait";
+    }
+};
+
+/// How a coroutine begins: suspended, once its frame has been looked at. gcc 11 and 12 put a body's first
+/// variables in front of the frame, if it declares none at its outermost level and awaits in a condition
+/// there (GCC's PR 106188): whoever resumes or destroys such a frame goes astray. Thrown from here, the error
+/// leaves the call that made the coroutine.
+struct FirstSuspension {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    [[gnu::always_inline]] void await_suspend(std::coroutine_handle<Promise> handle,
+                                              const char *body = __builtin_FUNCTION()) const {
+        if (handle.promise().frame() != handle.address()) [[unlikely]]
+            refuse<Promise>(static_cast<std::byte *>(handle.address()), body);
+    }
+    void await_resume() const noexcept {}
+
+  private:
+    /// The promise lies somewhat further on than it should: whoever was given its coroutine lets go of it.
+    template <class Promise>
+    [[gnu::noinline, gnu::cold, noreturn]] static void refuse(std::byte *frame, const char *body) {
+        for (std::size_t off = alignof(void *); off < 512; off += alignof(void *)) {
+            const auto there = std::coroutine_handle<Promise>::from_address(frame + off);
+            if (there.promise().frame() == there.address()) {
+                there.promise().disown();
+                break;
+            }
+        }
+        Simulation::refuse_frame(frame, body);
+    }
 };
 
 /// The return type of a process's body. It owns the process until it is started.
@@ -148,7 +199,16 @@ class [[nodiscard]] Process {
         static void operator delete(void *frame) noexcept { Pool::release(frame); }
 
         Process get_return_object() noexcept { return Process(*this); }
-        std::suspend_always initial_suspend() noexcept { return {}; }
+        FirstSuspension initial_suspend() noexcept { return {}; }
+        /// As the promise sees it; until the process begins.
+        [[nodiscard]] void *frame() const noexcept { return context; }
+        /// The compiler has misplaced it. It leaves nothing where each_process() looks for one that lives.
+        void disown() noexcept {
+            static_cast<Node &>(*this) = Node();
+            kind = Kind::Process;
+            flags = doomed;
+            context = nullptr;
+        }
         // No suspension at the end: the frame goes at once, and the promise's destructor says good-bye.
         std::suspend_never final_suspend() noexcept { return {}; }
         void return_void() noexcept {}
@@ -196,15 +256,62 @@ template <> struct TaskResult<void> {
     void take() noexcept {}
 };
 
+/// What tasks of every type have: their places in a chain of tasks in tasks, of any length.
+///
+/// Tasks begin, and go on when one within them has ended, by calls, and not by transfer from one to the
+/// other, which without optimisation leaves its stack behind each time. After so many calls in calls the way
+/// goes through the dispatcher, with an empty stack.
+struct TaskLink {
+    static constexpr std::uint32_t calls_in_calls = 16;
+
+    ProcessState *process = nullptr;
+    std::coroutine_handle<> continuation; // who awaits it; before that, itself
+    TaskLink *outer = nullptr;            // the task that awaits it
+    TaskLink *inner = nullptr;            // the task it awaits
+    void **handle;                        // where the outer one keeps this one's frame
+    std::uint32_t depth = 0;              // in tasks
+    bool beginning = false;               // still in the first of its steps: who awaits it goes on by itself
+
+    void stand_in(TaskLink &within, void **where) noexcept {
+        outer = &within;
+        within.inner = this;
+        handle = where;
+        depth = within.depth + 1;
+    }
+
+    /// Resumes, now (true), or soon: then everything up to the dispatcher is left.
+    bool go_on(std::coroutine_handle<> next) {
+        if (depth % calls_in_calls != calls_in_calls - 1) [[likely]] {
+            next.resume();
+            return true;
+        }
+        process->sim().go_on_soon(next.address());
+        return false;
+    }
+
+    /// Destroys the tasks within, the innermost first: a frame that destroyed the next would need a stack as
+    /// deep as the chain is long.
+    void destroy_inner() noexcept {
+        TaskLink *last = this;
+        while (last->inner != nullptr)
+            last = last->inner;
+        while (last != this) {
+            TaskLink *next = last->outer;
+            next->inner = nullptr;
+            std::coroutine_handle<>::from_address(std::exchange(*last->handle, nullptr)).destroy();
+            last = next;
+        }
+    }
+};
+
 } // namespace process_detail
 
 template <class Value> class [[nodiscard]] Task {
   public:
-    struct promise_type : process_detail::TaskResult<Value> {
-        ProcessState *process = nullptr;
-        std::coroutine_handle<> continuation;
+    struct promise_type : process_detail::TaskResult<Value>, process_detail::TaskLink {
         std::exception_ptr failure;
-        bool beginning = false; // still in the first of its steps: who awaits it goes on by itself
+
+        promise_type() noexcept { continuation = std::coroutine_handle<promise_type>::from_promise(*this); }
 
         template <class... Arguments>
         [[gnu::always_inline]] static void *operator new(std::size_t size, Simulation &owner,
@@ -222,14 +329,17 @@ template <class Value> class [[nodiscard]] Task {
         Task get_return_object() noexcept {
             return Task(std::coroutine_handle<promise_type>::from_promise(*this));
         }
-        std::suspend_always initial_suspend() noexcept { return {}; }
-        // By calls, and not by transfer from one to the other, which without optimisation leaves its stack
-        // behind each time: calls are as deep as tasks are in tasks.
+        FirstSuspension initial_suspend() noexcept { return {}; }
+        /// As the promise sees it; until somebody awaits it.
+        [[nodiscard]] void *frame() const noexcept { return continuation.address(); }
+        /// The compiler has misplaced it.
+        void disown() noexcept { continuation = nullptr; }
         struct Final {
             [[nodiscard]] bool await_ready() const noexcept { return false; }
             void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
-                if (!ended.promise().beginning)
-                    ended.promise().continuation.resume(); // which destroys what has ended
+                process_detail::TaskLink &link = ended.promise();
+                if (!link.beginning)
+                    link.go_on(link.continuation); // which destroys what has ended
             }
             void await_resume() const noexcept {}
         };
@@ -241,7 +351,7 @@ template <class Value> class [[nodiscard]] Task {
     Task(Task &&other) noexcept : handle_(std::exchange(other.handle_, {})) {}
     Task &operator=(Task &&) = delete;
     ~Task() {
-        if (handle_)
+        if (handle_ && handle_.promise().continuation) // else it goes by itself
             handle_.destroy();
     }
 
@@ -251,23 +361,34 @@ template <class Value> class [[nodiscard]] Task {
         Run(Run &&other) noexcept : handle(std::exchange(other.handle, {})) {}
         Run &operator=(Run &&) = delete;
         ~Run() {
-            if (handle)
-                handle.destroy();
+            if (!handle)
+                return;
+            if (handle.promise().inner != nullptr) [[unlikely]]
+                handle.promise().destroy_inner();
+            handle.destroy();
         }
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         template <class Parent> bool await_suspend(std::coroutine_handle<Parent> parent) {
+            ProcessState &process = parent.promise().process_state();
+            if (!handle) [[unlikely]]
+                Simulation::refuse_second_await("a task", process);
             promise_type &promise = handle.promise();
-            promise.process = &parent.promise().process_state();
+            promise.process = &process;
             promise.continuation = parent;
+            if constexpr (std::is_base_of_v<process_detail::TaskLink, Parent>)
+                promise.stand_in(parent.promise(), reinterpret_cast<void **>(&handle));
             promise.beginning = true;
-            handle.resume();
+            const bool begun = promise.go_on(handle);
             promise.beginning = false;
-            return !handle.done();
+            return !begun || !handle.done();
         }
         Value await_resume() {
-            if (handle.promise().failure)
-                std::rethrow_exception(handle.promise().failure);
-            return handle.promise().take();
+            promise_type &promise = handle.promise();
+            if (promise.outer != nullptr)
+                promise.outer->inner = nullptr;
+            if (promise.failure)
+                std::rethrow_exception(promise.failure);
+            return promise.take();
         }
     };
     Run operator co_await() &&noexcept { return Run(std::exchange(handle_, {})); }

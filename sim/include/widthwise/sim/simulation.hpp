@@ -20,6 +20,7 @@
 #include "widthwise/sim/switching.hpp"
 #include "widthwise/sim/waiting.hpp"
 
+#include <algorithm>
 #include <any>
 #include <bit>
 #include <coroutine>
@@ -43,8 +44,9 @@ struct Options {
     double start = 0.0; // model time at the beginning
     Switching switching = Switching::Coroutine;
     Listing listing = Listing::Automatic;
-    std::size_t stack_size = 65536; // bytes for each process, where processes have stacks
-    bool trace = false;             // whether trace_hash() takes in every event
+    std::size_t stack_size = 65536;          // bytes for each process, where processes have stacks
+    bool trace = false;                      // whether trace_hash() takes in every event
+    std::uint64_t most_at_once = 10'000'000; // events at one time, more of which are taken for a loop
 };
 
 /// What only some processes have: kept apart, so that the others are smaller.
@@ -61,6 +63,7 @@ struct ProcessState : Node {
     static constexpr std::uint8_t unwinding = 2;
     static constexpr std::uint8_t plain = 4;
     static constexpr std::uint8_t doomed = 8;
+    static constexpr std::uint8_t held_many = 16; // `held` has gone round at least once
 
     /// Every process lies in its simulation's memory, which knows whose it is: no pointer is needed for that.
     [[nodiscard]] Simulation &sim() const noexcept {
@@ -140,8 +143,20 @@ class ProcessRef {
 /// A scheduled call.
 struct EventNode : Node {
     void (*happen)(EventNode &, Simulation &);
-    void (*dispose)(EventNode &) noexcept;
+    /// Frees it; or else, given a place for it, says what it calls.
+    void (*dispose)(EventNode &, std::string *name);
 };
+
+/// What a scheduled call is called in errors: by its own name() if it has one, else by its type.
+template <class Call> std::string name_of_call([[maybe_unused]] const Call &call) {
+    if constexpr (requires { std::string(call.name()); }) {
+        return std::string(call.name());
+    } else {
+        std::string_view text = __PRETTY_FUNCTION__; // "... [with Call = TYPE; ...]", "... [Call = TYPE]"
+        text.remove_prefix(std::min(text.size(), text.find("Call = ") + 7));
+        return std::string(text.substr(0, text.find_first_of(";]")));
+    }
+}
 
 /// Names a scheduled call. Outlives it, not the simulation.
 class EventRef {
@@ -218,7 +233,7 @@ class Simulation {
         return current_ != nullptr ? ProcessRef(*this, *current_) : ProcessRef();
     }
 
-    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+    [[nodiscard]] std::uint64_t events() const noexcept { return counted_ - until_look_; }
     /// How many processes have not ended.
     [[nodiscard]] std::size_t alive() const noexcept { return alive_; }
     /// All of them, by serial number: who still waits when run() has come back.
@@ -280,12 +295,22 @@ class Simulation {
     /// Schedules the current process `delay` from now, and suspends it. Nothing is called for a turn at the
     /// present time: there are few registers to save around it then.
     [[gnu::always_inline]] bool wait(ProcessState &process, double delay, void *coroutine) {
-        if (delay != 0.0 || switcher_ != nullptr)
+        const bool is_zero = std::bit_cast<std::uint64_t>(delay) << 1 == 0; // of either sign, and no NaN
+        if (!is_zero || switcher_ != nullptr)
             return wait_at(process, now_ + delay, coroutine);
         process.goes_on_at(coroutine);
         schedule_now(process);
         return true;
     }
+
+    /// Resumes a coroutine as a part of the present event, once everything above the dispatcher has returned.
+    void go_on_soon(void *coroutine) noexcept {
+        soon_ = coroutine;
+        attention_ = true;
+    }
+
+    /// The delay of a wait that has been waited for: awaited again, it is refused where every bad time is.
+    static constexpr double spent_wait = std::bit_cast<double>(~std::uint64_t{0});
 
     /// Gives a waiter what it waits for.
     void grant(Waiter &waiter);
@@ -329,6 +354,10 @@ class Simulation {
     void add(Resource &resource);
     void remove(Resource &resource) noexcept;
 
+    [[noreturn]] static void refuse_second_await(const std::string &what, ProcessState &process);
+    /// The frame of the coroutine `body`, which has been made just now, is not laid out as it must be.
+    [[noreturn]] static void refuse_frame(void *frame, const char *body);
+
     [[nodiscard]] Circumstance circumstance(const ProcessState *process) const;
     [[nodiscard]] Circumstance circumstance() const { return circumstance(current_); }
 
@@ -342,6 +371,7 @@ class Simulation {
         return sequence_++;
     }
     [[noreturn]] void refuse_sequence() const;
+    void look_for_loop();
 
     /// Two comparisons, whatever `time` is: this is half of what a wait costs.
     [[gnu::always_inline]] void insert(Node &node, double time, std::uint64_t rank) {
@@ -375,6 +405,8 @@ class Simulation {
     bool attend();
     void test_conditions();
     void rethrow_failure();
+    void take_back(ProcessState &process) noexcept;
+    ProcessState &take_over(Process &process, std::string_view name, std::int16_t priority);
     void destroy(ProcessState &process) noexcept;
     void bury();
     [[noreturn]] void refuse_time(double time) const;
@@ -395,12 +427,19 @@ class Simulation {
     bool stopped_ = false;
     bool running_ = false;
     bool ending_ = false;
-    std::uint64_t events_ = 0;
+    // Events are counted down, so that the count says by itself when to look whether time stands still.
+    std::uint64_t counted_;
+    std::uint64_t until_look_;
     std::uint64_t hash_ = 0;
     Motion *motion_ = nullptr;
     std::uint32_t serial_ = 0;
     std::size_t alive_ = 0;
     bool context_ended_ = false;
+    // Whether time stands still: what it was, and how many events there had been, when it was looked at
+    // first.
+    double watched_time_ = std::numeric_limits<double>::quiet_NaN();
+    std::uint64_t watched_events_ = 0;
+    void *soon_ = nullptr; // the coroutine that go_on_soon()
     std::exception_ptr failure_;
     Line conditions_;
     Waiter *next_condition_ = nullptr; // to be tested, while they are: a grant may withdraw others
@@ -428,11 +467,20 @@ class Resource {
     [[nodiscard]] const std::string &name() const noexcept { return name_; }
     [[nodiscard]] virtual std::string report() const = 0;
     virtual void clear_statistics() = 0;
+    /// As errors name it: `facility "till"`.
+    [[nodiscard]] std::string shown() const { return std::string(kind()) + " \"" + name_ + '"'; }
 
   protected:
     friend class Simulation;
-    /// `process` is gone: give back what it holds.
-    virtual void forget(ProcessState &) noexcept {}
+    [[nodiscard]] virtual const char *kind() const noexcept = 0;
+    /// `process` is gone: give back what it holds; false if it holds nothing.
+    virtual bool forget(ProcessState &) noexcept { return false; }
+    /// Who asks for something here must belong to the same simulation.
+    void check_owner(const ProcessState &process) const {
+        if (&process.sim() != sim_) [[unlikely]]
+            refuse_stranger(process);
+    }
+    [[noreturn]] void refuse_stranger(const ProcessState &process) const;
 
     Simulation *sim_;
     std::string name_;
@@ -457,7 +505,11 @@ template <class Call> EventRef Simulation::at(double time, Call call, std::int16
         else
             own();
     };
-    record->dispose = [](EventNode &node) noexcept {
+    record->dispose = [](EventNode &node, std::string *name) {
+        if (name != nullptr) {
+            *name = name_of_call(static_cast<Record &>(node).call);
+            return;
+        }
         static_cast<Record &>(node).call.~Call();
         Pool::release(&node);
     };
@@ -465,7 +517,7 @@ template <class Call> EventRef Simulation::at(double time, Call call, std::int16
         schedule(*record, time, priority);
     } catch (...) {
         record->serial = 0;
-        record->dispose(*record);
+        record->dispose(*record, nullptr);
         throw;
     }
     return EventRef(*this, *record);

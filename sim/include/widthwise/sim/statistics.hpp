@@ -137,8 +137,9 @@ class Histogram {
 /// A confidence interval: `mean` +- `half`.
 struct Interval {
     double mean;
-    double half;
+    double half; // infinite where nothing can be said
     double confidence;
+    const char *doubt = nullptr; // why nothing can be said, and what to do; null where something can
     [[nodiscard]] bool contains(double x) const noexcept { return x >= mean - half && x <= mean + half; }
 };
 
@@ -155,6 +156,9 @@ double chi_square_probability(double x, double freedom);
 Interval t_interval(const Stat &samples, double confidence = 0.95);
 
 /// Means of consecutive batches of one long run, as nearly independent samples of its mean.
+///
+/// There are at least ten of them, each no less than ten times as long as the samples are correlated, or
+/// there is no interval: it would cover less than it says (docs/simulation.md has the measured coverage).
 class BatchMeans {
   public:
     explicit BatchMeans(std::int64_t batch_size);
@@ -169,17 +173,26 @@ class BatchMeans {
             products_ += previous_ * (mean - shift_);
         previous_ = mean - shift_;
         means_(mean);
+        samples_.merge(batch_);
         batch_.clear();
     }
     [[nodiscard]] const Stat &means() const noexcept { return means_; }
-    [[nodiscard]] Interval interval(double confidence = 0.95) const { return t_interval(means_, confidence); }
+    /// Infinitely wide, with a doubt that says why, where the batches are too few, or too short.
+    [[nodiscard]] Interval interval(double confidence = 0.95) const;
     /// Lag-1 correlation of the batches' means: near 0 if the batches are long enough.
     [[nodiscard]] double correlation() const noexcept;
+    /// How many samples say as much as one independent sample: 1 if they are independent. Judged by the
+    /// batches, and too low where they are short.
+    [[nodiscard]] double repetition() const noexcept;
+    [[nodiscard]] std::string report(const std::string &name, double confidence = 0.95) const;
 
   private:
+    [[nodiscard]] const char *doubt() const noexcept;
+
     std::int64_t size_;
     Stat batch_;
     Stat means_;
+    Stat samples_;       // of whole batches
     double shift_ = 0.0; // the first mean: products of differences from it do not cancel
     double previous_ = 0.0;
     double products_ = 0.0;

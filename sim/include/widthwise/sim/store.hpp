@@ -22,6 +22,7 @@ class Store : public Resource {
         bool begin(ProcessState &owner);
         void result() const noexcept {}
         void undo() { store_->leave(places_); }
+        [[nodiscard]] const Resource &of() const noexcept { return *store_; }
 
       private:
         friend class Store;
@@ -46,6 +47,9 @@ class Store : public Resource {
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
+
+  protected:
+    [[nodiscard]] const char *kind() const noexcept override { return "store"; }
 
   private:
     void set_used(std::uint64_t used) noexcept {
