@@ -121,6 +121,14 @@ fn a_signal_at_any_instruction_of_a_site_or_its_stub_loses_no_call() {
 }
 
 #[test]
+fn a_call_goes_on_where_another_thread_has_rewritten_it_meanwhile_with_sigsegv_blocked() {
+    for options in [&[][..], &["--seccomp"], &["--trace"]] {
+        let said = steps::covered(&runtime(), options);
+        assert_eq!(said, "4 of 4 calls are right\n-- exit status: 0\n", "{options:?}");
+    }
+}
+
+#[test]
 fn the_places_of_sites_that_are_gone_are_used_again() {
     // 12 000 sites come and go, half of them while another thread sleeps; there is room for 4096.
     let program = programs::all().iter().find(|program| program.file == "patches");

@@ -82,9 +82,7 @@ static void dispatch(struct frame *frame) {
     }
     frame->rax = (u64)result;
     if (frame->trapped) {
-        /* The instruction after this `syscall` may have been covered meanwhile, by this call or another
-         * thread's. */
-        frame->rip = sites_resume(frame->rip);
+        frame->rip = sites_go_on(frame->rip, frame->rax, &frame->flags);
     }
 }
 

@@ -199,10 +199,14 @@ static i32 alternate_state(const struct thread *thread, u64 sp) {
 
 __attribute__((noreturn)) void x32_restore(struct sigcontext *registers);
 
+static void go_on(struct sigcontext *registers) {
+    registers->rip = sites_go_on(registers->rip, registers->rax, &registers->rflags);
+}
+
 /* To what a context says: the kernel's way, all at once. valgrind takes back only frames that it made itself.
  */
 __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
-    context->registers.rip = sites_resume(context->registers.rip);
+    go_on(&context->registers);
     if (settings.valgrind) {
         KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &context->mask, 0, 8);
         x32_restore(&context->registers);
@@ -414,7 +418,9 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
         }
         return;
     } else {
-        u64 covered = signal == SIGSEGV && info->code > SI_USER ? sites_after_covered(registers->rip) : 0;
+        u64 covered = signal == SIGSEGV && info->code > SI_USER
+                          ? sites_after_covered(registers->rip, registers->rax, &registers->rflags)
+                          : 0;
         if (covered != 0) {
             registers->rip = covered;
             return;
@@ -423,7 +429,7 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
         registers->rip = there != 0 ? there : registers->rip;
     }
     deliver(signal, info, context, context->mask);
-    registers->rip = sites_resume(registers->rip);
+    go_on(registers);
 }
 
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
@@ -558,10 +564,8 @@ long call_rt_sigreturn(struct frame *call) {
     context.flags = frame.context.flags;
     context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
     context.registers = frame.context.registers;
-    /* Rewritten since the handler began: the bytes there fault now, which ends whoever has SIGSEGV blocked.
-     */
-    u64 covered = sites_after_covered(context.registers.rip);
-    context.registers.rip = covered != 0 ? covered : context.registers.rip;
+    /* While the mask is the handler's: reading the program's text may fault. */
+    go_on(&context.registers);
     context.mask = signals_note_mask(thread, frame.context.mask & ~NEVER_BLOCKED);
     thread->alternate =
         (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};

@@ -378,6 +378,24 @@ static struct record *make(struct site *wanted) {
     return record;
 }
 
+/* A thread that jumps to the comparison meets the fault of B, which ends it if it has SIGSEGV blocked.
+ * Compilers make no such jumps; what is handwritten makes them from near. */
+#define NEAR 256U
+static int comparison_is_jumped_to(const struct site *site) {
+    u8 bytes[2 * NEAR];
+    u64 low = 0, high = 0, at = site->call + CALL_SIZE;
+    if (site->pattern != PATTERN_COMPARE) {
+        return 0;
+    }
+    for (u32 i = 0; i < text_count; i++) {
+        if (at >= texts[i].low && at < texts[i].high) {
+            low = at - texts[i].low < NEAR ? texts[i].low : at - NEAR;
+            high = texts[i].high - at < NEAR ? texts[i].high : at + NEAR;
+        }
+    }
+    return read_user(bytes, low, high - low) == 0 && is_jumped_to(bytes, (u32)(high - low), (u32)(at - low));
+}
+
 static int rewrite_locked(u64 call, u64 number) {
     u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER], jump[7];
     struct site wanted;
@@ -393,7 +411,7 @@ static int rewrite_locked(u64 call, u64 number) {
         leave(record);
     }
     if (site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE ||
-        !patch_is_safe(wanted.address)) {
+        !patch_is_safe(wanted.address) || comparison_is_jumped_to(&wanted)) {
         return 0;
     }
     record = find_same(&wanted);
@@ -491,62 +509,55 @@ u64 sites_in_program(u64 rip, u64 flags, u64 *rax) {
     return place;
 }
 
-/* The instruction that a jump covers with its third byte: the comparison of B, the `syscall` of D. */
-static int covers(const struct site *site, u64 rip) {
-    return jump_covers_two(site) && rip == site->address + COVERED;
-}
-
-/* The first site, or the one after `record`, whose jump covers the instruction at `rip`. */
-static struct record *covering(struct record *record, u32 call, u64 rip) {
-    for (record = record == NULL ? first_at(call) : next_of(record); record != NULL;
-         record = next_of(record)) {
-        if (record->site.call == call && covers(&record->site, rip)) {
-            return record;
+/* The comparison at `rip`, which a jump covers, or covered before its site was taken back. */
+static int covered_comparison(u64 rip, u8 compare[LARGEST_COMPARE]) {
+    u32 call = (u32)rip - CALL_SIZE;
+    int found = 0;
+    for (const struct record *at = first_at(call); at != NULL && !found; at = next_of(at)) {
+        const struct site *site = &at->site;
+        const u8 *bytes = site->bytes + CALL_SIZE;
+        if (site->pattern != PATTERN_COMPARE || site->call != call) {
+            continue;
+        }
+        found = at->state == LIVE || (read_user(compare, rip, site->compare_size) == 0 &&
+                                      comparison_size(compare) == site->compare_size);
+        if (at->state == LIVE) {
+            copy_bytes(compare, bytes, site->compare_size);
         }
     }
-    return NULL;
+    return found;
 }
 
-static u64 in_stub(const struct record *record) {
-    return stub_of(record) + (record->site.pattern == PATTERN_COMPARE ? record->site.rest : 0);
-}
-
-/* The site may have been taken back since: then the instruction, which faults nowhere, is there again. */
-static int is_there_again(const struct site *site) {
-    u8 now[SITE_AFTER];
-    u32 size = site->size - COVERED, same = 0;
-    if (read_user(now, site->address + COVERED, size) < 0) {
+/* The comparison after the `syscall` of what is no site yet, but may be one at the next instruction. */
+static int comparison_of_call(u64 rip, u8 compare[LARGEST_COMPARE]) {
+    u8 bytes[CALL_SIZE + LARGEST_COMPARE];
+    if (read_user(bytes, rip - CALL_SIZE, sizeof bytes) < 0 || bytes[0] != 0x0f || bytes[1] != 0x05) {
         return 0;
     }
-    while (same < size && now[same] == site->bytes[COVERED + same]) {
-        same++;
-    }
-    return same == size;
+    copy_bytes(compare, bytes + CALL_SIZE, LARGEST_COMPARE);
+    return comparison_size(compare) != 0;
 }
 
-u64 sites_after_covered(u64 rip) {
-    u64 there = 0;
-    if (rip < CALL_SIZE || rip >= TASK_SIZE) {
+static u64 after_comparison(u64 rip, u64 rax, u64 *flags, int of_call) {
+    u8 compare[LARGEST_COMPARE];
+    if (rip < CALL_SIZE || rip >= TASK_SIZE - LARGEST_COMPARE) {
         return 0;
     }
     lock_take(&lock);
-    for (u32 back = 0; back <= COVERED; back += COVERED) {
-        u32 call = (u32)rip - back;
-        for (struct record *at = covering(NULL, call, rip); at != NULL; at = covering(at, call, rip)) {
-            if (at->state == LIVE) {
-                there = in_stub(at);
-            } else if (there == 0 && is_there_again(&at->site)) {
-                there = rip;
-            }
-        }
-    }
+    int found = covered_comparison(rip, compare) || (of_call && comparison_of_call(rip, compare));
     lock_release(&lock);
-    return there;
+    if (!found) {
+        return 0;
+    }
+    *flags = comparison_flags(compare, rax, *flags);
+    return rip + comparison_size(compare);
 }
 
-u64 sites_resume(u64 rip) {
-    u64 there = sites_after_covered(rip);
-    return there != 0 ? there : rip;
+u64 sites_after_covered(u64 rip, u64 rax, u64 *flags) { return after_comparison(rip, rax, flags, 0); }
+
+u64 sites_go_on(u64 rip, u64 rax, u64 *flags) {
+    u64 after = after_comparison(rip, rax, flags, 1);
+    return after != 0 ? after : rip;
 }
 
 u64 sites_call_before(u64 back) {

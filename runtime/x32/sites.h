@@ -52,10 +52,13 @@ int sites_is_stub(u64 rip);
 /* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
  * not there. 0 where it is neither. */
 u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
-/* A fault at the instruction that a jump has covered: where it is made instead; 0 where there is none. */
-u64 sites_after_covered(u64 rip);
-/* Where a thread continues that is to go on at `rip`: in the stub, where a jump has covered that. */
-u64 sites_resume(u64 rip);
+/* A fault at the comparison that a jump has covered: it is made here, and the program goes on behind it. 0
+ * where there is none. */
+u64 sites_after_covered(u64 rip, u64 rax, u64 *flags);
+/* Where a thread continues that is to go on at `rip`. At the comparison of a site: behind it, since another
+ * thread may cover it before the next instruction, and the fault that follows ends whoever has SIGSEGV
+ * blocked. */
+u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 struct site_count sites_count(void);

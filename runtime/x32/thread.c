@@ -3,6 +3,7 @@
 #include "interception.h"
 #include "offsets.h"
 #include "signals.h"
+#include "sites.h"
 
 _Static_assert(offsetof(struct thread, self) == THREAD_SELF, "entry.S");
 _Static_assert(offsetof(struct thread, program_rsp) == THREAD_PROGRAM_RSP, "entry.S");
@@ -87,4 +88,7 @@ void x32_thread_begin(struct frame *frame) {
     }
     thread_arm(this_thread());
     frame->rax = 0;
+    if (frame->trapped) {
+        frame->rip = sites_go_on(frame->rip, 0, &frame->flags);
+    }
 }
