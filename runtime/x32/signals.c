@@ -160,6 +160,16 @@ void signals_block_until_leaving(struct thread *thread) {
     thread->pending = 1;
 }
 
+void signals_let_defaults_in(const struct thread *thread) {
+    u64 mask = thread->held_mask;
+    for (i32 signal = 1; signal <= SIGNALS; signal++) {
+        if (action_of(signal)->handler > SIG_IGN || is_ours(signal)) {
+            mask |= SIGNAL_BIT(signal);
+        }
+    }
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+}
+
 void signals_release_sigsys(struct thread *thread) {
     if (thread->sigsys_waiting && !thread->sigsys_blocked) {
         queue_waiting_sigsys(thread);

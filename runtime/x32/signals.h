@@ -38,6 +38,8 @@ u64 signals_note_mask(struct thread *thread, u64 mask);
 u64 signals_program_mask(const struct thread *thread, u64 kernel_mask);
 /* Blocks everything until the program is entered again, where the mask becomes the one that was. */
 void signals_block_until_leaving(struct thread *thread);
+/* Then lets those in that neither the program nor the runtime has a handler for. */
+void signals_let_defaults_in(const struct thread *thread);
 /* Before a wait that lets SIGSYS in: whether one waited. It is delivered with the mask of the wait, on the
  * way back.
  */
