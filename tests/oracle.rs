@@ -129,6 +129,16 @@ fn a_call_goes_on_where_another_thread_has_rewritten_it_meanwhile_with_sigsegv_b
 }
 
 #[test]
+fn what_ends_a_program_is_told_of_the_program_and_not_of_the_runtime() {
+    let [wide, narrow] = steps::deaths(&runtime());
+    assert_eq!(narrow, wide);
+    assert!(
+        wide.iter().all(|line| line.ends_with("in the program\n") && !line.contains("ended by -1")),
+        "{wide:?}"
+    );
+}
+
+#[test]
 fn the_places_of_sites_that_are_gone_are_used_again() {
     // 12 000 sites come and go, half of them while another thread sleeps; there is room for 4096.
     let program = programs::all().iter().find(|program| program.file == "patches");

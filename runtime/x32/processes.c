@@ -97,8 +97,8 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         wanted->stack_size = (u64)frame_of(child) - child->area;
     }
     if (flags & CLONE_VFORK) {
-        /* As in the kernel, what kills or stops does so while the child is waited for; and in the child, which
-         * has no state of its own to be lost with it. */
+        /* As in the kernel, what kills or stops does so while the child is waited for; and in the child,
+         * which has no state of its own to be lost with it. */
         signals_let_defaults_in(thread);
     }
     long result = FOR_PROGRAM(x32_spawn(registers, child));

@@ -46,6 +46,12 @@ static const i32 ours[OURS] = {SIGSEGV, SIGBUS, SIGSYS};
 
 static int is_ours(i32 signal) { return signal == ours[0] || signal == ours[1] || signal == ours[2]; }
 
+/* A fault that is ignored ends the process, and one that is sent is not to interrupt a call: so it is the
+ * kernel that ignores it. SIGSYS has to come. */
+static int has_handler(i32 signal, const struct sigaction32 *action) {
+    return action->handler > SIG_IGN || signal == SIGSYS || (is_ours(signal) && action->handler == SIG_DFL);
+}
+
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
 
 static long tell_kernel(i32 signal, const struct sigaction32 *action) {
@@ -56,10 +62,11 @@ static long tell_kernel(i32 signal, const struct sigaction32 *action) {
         .restorer = (u64)x32_restorer,
         .mask = ~FAULTS,
     };
-    if (action->handler > SIG_IGN || is_ours(signal)) {
+    if (has_handler(signal, action)) {
         kernel.handler = (u64)x32_on_signal;
-        /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. */
-        kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. What is
+         * of no effect on the program interrupts as little as can be. */
+        kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (action->handler == SIG_IGN ? SA_RESTART : 0);
         if (!is_ours(signal)) {
             kernel.flags |= action->flags & SA_RESETHAND;
         }
@@ -121,11 +128,9 @@ void signals_before_exec(void) {
             queue_waiting_sigsys(thread);
         }
     }
-    for (int i = 0; i < OURS; i++) {
-        if (action_of(ours[i])->handler == SIG_IGN) {
-            struct kernel_sigaction ignore = {.handler = SIG_IGN};
-            KERNEL_4(__NR_rt_sigaction, ours[i], &ignore, 0, 8);
-        }
+    if (action_of(SIGSYS)->handler == SIG_IGN) {
+        struct kernel_sigaction ignore = {.handler = SIG_IGN};
+        KERNEL_4(__NR_rt_sigaction, SIGSYS, &ignore, 0, 8);
     }
 }
 
@@ -134,10 +139,8 @@ void signals_after_failed_exec(void) {
     if (thread->sigsys_blocked) {
         unblock_sigsys(thread);
     }
-    for (int i = 0; i < OURS; i++) {
-        if (action_of(ours[i])->handler == SIG_IGN) {
-            tell_kernel(ours[i], action_of(ours[i]));
-        }
+    if (action_of(SIGSYS)->handler == SIG_IGN) {
+        tell_kernel(SIGSYS, action_of(SIGSYS));
     }
 }
 
@@ -163,7 +166,7 @@ void signals_block_until_leaving(struct thread *thread) {
 void signals_let_defaults_in(const struct thread *thread) {
     u64 mask = thread->held_mask;
     for (i32 signal = 1; signal <= SIGNALS; signal++) {
-        if (action_of(signal)->handler > SIG_IGN || is_ours(signal)) {
+        if (has_handler(signal, action_of(signal))) {
             mask |= SIGNAL_BIT(signal);
         }
     }
@@ -226,22 +229,24 @@ __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
 
 /* The signal waits, with all that it says, until the context is in force: what a debugger or a core dump then
  * shows is the program where it was, and not the runtime. */
-static void die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
+static int die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
     account_process_ends();
     struct kernel_sigaction plain = {.handler = SIG_DFL};
     u64 mask = SIGNAL_BIT(signal);
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
     KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
-    context->mask &= ~mask;
+    context->mask = ~mask; /* nothing else comes before it */
     long process = KERNEL_1(__NR_getpid, 0), thread = KERNEL_1(__NR_gettid, 0);
     if (failed(KERNEL_4(__NR_rt_tgsigqueueinfo, process, thread, signal, info))) {
         KERNEL_3(__NR_tgkill, process, thread, signal);
     }
+    return 1;
 }
 
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
- * built, which sigsuspend and its like make another one than the context's. */
-static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
+ * built, which sigsuspend and its like make another one than the context's. Whether it is the program's end.
+ */
+static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
     struct thread *thread = this_thread();
     struct sigaction32 action = *action_of((i32)signal);
     struct sigcontext *registers = &context->registers;
@@ -252,14 +257,11 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     if (signal == SIGSYS && sigsys_blocked) {
         thread->sigsys_waiting = 1;
         thread->sigsys_info = *info;
-        return;
+        return 0;
     }
     if (action.handler <= SIG_IGN) {
         /* Only the three that the runtime needs come here without a handler. */
-        if (action.handler == SIG_DFL || forced) {
-            die_of(signal, info, context);
-        }
-        return;
+        return action.handler == SIG_DFL || forced ? die_of(signal, info, context) : 0;
     }
     if (action.flags & SA_RESETHAND) {
         action_of(signal)->handler = SIG_DFL;
@@ -298,11 +300,9 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         /* force_sigsegv(): a handler of SIGSEGV may have a stack that works, unless this was it. */
         struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
-            die_of(SIGSEGV, &fault, context);
-            return;
+            return die_of(SIGSEGV, &fault, context);
         }
-        deliver(SIGSEGV, &fault, context, mask_now);
-        return;
+        return deliver(SIGSEGV, &fault, context, mask_now);
     }
     if (thread->alternate.flags & (i32)SS_AUTODISARM) {
         thread->alternate = (struct stack32){.flags = SS_DISABLE};
@@ -321,6 +321,7 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     registers->rsp = sp;
     registers->rflags &= ~0x10500UL; /* direction, trap, resume */
     registers->fpstate = 0;          /* a handler begins with a clean state, as the kernel gives it */
+    return 0;
 }
 
 static void take_from_frame(struct sigcontext *registers, const struct thread *thread,
@@ -474,10 +475,10 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     take_from_frame(&context.registers, thread, frame);
     copy_bytes(held, thread->held, sizeof held);
     thread->held_count = 0;
-    for (u32 i = 0; i < count; i++) {
+    for (u32 i = 0, ends = 0; i < count && !ends; i++) {
         /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
         u64 mask = thread->waits_with_mask ? thread->wait_mask : context.mask;
-        deliver(held[i].signal, &held[i].info, &context, mask);
+        ends = deliver(held[i].signal, &held[i].info, &context, mask);
         thread->waits_with_mask = 0;
     }
     thread->pending = 0;
@@ -529,16 +530,13 @@ long call_rt_sigaction(struct frame *frame) {
     return 0;
 }
 
+/* signal_fault(), arch/x86/kernel/signal.c: SIGSEGV is forced, which ends whoever blocks or ignores it. */
 static void bad_frame(struct thread *thread) {
-    /* signal_fault(): the kernel forces SIGSEGV. */
-    if (action_of(SIGSEGV)->handler <= SIG_IGN || thread->held_count == HELD_SIGNALS) {
-        struct kernel_sigaction plain = {.handler = SIG_DFL};
-        u64 mask = ~SIGNAL_BIT(SIGSEGV);
-        KERNEL_4(__NR_rt_sigaction, SIGSEGV, &plain, 0, 8);
-        KERNEL_3(__NR_tgkill, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSEGV);
-        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
-    }
     signals_block_until_leaving(thread);
+    if ((thread->held_mask & SIGNAL_BIT(SIGSEGV)) || action_of(SIGSEGV)->handler == SIG_IGN) {
+        action_of(SIGSEGV)->handler = SIG_DFL;
+    }
+    thread->held_count -= thread->held_count == HELD_SIGNALS;
     struct held_signal *held = &thread->held[thread->held_count++];
     clear_bytes(held, sizeof *held);
     held->signal = held->info.signo = SIGSEGV;

@@ -32,6 +32,13 @@ void signals_after_clearing(void);
 void signals_before_exec(void);
 void signals_after_failed_exec(void);
 
+/* Whether SIGSEGV or SIGBUS is blocked or ignored: the kernel ends the process at such a fault, wherever it
+ * is. */
+static inline int signals_faults_kill(const struct thread *thread) {
+    return thread->faults_blocked || thread->actions[SIGSEGV].handler == SIG_IGN ||
+           thread->actions[SIGBUS].handler == SIG_IGN;
+}
+
 /* The mask as the kernel may have it: without SIGSYS. Notes in the thread what the program believes. */
 u64 signals_note_mask(struct thread *thread, u64 mask);
 /* The program's mask, of the kernel's. */

@@ -42,7 +42,9 @@ static u32 record_end; /* those beyond were never used */
 static u32 left_count, collect_at;
 static u16 owner[STUB_COUNT]; /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
 static u32 slot_hint;
-static u64 rewritten, refused;
+static u64 rewritten, refused, elsewhere;
+
+#define AROUND (SITE_BEFORE + CALL_SIZE + SITE_AFTER)
 
 #define NOBODY 0xffffU
 /* Above one process's usual number of those that come and go at once. */
@@ -99,7 +101,7 @@ u64 sites_pools(void) { return trampolines_pages(); }
 u64 sites_own_page(u64 low, u64 high) { return trampolines_page(low, high); }
 
 struct site_count sites_count(void) {
-    return (struct site_count){rewritten, refused};
+    return (struct site_count){rewritten, refused, elsewhere};
 }
 
 void sites_hold(void) { lock_take(&lock); }
@@ -161,13 +163,14 @@ void sites_text(u64 address, u64 size) {
     }
 }
 
-static int in_text(u64 low, u64 high) {
+/* The text that an address is in; of size 0 where that is none. */
+static struct range text_at(u64 address) {
     for (u32 i = 0; i < text_count; i++) {
-        if (low >= texts[i].low && high <= texts[i].high) {
-            return 1;
+        if (address >= texts[i].low && address < texts[i].high) {
+            return (struct range){texts[i].low, texts[i].high};
         }
     }
-    return 0;
+    return (struct range){0, 0};
 }
 
 static u16 *bucket_of(u32 call) { return &buckets[(call * 2654435761U) >> 20]; }
@@ -383,24 +386,30 @@ static struct record *make(struct site *wanted) {
 #define NEAR 256U
 static int comparison_is_jumped_to(const struct site *site) {
     u8 bytes[2 * NEAR];
-    u64 low = 0, high = 0, at = site->call + CALL_SIZE;
+    u64 at = site->call + CALL_SIZE;
+    struct range text = text_at(site->call);
     if (site->pattern != PATTERN_COMPARE) {
         return 0;
     }
-    for (u32 i = 0; i < text_count; i++) {
-        if (at >= texts[i].low && at < texts[i].high) {
-            low = at - texts[i].low < NEAR ? texts[i].low : at - NEAR;
-            high = texts[i].high - at < NEAR ? texts[i].high : at + NEAR;
-        }
-    }
+    u64 low = at - text.low < NEAR ? text.low : at - NEAR,
+        high = text.high - at < NEAR ? text.high : at + NEAR;
     return read_user(bytes, low, high - low) == 0 && is_jumped_to(bytes, (u32)(high - low), (u32)(at - low));
 }
 
+/* What is around a call, as far as it is text: the end of that; 0 where the call is in none. */
+static u64 read_around(u64 call, u8 bytes[AROUND]) {
+    struct range text = text_at(call);
+    u64 first = call - SITE_BEFORE, low = text.low > first ? text.low : first;
+    u64 high = text.high < first + AROUND ? text.high : first + AROUND;
+    clear_bytes(bytes, AROUND);
+    return text.high != 0 && read_user(bytes + (low - first), low, high - low) == 0 ? text.high : 0;
+}
+
 static int rewrite_locked(u64 call, u64 number) {
-    u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER], jump[7];
+    u8 bytes[AROUND], jump[7];
     struct site wanted;
-    if (number >> 32 != 0 || !in_text(call - SITE_BEFORE, call + CALL_SIZE + SITE_AFTER) ||
-        read_user(bytes, call - SITE_BEFORE, sizeof bytes) < 0) {
+    u64 end = number >> 32 == 0 ? read_around(call, bytes) : 0;
+    if (end == 0) {
         return 0;
     }
     struct record *record = live_at((u32)call);
@@ -411,7 +420,8 @@ static int rewrite_locked(u64 call, u64 number) {
         leave(record);
     }
     if (site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE ||
-        !patch_is_safe(wanted.address) || comparison_is_jumped_to(&wanted)) {
+        wanted.address + wanted.size > end || !patch_is_safe(wanted.address) ||
+        comparison_is_jumped_to(&wanted)) {
         return 0;
     }
     record = find_same(&wanted);
@@ -449,7 +459,9 @@ void sites_rewrite(u64 call, u64 number) {
     }
     struct account_stretch before = account_rewriting();
     lock_take(&lock);
-    if (!rewrite_locked(call, number)) {
+    if (text_at(call).high == 0) {
+        elsewhere++;
+    } else if (!rewrite_locked(call, number)) {
         refused++;
     }
     lock_release(&lock);

@@ -19,7 +19,9 @@
 #include "thread.h"
 
 struct site_count {
-    u64 rewritten, refused;
+    u64 rewritten;
+    u64 refused;   /* traps of what is no site, or has no room */
+    u64 elsewhere; /* traps of what is writable just now, or shared */
 };
 
 /* Whether calls are to be shown or counted, so that none may bypass the runtime. */

@@ -127,10 +127,11 @@ void trace_statistics(void) {
     static const char *const ways[] = {"Syscall User Dispatch", "a seccomp filter", "nothing"};
     struct site_count count = sites_count();
     struct text text = {.size = 0};
-    text_add(
-        &text,
-        "x32run: process %d: %u sites rewritten, %u calls trapped, %u traps that could not be rewritten; ",
-        (i64)KERNEL_1(__NR_getpid, 0), count.rewritten, traps, count.refused);
+    text_add(&text,
+             "x32run: process %d: %u sites rewritten, %u calls trapped, %u of them where nothing can be "
+             "rewritten, %u in "
+             "writable or shared text; ",
+             (i64)KERNEL_1(__NR_getpid, 0), count.rewritten, traps, count.refused, count.elsewhere);
     text_add(&text, "what is left is caught by %s; %u KiB of the resident memory are the runtime's own\n",
              ways[interception_used()], own_memory());
     text_write(&text, settings.trace_fd);

@@ -31,3 +31,24 @@ fn stepped(runtime: &Path, options: &[&str], tracer: &str, program: &str) -> Str
         .unwrap();
     format!("{}-- {}\n", String::from_utf8_lossy(&said.stdout), said.status)
 }
+
+/// Ways in which `steps/deaths.c` ends.
+pub const DEATHS: usize = 10;
+
+/// What `steps/dying.c` tells of each of them: of the program for x86-64, and of that for x32 through the runtime.
+pub fn deaths(runtime: &Path) -> [Vec<String>; 2] {
+    let folder = sources().join("steps");
+    let [tracer, wide, narrow] = ["dying", "deaths-x86-64", "deaths-x32"].map(|name| built().join(name));
+    std::fs::create_dir_all(built()).unwrap();
+    compile(&["-m64", "-O1"], &folder.join("dying.c"), &tracer);
+    compile(&["-m64", "-O1", "-static"], &folder.join("deaths.c"), &wide);
+    compile(&["-mx32", "-O1", "-static"], &folder.join("deaths.c"), &narrow);
+    let told = |starter: &[&Path]| -> Vec<String> {
+        let one = |way: usize| {
+            let said = Command::new(&tracer).args(starter).arg(way.to_string()).output().unwrap();
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        (0..DEATHS).map(one).collect()
+    };
+    [told(&[&wide]), told(&[runtime, &narrow])]
+}

@@ -1,8 +1,8 @@
 /*
  * core
  *
- * A signal for a process that waits for its vfork's child: what kills does so at once, what has a handler waits until the
- * child is gone, and so does what is blocked.
+ * A signal for a process that waits for its vfork's child: what kills does so at once, what has a handler
+ * waits until the child is gone, and so does what is blocked.
  */
 #include "transcript.h"
 #include <poll.h>
