@@ -20,6 +20,8 @@ mod kernel;
 mod programs;
 #[path = "x32/steps.rs"]
 mod steps;
+#[path = "x32/stress.rs"]
+mod stress;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -136,6 +138,13 @@ fn what_ends_a_program_is_told_of_the_program_and_not_of_the_runtime() {
         wide.iter().all(|line| line.ends_with("in the program\n") && !line.contains("ended by -1")),
         "{wide:?}"
     );
+}
+
+#[test]
+fn under_stress_no_call_and_no_signal_is_lost() {
+    let [wide, narrow] = stress::said(&runtime());
+    assert!(wide.contains("signals lost: 0\n-- exit status: 0") && !wide.contains("none"), "{wide}");
+    assert_eq!(narrow, wide);
 }
 
 #[test]
