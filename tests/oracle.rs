@@ -16,6 +16,8 @@ mod cost;
 mod hostile;
 #[path = "x32/kernel.rs"]
 mod kernel;
+#[path = "x32/newest.rs"]
+mod newest;
 #[path = "x32/programs.rs"]
 mod programs;
 #[path = "x32/steps.rs"]
@@ -138,6 +140,13 @@ fn what_ends_a_program_is_told_of_the_program_and_not_of_the_runtime() {
         wide.iter().all(|line| line.ends_with("in the program\n") && !line.contains("ended by -1")),
         "{wide:?}"
     );
+}
+
+#[test]
+fn calls_of_the_last_years_answer_as_they_do_on_x86_64() {
+    let [wide, narrow] = newest::said(&runtime());
+    assert!(wide.ends_with("-- exit status: 0\n"), "{wide}");
+    assert!(narrow == wide, "- x86-64, + x32\n{}", difference(&wide, &narrow));
 }
 
 #[test]

@@ -84,6 +84,7 @@ struct rlimit {
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
+#define ARCH_SHSTK_ENABLE 0x5001
 
 #define CLONE_VM 0x100
 #define CLONE_SIGHAND 0x800

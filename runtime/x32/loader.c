@@ -86,7 +86,7 @@ static void map_segment(const char *path, long fd, const struct segment *segment
             cannot_map(path, segment, zero, result);
         }
     }
-    if ((segment->protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC) {
+    if (segment->protection == (PROT_READ | PROT_EXEC)) {
         sites_text(page, segment->file_size + lead);
     }
 }

@@ -240,6 +240,10 @@ long call_arch_prctl(struct frame *frame) {
     if ((i32)frame->rdi == ARCH_SET_GS) {
         return -EPERM;
     }
+    if ((i32)frame->rdi == ARCH_SHSTK_ENABLE) {
+        /* As without CONFIG_X86_USER_SHADOW_STACK: frames that the runtime builds are in no shadow stack. */
+        return -EINVAL;
+    }
     if (settings.costs != 0 && costs_note(frame)) {
         return 0;
     }

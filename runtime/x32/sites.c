@@ -268,13 +268,13 @@ static int is_written(const struct record *record, const u8 *at) {
     return 1;
 }
 
-/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). */
-static void put_back(const struct record *record) {
+/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). 0
+ * where the jump stays: the text is sealed (mseal), for the program as well. */
+static int put_back(const struct record *record) {
     const struct site *site = &record->site;
     u8 now[7];
-    if (read_user(now, site->address, site->replaced) == 0 && is_written(record, now)) {
-        patch_text(site->address, site->bytes, site->replaced);
-    }
+    return read_user(now, site->address, site->replaced) < 0 || !is_written(record, now) ||
+           patch_text(site->address, site->bytes, site->replaced);
 }
 
 /* Half of the site is gone. */
@@ -295,8 +295,7 @@ static int touches(const struct record *record, struct range range) {
 void sites_restore(u64 address, u64 size) {
     struct range range = pages_of(address, size);
     for (u32 i = 0; i < record_end; i++) {
-        if (touches(&records[i], range)) {
-            put_back(&records[i]);
+        if (touches(&records[i], range) && put_back(&records[i])) {
             leave(&records[i]);
         }
     }
