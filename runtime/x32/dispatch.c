@@ -1,5 +1,6 @@
 #include "calls.h"
 #include "memory.h"
+#include "offsets.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
@@ -59,6 +60,10 @@ static long answer(struct frame *frame, u64 number) {
 
 static void dispatch(struct frame *frame) {
     u64 number = (u32)frame->rax;
+    if (__builtin_expect(this_thread()->stepping, 0)) {
+        this_thread()->stepping = 0;
+        frame->flags |= FLAG_TRAP;
+    }
     stub_users_entered(this_thread(), frame->rip);
     if (this_thread()->dies_of_next_call) {
         thread_die(this_thread());

@@ -31,7 +31,7 @@ x32_enter_trapped:
 1:  mov %rsp, %gs:THREAD_PROGRAM_RSP
     mov %gs:THREAD_STACK_TOP, %rsp
     pushfq
-    andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; the program's own is kept by signals.c */
+    andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; for the program's own there is thread->stepping */
     cld
     push %rcx
     push %rax
@@ -145,14 +145,16 @@ x32_spawn:
     call x32_thread_begin
     jmp x32_leave
 
-/* noreturn x32_end_thread(void *area, u64 size, u64 status): a thread takes its own stack away and ends. */
+/* noreturn x32_end_thread(void *area, u64 size, u64 status, u64 number): a thread takes its own stack away and ends, by exit or
+ * exit_group. */
     .globl x32_end_thread
 x32_end_thread:
     mov %rdx, %rbx
+    mov %rcx, %r12
     mov $11, %eax
     syscall
     mov %rbx, %rdi
-    mov $60, %eax
+    mov %r12, %rax
     syscall
     ud2
 

@@ -89,6 +89,7 @@ struct rlimit {
 #define CLONE_VM 0x100
 #define CLONE_SIGHAND 0x800
 #define CLONE_VFORK 0x4000
+#define CLONE_THREAD 0x10000
 #define CLONE_CHILD_SETTID 0x01000000
 #define CLONE_CLEAR_SIGHAND 0x100000000UL
 
@@ -126,6 +127,7 @@ struct rlimit {
 #define SS_AUTODISARM (1U << 31)
 #define MINSIGSTKSZ 2048
 
+#define TRAP_TRACE 2
 #define SYS_SECCOMP 1
 #define SYS_USER_DISPATCH 2
 

@@ -80,6 +80,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     child->sigsys_blocked = thread->sigsys_blocked;
     child->faults_blocked = thread->faults_blocked;
     child->is_vfork_child = (flags & CLONE_VFORK) != 0;
+    child->is_process = (flags & CLONE_THREAD) == 0;
     child->clears_handlers = (flags & CLONE_CLEAR_SIGHAND) != 0;
     signals_share_actions(child, (flags & CLONE_SIGHAND) != 0);
     if (flags & CLONE_VFORK) {
@@ -182,17 +183,21 @@ static void end_account(const struct thread *thread) {
     }
 }
 
+__attribute__((noreturn)) static void end_thread(struct thread *thread, u64 status, u64 number) {
+    account_thread_ends(thread);
+    sites_thread_ends(thread);
+    u64 all = ~0UL;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
+    x32_end_thread(thread->area, thread->area_size, status, number);
+}
+
 long call_exit(struct frame *frame) {
     struct thread *thread = this_thread();
     if (thread->area == 0 || thread->is_vfork_child) {
         end_account(thread);
         return forward(frame, __NR_exit);
     }
-    account_thread_ends(thread);
-    sites_thread_ends(thread);
-    u64 all = ~0UL;
-    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
-    x32_end_thread(thread->area, thread->area_size, frame->rdi);
+    end_thread(thread, frame->rdi, __NR_exit);
 }
 
 long call_exit_group(struct frame *frame) {
@@ -202,7 +207,12 @@ long call_exit_group(struct frame *frame) {
     if (settings.costs != 0) {
         costs_print();
     }
-    end_account(this_thread());
+    struct thread *thread = this_thread();
+    if (thread->is_process && thread->area != 0 && !thread->is_vfork_child) {
+        /* The memory goes on without it. */
+        end_thread(thread, frame->rdi, __NR_exit_group);
+    }
+    end_account(thread);
     return forward(frame, __NR_exit_group);
 }
 

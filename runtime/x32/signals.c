@@ -4,6 +4,7 @@
 #include "extended.h"
 #include "interception.h"
 #include "memory.h"
+#include "offsets.h"
 #include "settings.h"
 #include "sites.h"
 #include "text.h"
@@ -392,6 +393,22 @@ static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *
     KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
 
+/* The program has set the trap flag. Instructions of a stub at which nothing of the site has happened are
+ * none of its own; nor are the runtime's, which are not stepped through: the flag is set again on the way
+ * back. */
+static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
+    if (sites_is_at_start(registers->rip)) {
+        return 1;
+    }
+    if (!between(registers->rip, __executable_start, etext) || sites_is_stub(registers->rip) ||
+        between(registers->rip, x32_leave, x32_leave_end)) {
+        return 0;
+    }
+    registers->rflags &= ~(u64)FLAG_TRAP;
+    thread->stepping = 1;
+    return 1;
+}
+
 static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
@@ -401,6 +418,9 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
     if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
         registers->rcx = registers->rip;
         registers->rip = (u64)x32_enter_trapped;
+        return;
+    }
+    if (signal == SIGTRAP && info->code == TRAP_TRACE && steps_unseen(thread, registers)) {
         return;
     }
     if (between(registers->rip, x32_leave, x32_leave_end)) {

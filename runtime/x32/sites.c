@@ -520,6 +520,20 @@ u64 sites_in_program(u64 rip, u64 flags, u64 *rax) {
     return place;
 }
 
+int sites_is_at_start(u64 rip) {
+    u32 trampoline = trampoline_at(rip);
+    if (trampoline != 0 || !sites_is_stub(rip)) {
+        return trampoline != 0;
+    }
+    u64 rax = 0;
+    lock_take(&lock);
+    const struct record *record = owner_of(rip);
+    int is_at_start = record != NULL && site_place(&record->site, (u32)(rip - stub_of(record)), 0, &rax) ==
+                                            record->site.address;
+    lock_release(&lock);
+    return is_at_start;
+}
+
 /* The comparison at `rip`, which a jump covers, or covered before its site was taken back. */
 static int covered_comparison(u64 rip, u8 compare[LARGEST_COMPARE]) {
     u32 call = (u32)rip - CALL_SIZE;

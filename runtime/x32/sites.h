@@ -54,6 +54,8 @@ int sites_is_stub(u64 rip);
 /* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
  * not there. 0 where it is neither. */
 u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
+/* Whether an address is within a stub or a trampoline where nothing of the site has happened yet. */
+int sites_is_at_start(u64 rip);
 /* A fault at the comparison that a jump has covered: it is made here, and the program goes on behind it. 0
  * where there is none. */
 u64 sites_after_covered(u64 rip, u64 rax, u64 *flags);

@@ -57,6 +57,8 @@ struct thread {
     u8 waits_with_mask;    /* the call that is being made puts wait_mask in force while it waits */
     u8 wait_blocks_sigsys; /* and whether that mask holds SIGSYS, as the program sees it */
     u8 dies_of_next_call;  /* strict seccomp */
+    u8 stepping;           /* the program had set the trap flag when it entered the runtime */
+    u8 is_process;         /* it shares its memory, and is not in the process of who made it */
     u64 wait_mask;
     struct siginfo64 sigsys_info;
     u64 handler_stack, handler_stack_size;
@@ -96,7 +98,7 @@ void thread_arm(struct thread *thread);
 __attribute__((noreturn)) void thread_die(struct thread *thread);
 
 void x32_thread_begin(struct frame *frame);
-__attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status);
+__attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status, u64 number);
 __attribute__((noreturn)) void x32_start(u64 sp, u64 entry);
 
 #endif
