@@ -230,7 +230,7 @@ __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
 
 /* The signal waits, with all that it says, until the context is in force: what a debugger or a core dump then
  * shows is the program where it was, and not the runtime. */
-static int die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
+static void die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context) {
     account_process_ends();
     struct kernel_sigaction plain = {.handler = SIG_DFL};
     u64 mask = SIGNAL_BIT(signal);
@@ -241,13 +241,12 @@ static int die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *c
     if (failed(KERNEL_4(__NR_rt_tgsigqueueinfo, process, thread, signal, info))) {
         KERNEL_3(__NR_tgkill, process, thread, signal);
     }
-    return 1;
+    this_thread()->ends = 1;
 }
 
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
- * built, which sigsuspend and its like make another one than the context's. Whether it is the program's end.
- */
-static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
+ * built, which sigsuspend and its like make another one than the context's. */
+static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
     struct thread *thread = this_thread();
     struct sigaction32 action = *action_of((i32)signal);
     struct sigcontext *registers = &context->registers;
@@ -258,11 +257,14 @@ static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *
     if (signal == SIGSYS && sigsys_blocked) {
         thread->sigsys_waiting = 1;
         thread->sigsys_info = *info;
-        return 0;
+        return;
     }
     if (action.handler <= SIG_IGN) {
         /* Only the three that the runtime needs come here without a handler. */
-        return action.handler == SIG_DFL || forced ? die_of(signal, info, context) : 0;
+        if (action.handler == SIG_DFL || forced) {
+            die_of(signal, info, context);
+        }
+        return;
     }
     if (action.flags & SA_RESETHAND) {
         action_of(signal)->handler = SIG_DFL;
@@ -301,9 +303,11 @@ static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *
         /* force_sigsegv(): a handler of SIGSEGV may have a stack that works, unless this was it. */
         struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
-            return die_of(SIGSEGV, &fault, context);
+            die_of(SIGSEGV, &fault, context);
+            return;
         }
-        return deliver(SIGSEGV, &fault, context, mask_now);
+        deliver(SIGSEGV, &fault, context, mask_now);
+        return;
     }
     if (thread->alternate.flags & (i32)SS_AUTODISARM) {
         thread->alternate = (struct stack32){.flags = SS_DISABLE};
@@ -322,7 +326,6 @@ static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *
     registers->rsp = sp;
     registers->rflags &= ~0x10500UL; /* direction, trap, resume */
     registers->fpstate = 0;          /* a handler begins with a clean state, as the kernel gives it */
-    return 0;
 }
 
 static void take_from_frame(struct sigcontext *registers, const struct thread *thread,
@@ -420,7 +423,8 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
         registers->rip = (u64)x32_enter_trapped;
         return;
     }
-    if (signal == SIGTRAP && info->code == TRAP_TRACE && steps_unseen(thread, registers)) {
+    if (signal == SIGTRAP && info->code == TRAP_TRACE && (registers->rflags & FLAG_TRAP) &&
+        steps_unseen(thread, registers)) {
         return;
     }
     if (between(registers->rip, x32_leave, x32_leave_end)) {
@@ -495,10 +499,10 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     take_from_frame(&context.registers, thread, frame);
     copy_bytes(held, thread->held, sizeof held);
     thread->held_count = 0;
-    for (u32 i = 0, ends = 0; i < count && !ends; i++) {
+    for (u32 i = 0; i < count && !thread->ends; i++) {
         /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
         u64 mask = thread->waits_with_mask ? thread->wait_mask : context.mask;
-        ends = deliver(held[i].signal, &held[i].info, &context, mask);
+        deliver(held[i].signal, &held[i].info, &context, mask);
         thread->waits_with_mask = 0;
     }
     thread->pending = 0;

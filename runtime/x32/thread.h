@@ -58,6 +58,7 @@ struct thread {
     u8 wait_blocks_sigsys; /* and whether that mask holds SIGSYS, as the program sees it */
     u8 dies_of_next_call;  /* strict seccomp */
     u8 stepping;           /* the program had set the trap flag when it entered the runtime */
+    u8 ends;               /* the signal that is its end is on its way */
     u8 is_process;         /* it shares its memory, and is not in the process of who made it */
     u64 wait_mask;
     struct siginfo64 sigsys_info;
