@@ -290,10 +290,10 @@ static void asynchronous(void) { data(), timed(), call.inside = submits; }
 #define CALLS                                                                                                \
     ROW(read_pipe, data(), CALL(read, call.ends[0], AT(byte), 1))                                            \
     ROW(readv_pipe, (data(), vectors()), CALL(readv, call.ends[0], AT(vector), 1))                           \
-    ROW(preadv2_pipe, (data(), vectors()), CALL(preadv2, call.ends[0], AT(vector), 1, -1))               \
+    ROW(preadv2_pipe, (data(), vectors()), CALL(preadv2, call.ends[0], AT(vector), 1, -1))                   \
     ROW(write_pipe, (data(), full()), CALL(write, call.ends[1], AT(byte), 1))                                \
     ROW(writev_pipe, (data(), full(), vectors()), CALL(writev, call.ends[1], AT(vector), 1))                 \
-    ROW(pwritev2_pipe, (data(), full(), vectors()), CALL(pwritev2, call.ends[1], AT(vector), 1, -1))     \
+    ROW(pwritev2_pipe, (data(), full(), vectors()), CALL(pwritev2, call.ends[1], AT(vector), 1, -1))         \
     ROW(read_tty, terminal(), CALL(read, call.ends[0], AT(byte), 1))                                         \
     ROW(readv_tty, (terminal(), vectors()), CALL(readv, call.ends[0], AT(vector), 1))                        \
     ROW(read_socket, streams(), CALL(read, call.ends[0], AT(byte), 1))                                       \
