@@ -14,7 +14,6 @@
 _start:
     xor %ebp, %ebp
     mov %rsp, %rdi
-    lea _DYNAMIC(%rip), %rsi
     and $-16, %rsp
     call x32_main
     ud2

@@ -78,7 +78,7 @@ struct successor {
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
  * cannot be executed. */
 static const char *own_file(void) {
-    static char linked[4096];
+    LARGE static char linked[4096];
     if (settings.valgrind && KERNEL_3(__NR_readlink, "/proc/self/exe", linked, sizeof linked - 1) > 0) {
         return linked;
     }
@@ -191,7 +191,7 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
     long file;
     if (is_own) {
-        copy_bytes(path, settings.program, length_of(settings.program) + 1);
+        copy_bytes(path, program_file(), length_of(program_file()) + 1);
     }
     /* Without O_CLOEXEC only where x32run is to find it. */
     u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);

@@ -27,6 +27,9 @@ _Static_assert(offsetof(struct frame, flags) == FRAME_FLAGS, "entry.S");
 #define RUNTIME_STACK 0x8000UL
 
 static u64 handler_stack_size;
+/* The first thread's, for processors whose signal frames are no larger than today's: no mapping of its own,
+ * and no page tables for one. */
+LARGE static u8 first_area[0x18000];
 
 static struct thread *lay_out(u64 area, u64 size) {
     struct thread *thread = (struct thread *)(area + size - ROUND_UP(sizeof(struct thread), 64));
@@ -54,11 +57,15 @@ struct thread *thread_make(void) {
 
 void thread_unmake(struct thread *thread) { KERNEL_2(__NR_munmap, thread->area, thread->area_size); }
 
-void thread_arm(struct thread *thread) {
+void thread_settle(struct thread *thread) {
     struct kernel_stack stack = {.sp = thread->handler_stack, .size = thread->handler_stack_size};
     KERNEL_2(__NR_sigaltstack, &stack, 0);
-    interception_arm_thread();
     thread->id = (u32)KERNEL_1(__NR_gettid, 0);
+}
+
+void thread_arm(struct thread *thread) {
+    thread_settle(thread);
+    interception_arm_thread();
 }
 
 void thread_die(struct thread *thread) {
@@ -72,7 +79,9 @@ int thread_adopt_first(u64 signal_frame_size) {
     /* A handler of ours can be interrupted by a fault in reading the program's memory: two frames, and some
      * room. */
     handler_stack_size = ROUND_UP(3 * signal_frame_size + 2 * PAGE, PAGE);
-    struct thread *thread = thread_make();
+    struct thread *thread = area_size() <= sizeof first_area - PAGE
+                                ? lay_out(ROUND_UP((u64)first_area, PAGE), area_size())
+                                : thread_make();
     if (thread == NULL) {
         return -ENOMEM;
     }

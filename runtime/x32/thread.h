@@ -88,8 +88,9 @@ struct thread *thread_make(void);
 void thread_unmake(struct thread *thread);
 /* Makes the first thread's block and adopts the calling thread. */
 int thread_adopt_first(u64 signal_frame_size);
-/* What each thread has to tell the kernel itself: its handler stack and which system calls are to be caught.
- */
+/* What each thread has to tell the kernel itself: its handler stack, and which system calls are to be caught.
+ * The first does the latter in interception_begin(). */
+void thread_settle(struct thread *thread);
 void thread_arm(struct thread *thread);
 
 /* Strict seccomp has been entered, and the thread makes a call. */
