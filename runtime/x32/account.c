@@ -299,13 +299,33 @@ void account_forked(u64 faults_of_program) {
     record->minor_faults = minor > faults_of_program ? minor - faults_of_program : 0;
 }
 
+static u32 find_area(u64 area) {
+    u32 at = 0;
+    while (at < area_total && areas[at] != area) {
+        at++;
+    }
+    return at;
+}
+
+void account_area_gone(u64 area) {
+    if (head == NULL) {
+        return;
+    }
+    lock_take(&lock);
+    u32 at = find_area(area);
+    if (at < area_total) {
+        areas[at] = areas[--area_total];
+    }
+    lock_release(&lock);
+}
+
 void account_thread(struct thread *thread) {
     if (head == NULL) {
         return;
     }
     thread->counts = take_cell();
     lock_take(&lock);
-    if (area_total < AREAS) {
+    if (area_total < AREAS && find_area(thread->area) == area_total) {
         areas[area_total++] = thread->area;
     }
     lock_release(&lock);
@@ -320,14 +340,6 @@ void account_thread_ends(struct thread *thread) {
     if (thread->area != 0) {
         look();
     }
-    lock_take(&lock);
-    for (u32 i = 0; i < area_total; i++) {
-        if (areas[i] == thread->area) {
-            areas[i] = areas[--area_total];
-            break;
-        }
-    }
-    lock_release(&lock);
     thread->counts = NULL;
     give_back(counts);
 }

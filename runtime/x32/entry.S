@@ -88,6 +88,12 @@ x32_leave:
     .globl x32_leave_end
 x32_leave_end:
 
+/* noreturn x32_enter_handler(struct frame *): from a handler of ours into one of the program's. */
+    .globl x32_enter_handler
+x32_enter_handler:
+    mov %rdi, %rsp
+    jmp x32_leave
+
 /* long x32_gate_now(long number, const u64 arguments[6]): the call that a signal may interrupt. If one was put off before
  * the kernel was entered, or the kernel would restart, the answer is -ERESTART, nothing was done, and the whole call is
  * made again after the handler. */

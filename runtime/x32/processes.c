@@ -49,7 +49,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
         if (stack != 0) {
             thread->program_rsp = stack;
         }
-        thread_arm(thread);
+        thread_forked(thread);
         stub_users_forked(thread);
         account_forked((flags & CLONE_CHILD_SETTID) != 0);
     }
@@ -185,9 +185,7 @@ long call_exit(struct frame *frame) {
     }
     account_thread_ends(thread);
     sites_thread_ends(thread);
-    u64 all = ~0UL;
-    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
-    x32_end_thread(thread->area, thread->area_size, frame->rdi);
+    thread_end(thread, frame->rdi);
 }
 
 long call_exit_group(struct frame *frame) {

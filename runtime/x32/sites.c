@@ -426,18 +426,37 @@ static int in_constant(const u8 *call) {
  * start is called once. Its neighbours then cost next to nothing. */
 #define SEEN 128
 #define TRAPS_OF_PAGE 8U
+#define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
 #define TRAPS_MASK (PAGE - 1)
 static u32 seen[SEEN];
 
+/* Of two places the page's own, or the one that has trapped less. */
+static u32 *place_of(u32 page) {
+    u32 *one = &seen[((page >> 12) * 2654435761U) >> 25], *other = &seen[(one - seen) ^ 1];
+    if (ROUND_DOWN(*one, PAGE) == page || ROUND_DOWN(*other, PAGE) == page) {
+        return ROUND_DOWN(*one, PAGE) == page ? one : other;
+    }
+    return (*one & TRAPS_MASK) <= (*other & TRAPS_MASK) ? one : other;
+}
+
 static u32 count_trap(u32 call) {
-    u32 page = (u32)ROUND_DOWN(call, PAGE), *slot = &seen[((page >> 12) * 2654435761U) >> 25];
-    u32 now = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    u32 page = (u32)ROUND_DOWN(call, PAGE), *place = place_of(page);
+    u32 now = __atomic_load_n(place, __ATOMIC_RELAXED);
     now = ROUND_DOWN(now, PAGE) == page ? now : page;
-    if ((now & TRAPS_MASK) <= TRAPS_OF_PAGE) {
+    if ((now & TRAPS_MASK) < TRAPS_OF_ANY) {
         now++;
-        __atomic_store_n(slot, now, __ATOMIC_RELAXED);
+        __atomic_store_n(place, now, __ATOMIC_RELAXED);
     }
     return now & TRAPS_MASK;
+}
+
+/* The sites that have trapped. In a page that is worth it each is rewritten when it traps again: what a copy
+ * of the process calls once, and each copy anew, is not. */
+static u32 called[SEEN];
+
+static int is_new(u32 call) {
+    u32 *slot = &called[(call * 2654435761U) >> 25];
+    return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
 }
 
 /* The other sites of a page, where the number is loaded right before the call: they can be told from bytes
@@ -461,8 +480,12 @@ static void rewrite_neighbours(u64 call) {
 }
 
 void sites_rewrite(u64 call, u64 number) {
-    u32 traps = rewriting ? count_trap((u32)call) : 0;
-    if (traps < TRAPS_OF_PAGE) {
+    if (!rewriting) {
+        return;
+    }
+    u32 traps = count_trap((u32)call);
+    int is_first = is_new((u32)call);
+    if (traps < TRAPS_OF_PAGE || (traps > TRAPS_OF_PAGE && traps < TRAPS_OF_ANY && is_first)) {
         return;
     }
     struct account_stretch before = account_rewriting();
