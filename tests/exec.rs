@@ -4,6 +4,7 @@
 mod laboratory;
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -250,4 +251,27 @@ fn a_program_in_a_chroot_without_proc_starts_others() {
     lab.widthwise("exec --unregister");
     let done = done.unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout), expected, "{done:?}");
+}
+
+#[test]
+fn robust_mutexes_are_given_up_without_the_kernels_i386_entry_too() {
+    let lab = Laboratory::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/robust.c");
+    lab.gcc(&format!("-O1 -pthread {source} -o robust-x86-64"));
+    lab.gcc(&format!("{X32} -pthread {source} -o robust-x32"));
+    let expected = said(&mut Command::new(lab.path("robust-x86-64"))).stdout;
+    assert!(
+        expected.contains("execve: Owner died\nexit_group of another thread: Owner died\n"),
+        "{expected}"
+    );
+    let runtime = widthwise_x32run::place_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    for option in ["--no-rewrite", "--no-i386"] {
+        let said = said(Command::new(&runtime).arg(option).arg(lab.path("robust-x32")));
+        assert_eq!((said.status, said.stdout.as_str()), (Some(0), expected.as_str()), "{option}: {said:?}");
+    }
+    let check = said(Command::new(&runtime).args(["--no-i386", "--check"]));
+    assert!(
+        check.stdout.starts_with("i386 entry: no ") && check.stdout.contains("IA32_EMULATION"),
+        "{check:?}"
+    );
 }

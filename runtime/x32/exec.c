@@ -2,6 +2,7 @@
 #include "memory.h"
 #include "own_image.h"
 #include "program.h"
+#include "robust.h"
 #include "settings.h"
 #include "signals.h"
 #include "text.h"
@@ -13,7 +14,7 @@
 #define AT_EXECVE_CHECK 0x10000
 
 /* Words that x32run puts before the program's own: --argv0 NAME --fd N, what is inherited, and -- PATH. */
-#define WORDS_BEFORE 14
+#define WORDS_BEFORE 15
 
 struct vector_count {
     u64 arguments, variables;
@@ -103,11 +104,9 @@ static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, st
     const struct {
         int said;
         const char *word;
-    } options[] = {{settings.trace, "--trace"},
-                   {settings.statistics, "--stats"},
-                   {settings.seccomp, "--seccomp"},
-                   {settings.keep_sites, "--no-rewrite"},
-                   {settings.ahead, "--ahead"}};
+    } options[] = {{settings.trace, "--trace"},     {settings.statistics, "--stats"},
+                   {settings.seccomp, "--seccomp"}, {settings.keep_sites, "--no-rewrite"},
+                   {settings.ahead, "--ahead"},     {settings.no_door, "--no-i386"}};
     for (u64 i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (options[i].said) {
             words[total++] = (u64)options[i].word;
@@ -182,6 +181,9 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
         trace_statistics();
     }
     account_before_exec(next->x32);
+    if (next->x32) {
+        robust_thread_ends(thread);
+    }
     result = x32_gate(system_call, call);
     if (next->x32 && (result == -ENOENT || result == -ENOTDIR)) {
         result = start_in_memory((const u64 *)call[1], variables);

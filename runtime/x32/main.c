@@ -45,12 +45,18 @@ static const char usage[] =
     "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
     "  --no-rewrite  let every system call trap\n"
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
+    "  --no-i386     do without the kernel's i386 entry, as where it has no IA32_EMULATION\n"
+    "  --check       say whether the kernel has that entry\n"
     "  --account F   count the runtime's own pages, faults, calls and time in this file (account.h)\n"
     "  --costs       say what each way of a call costs here, in ticks of the time-stamp counter\n"
     "  --list-calls  say what becomes of every system call, as a table in Markdown\n"
     "  --version     say which version this is\n"
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
+
+static const char no_door[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
+                              "unknown requests of ioctl are answered with "
+                              "ENOSYS, and robust mutexes of a thread that a signal ends stay locked\n";
 
 struct request {
     const char *path;
@@ -103,6 +109,10 @@ static struct request read_words(const char **word) {
             settings.seccomp = 1;
         } else if (same_text(*word, "--account")) {
             settings.account = value_of(&word);
+        } else if (same_text(*word, "--no-i386")) {
+            settings.no_door = 1;
+        } else if (same_text(*word, "--check")) {
+            settings.check = 1;
         } else if (same_text(*word, "--costs")) {
             settings.costs = 1;
         } else if (same_text(*word, "--argv0")) {
@@ -126,7 +136,7 @@ static struct request read_words(const char **word) {
             give_up(126, "%s: there is no such option; x32run --help lists them", *word);
         }
     }
-    if (*word == NULL && settings.costs != 0) {
+    if (*word == NULL && (settings.costs != 0 || settings.check)) {
         return request;
     }
     if (*word == NULL) {
@@ -302,6 +312,10 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     settings.ahead |= settings.valgrind;
     sites_begin(settings.trace, !settings.keep_sites);
     signals_begin();
+    if (settings.check) {
+        print(1, door_is_open() ? "i386 entry: yes\n" : no_door);
+        KERNEL_1(__NR_exit_group, 0);
+    }
     if (settings.costs != 0) {
         lay_out_space(0, 0);
         costs_measure();

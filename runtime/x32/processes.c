@@ -3,6 +3,7 @@
 #include "interception.h"
 #include "memory.h"
 #include "patch.h"
+#include "robust.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
@@ -179,6 +180,7 @@ static void end_account(const struct thread *thread) {
 
 long call_exit(struct frame *frame) {
     struct thread *thread = this_thread();
+    robust_thread_ends(thread);
     if (thread->area == 0 || thread->is_vfork_child) {
         end_account(thread);
         return forward(frame, __NR_exit);
@@ -195,37 +197,9 @@ long call_exit_group(struct frame *frame) {
     if (settings.costs != 0) {
         costs_print();
     }
+    robust_process_ends();
     end_account(this_thread());
     return forward(frame, __NR_exit_group);
-}
-
-#define DOOR_SET_ROBUST_LIST 311
-#define DOOR_GET_ROBUST_LIST 312
-#define ROBUST_LIST_SIZE 12
-
-/* The kernel walks the list when the thread ends, however it ends, and x32's is linked by 4-byte pointers.
- * The i386 entry registers such a list. */
-long call_set_robust_list(struct frame *frame) {
-    if (frame->rsi != ROBUST_LIST_SIZE) {
-        return -EINVAL;
-    }
-    long result = door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
-    if (result == -RESTART_AFTER_SIGNAL) {
-        return result;
-    }
-    this_thread()->robust_list = (u32)frame->rdi;
-    return 0;
-}
-
-long call_get_robust_list(struct frame *frame) {
-    if (frame->rdi != 0) {
-        return door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
-    }
-    u32 head = this_thread()->robust_list, size = ROBUST_LIST_SIZE;
-    if (WRITE_USER((u32)frame->rdx, size) < 0 || WRITE_USER((u32)frame->rsi, head) < 0) {
-        return -EFAULT;
-    }
-    return 0;
 }
 
 /* GS is the runtime's: a program that wants one of its own is told that there is none. */

@@ -151,6 +151,23 @@ u64 signals_program_mask(const struct thread *thread, u64 kernel_mask) {
     return kernel_mask | (thread->sigsys_blocked ? SIGNAL_BIT(SIGSYS) : 0);
 }
 
+u64 signals_let_faults_in(struct thread *thread) {
+    u64 faults = FAULTS, before = 0;
+    if (thread->faults_blocked) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_UNBLOCK, &faults, &before, 8);
+        thread->faults_blocked = 0;
+    }
+    return before;
+}
+
+void signals_put_faults_back(struct thread *thread, u64 mask, u8 were_blocked) {
+    if (were_blocked) {
+        u64 faults = mask & FAULTS;
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
+        thread->faults_blocked = 1;
+    }
+}
+
 void signals_block_until_leaving(struct thread *thread) {
     u64 all = ~0UL;
     if (thread->pending) {
