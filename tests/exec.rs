@@ -257,8 +257,8 @@ fn a_program_in_a_chroot_without_proc_starts_others() {
 fn robust_mutexes_are_given_up_without_the_kernels_i386_entry_too() {
     let lab = Laboratory::new();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/robust.c");
-    lab.gcc(&format!("-O1 -pthread {source} -o robust-x86-64"));
-    lab.gcc(&format!("{X32} -pthread {source} -o robust-x32"));
+    lab.gcc(&format!("-O1 -D_GNU_SOURCE -pthread {source} -o robust-x86-64"));
+    lab.gcc(&format!("{X32} -D_GNU_SOURCE -pthread {source} -o robust-x32"));
     let expected = said(&mut Command::new(lab.path("robust-x86-64"))).stdout;
     assert!(
         expected.contains("execve: Owner died\nexit_group of another thread: Owner died\n"),

@@ -10,6 +10,8 @@
 //! Where the runtime cannot be as the kernel, tests/x32/exceptions holds what it says instead, and why: nothing else
 //! may be said. `WIDTHWISE_X32_RECORD=exceptions` writes that down.
 
+#[path = "x32/bare.rs"]
+mod bare;
 #[path = "x32/cost.rs"]
 mod cost;
 #[path = "x32/hostile.rs"]
@@ -345,4 +347,20 @@ fn difference(recorded: &str, said: &str) -> String {
 #[test]
 fn a_difference_shows_what_is_missing_and_what_is_new() {
     assert_eq!(difference("a\nb\nc\n", "a\nx\nc\nd\n"), "    a\n  - b\n  + x\n    c\n  + d\n");
+}
+
+#[test]
+#[ignore = "`make test-all` fetches the kernel; tests/exec.rs has the same with the entry left alone"]
+fn without_the_i386_entry_the_runtime_says_so_and_gives_robust_mutexes_up_itself() {
+    let said = bare::said(&runtime(), &kernel::kernel("x32-newer-kernel"));
+    for part in [
+        "$ /x32run --check\ni386 entry: no (",
+        "$ /x32run /unknown\n-1 Function not implemented\n-1 Function not implemented\nstatus 0\n",
+        "a thread's end: Owner died\nexit_group: Owner died\nexit: Owner died\nexecve: Owner died\n\
+         exit_group of another thread: Owner died\nby hand, 0: owner died, status 0\nby hand, 1: the same, status 0\n\
+         by hand, 2: the same, status 0\nby hand, 3: owner died, status 0\nstatus 0\n",
+        "$ /i386\n/i386: Exec format error\n",
+    ] {
+        assert!(said.contains(part), "{part}\n-- is missing in:\n{said}");
+    }
 }

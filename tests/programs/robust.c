@@ -2,7 +2,6 @@
  * Robust mutexes whose owner ends: a thread by exit, a process by exit_group and by execve, all its threads;
  * by hand, at what the list points to.
  */
-#define _GNU_SOURCE /* syscall() */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
