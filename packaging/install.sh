@@ -14,13 +14,14 @@ test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g
     util-linux qemu-system-x86 heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 newer-kernel) wanted="qemu-system-x86 gcc gcc-$gcc_major-multilib libc6-dev-x32" ;;
+musl) wanted="gcc make dpkg-dev gcc-$gcc_major-multilib libc6-dev-x32" ;;
 newer-libc) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
 test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ make cmake hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack \
     libboost-context-dev python3-venv" ;;
 *)
-    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|newer-kernel|lint|bench" >&2
+    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|newer-kernel|musl|lint|bench" >&2
     exit 2
     ;;
 esac
@@ -123,6 +124,37 @@ fetch_newer_kernel() {
     rm -rf "${folder:?}/usr" "${folder:?}/lib"
 }
 
+# musl for x32, static, from Debian's source.
+build_musl() {
+    folder=${CARGO_TARGET_DIR:-target}/x32-musl
+    [ ! -e "$folder/lib/libc.a" ] || return 0
+    rm -rf "$folder.new"
+    mkdir -p "$folder.new/apt/lists/partial" "$folder.new/apt/cache/archives/partial"
+    apt=$(cd "$folder.new/apt" && pwd)
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" \
+        >"$apt/sources.list"
+    : >"$apt/status"
+    private="-o Dir::Etc::SourceList=$apt/sources.list -o Dir::Etc::SourceParts=/dev/null
+        -o Dir::State::Lists=$apt/lists -o Dir::State::status=$apt/status -o Dir::Cache=$apt/cache"
+    # shellcheck disable=SC2086 # a list of options
+    (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any && apt-get $private source -qq musl) || {
+        rm -rf "$folder.new"
+        echo "error: Debian's archive cannot be reached" >&2
+        exit 1
+    }
+    (cd "$apt"/musl-*/ && CC="gcc -mx32" ./configure --prefix=/ --target=x86_64-linux-muslx32 --disable-shared >configured &&
+        make -s -j2 AR=ar RANLIB=ranlib CROSS_COMPILE= DESTDIR="$apt/root" install >built 2>&1) || {
+        echo "error: musl does not build; see $apt/musl-*/built" >&2
+        exit 1
+    }
+    # The kernel's headers, and nothing else of the system's.
+    mkdir "$apt/root/kernel"
+    ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm "$apt/root/kernel"
+    rm -rf "$folder"
+    mv "$apt/root" "$folder"
+    rm -rf "$folder.new"
+}
+
 missing=""
 for package in $wanted; do
     # hwloc-nox and hwloc hold the same tools; either will do.
@@ -144,4 +176,5 @@ case "$1" in
 test | test-x32) fetch_x32_kernel ;;
 newer-libc) fetch_newer_libc ;;
 newer-kernel) fetch_newer_kernel ;;
+musl) build_musl ;;
 esac

@@ -59,6 +59,11 @@ x32_without_i386() {
     "$CARGO" test --locked --package widthwise --test oracle -- --ignored without_the_i386_entry
 }
 
+# A C library with other sites of system calls, other threads and another way to cancel them.
+x32_musl() {
+    "$CARGO" test --locked --package widthwise --test oracle -- --ignored with_musl
+}
+
 sim_bench() {
     start=
     if [ "$1" = x32 ]; then
@@ -100,6 +105,14 @@ elif sh packaging/install.sh newer-libc; then
     part x32-newer-libc "$newer" x32_newer_libc
 else
     skipped x32-newer-libc "$newer" "its packages could not be fetched from Debian's archive"
+fi
+musl="the x32 programs with musl, as far as they are not about glibc; \`make test\` uses glibc"
+if ! is_wanted x32-musl "$musl"; then
+    :
+elif sh packaging/install.sh musl; then
+    part x32-musl "$musl" x32_musl
+else
+    skipped x32-musl "$musl" "its source could not be fetched from Debian's archive, or built"
 fi
 bare="a kernel under emulation that has no i386 entry, which this one has"
 if ! is_wanted x32-without-i386 "$bare"; then

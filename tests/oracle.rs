@@ -18,6 +18,8 @@ mod cost;
 mod hostile;
 #[path = "x32/kernel.rs"]
 mod kernel;
+#[path = "x32/musl.rs"]
+mod musl;
 #[path = "x32/programs.rs"]
 mod programs;
 #[path = "x32/steps.rs"]
@@ -363,4 +365,24 @@ fn without_the_i386_entry_the_runtime_says_so_and_gives_robust_mutexes_up_itself
     ] {
         assert!(said.contains(part), "{part}\n-- is missing in:\n{said}");
     }
+}
+
+#[test]
+#[ignore = "`make test-all` builds musl"]
+fn with_musl_programs_say_what_they_say_with_glibc() {
+    let place = Place::new(&runtime());
+    let mut wrong = Vec::new();
+    for name in musl::PROGRAMS {
+        let path = place.folder.path().join("programs").join(name);
+        std::fs::remove_file(&path).unwrap();
+        musl::build(name, &path);
+        let said = programs::transcripts(&place.stage(name, 120, &path));
+        let wanted = std::fs::read_to_string(exception_at(name))
+            .or_else(|_| std::fs::read_to_string(recorded_at(name)))
+            .unwrap();
+        if said.get(name) != Some(&wanted) {
+            wrong.push(format!("{name}: {:?}", said.get(name)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
