@@ -14,7 +14,6 @@
 _start:
     xor %ebp, %ebp
     mov %rsp, %rdi
-    lea _DYNAMIC(%rip), %rsi
     and $-16, %rsp
     call x32_main
     ud2
@@ -88,6 +87,12 @@ x32_leave:
     jmp *%rcx
     .globl x32_leave_end
 x32_leave_end:
+
+/* noreturn x32_enter_handler(struct frame *): from a handler of ours into one of the program's. */
+    .globl x32_enter_handler
+x32_enter_handler:
+    mov %rdi, %rsp
+    jmp x32_leave
 
 /* long x32_gate_now(long number, const u64 arguments[6]): the call that a signal may interrupt. If one was put off before
  * the kernel was entered, or the kernel would restart, the answer is -ERESTART, nothing was done, and the whole call is
@@ -230,10 +235,22 @@ x32_copy:
     .globl x32_copy_touch
 x32_copy_touch:
     rep movsb
+    jmp x32_copy_done
+x32_exchange_touch:
+    lock cmpxchg %edx, (%rdi)
+    setne %cl
+    movzbl %cl, %ecx
     .globl x32_copy_done
 x32_copy_done:
     mov %rcx, %rax
     ret
+
+/* long x32_exchange(u32 *at, u32 expected, u32 wanted): 0 done, 1 there was something else, 2 it cannot be touched. */
+    .globl x32_exchange
+x32_exchange:
+    mov %esi, %eax
+    mov $2, %ecx
+    jmp x32_exchange_touch
 
 /* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
  * signal may interrupt it like a call through x32_gate_now. Where the kernel has no IA32_EMULATION it faults, and the
@@ -266,7 +283,7 @@ x32_door_done:
     ret
     .globl x32_door_shut
 x32_door_shut:
-    mov $-38, %rax
+    mov $-4095, %rax /* dispatch.c */
     pop %rbp
     pop %rbx
     ret

@@ -12,6 +12,13 @@
 
 #include "../syscall.h"
 
+/* Everything is in one file: what is declared elsewhere needs no table of addresses. */
+#pragma GCC visibility push(hidden)
+
+/* Data of which few pages are ever touched, or late: it lies after the rest (a page that is touched costs as
+ * much as ten calls, and again after a fork). */
+#define LARGE __attribute__((section(".bss.large")))
+
 typedef uint64_t u64;
 typedef int64_t i64;
 typedef uint32_t u32;

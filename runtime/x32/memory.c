@@ -23,7 +23,7 @@ static int grow_stack_to(u64 address, size_t size) {
  * thread: the first one may have ended, and what it had is gone. */
 static int copy_by_kernel(u64 program, void *own, size_t size, int number) {
     struct iovec64 mine = {(u64)own, size}, theirs = {program, size};
-    long thread = KERNEL_1(__NR_gettid, 0);
+    long thread = this_thread()->id != 0 ? this_thread()->id : KERNEL_1(__NR_gettid, 0);
     long done = KERNEL_6(number, thread, &mine, 1, &theirs, 1, 0);
     if (done != (long)size && done != -EPERM && done != -ENOSYS && grow_stack_to(program, size)) {
         done = KERNEL_6(number, thread, &mine, 1, &theirs, 1, 0);

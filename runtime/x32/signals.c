@@ -155,6 +155,23 @@ u64 signals_program_mask(const struct thread *thread, u64 kernel_mask) {
     return kernel_mask | (thread->sigsys_blocked ? SIGNAL_BIT(SIGSYS) : 0);
 }
 
+u64 signals_let_faults_in(struct thread *thread) {
+    u64 faults = FAULTS, before = 0;
+    if (thread->faults_blocked) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_UNBLOCK, &faults, &before, 8);
+        thread->faults_blocked = 0;
+    }
+    return before;
+}
+
+void signals_put_faults_back(struct thread *thread, u64 mask, u8 were_blocked) {
+    if (were_blocked) {
+        u64 faults = mask & FAULTS;
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
+        thread->faults_blocked = 1;
+    }
+}
+
 void signals_block_until_leaving(struct thread *thread) {
     u64 all = ~0UL;
     if (thread->pending) {
@@ -246,7 +263,7 @@ static void die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *
 
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
  * built, which sigsuspend and its like make another one than the context's. */
-static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
+static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
     struct thread *thread = this_thread();
     struct sigaction32 action = *action_of((i32)signal);
     struct sigcontext *registers = &context->registers;
@@ -257,14 +274,14 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     if (signal == SIGSYS && sigsys_blocked) {
         thread->sigsys_waiting = 1;
         thread->sigsys_info = *info;
-        return;
+        return 0;
     }
     if (action.handler <= SIG_IGN) {
         /* Only the three that the runtime needs come here without a handler. */
         if (action.handler == SIG_DFL || forced) {
             die_of(signal, info, context);
         }
-        return;
+        return 0;
     }
     if (action.flags & SA_RESETHAND) {
         action_of(signal)->handler = SIG_DFL;
@@ -304,10 +321,9 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
             die_of(SIGSEGV, &fault, context);
-            return;
+            return 0;
         }
-        deliver(SIGSEGV, &fault, context, mask_now);
-        return;
+        return deliver(SIGSEGV, &fault, context, mask_now);
     }
     if (thread->alternate.flags & (i32)SS_AUTODISARM) {
         thread->alternate = (struct stack32){.flags = SS_DISABLE};
@@ -326,6 +342,38 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     registers->rsp = sp;
     registers->rflags &= ~0x10500UL; /* direction, trap, resume */
     registers->fpstate = 0;          /* a handler begins with a clean state, as the kernel gives it */
+    return 1;
+}
+
+__attribute__((noreturn)) void x32_enter_handler(struct frame *frame);
+
+/* Into the program's handler, without the kernel's help: its vector registers are clean since the kernel
+ * began ours. The mask is put in force on the way out, and a signal that comes before finds a call that is
+ * over (entry.S). */
+__attribute__((noreturn)) static void enter_handler(struct thread *thread, const struct ucontext64 *context) {
+    const struct sigcontext *registers = &context->registers;
+    struct frame *frame = frame_of(thread);
+    *frame = (struct frame){
+        .r15 = registers->r15,
+        .r14 = registers->r14,
+        .r13 = registers->r13,
+        .r12 = registers->r12,
+        .rbp = registers->rbp,
+        .rbx = registers->rbx,
+        .r9 = registers->r9,
+        .r8 = registers->r8,
+        .r10 = registers->r10,
+        .rdx = registers->rdx,
+        .rsi = registers->rsi,
+        .rdi = registers->rdi,
+        .rax = registers->rax,
+        .rip = registers->rip,
+        .flags = registers->rflags,
+    };
+    thread->program_rsp = registers->rsp;
+    thread->held_mask = context->mask;
+    thread->pending = 1;
+    x32_enter_handler(frame);
 }
 
 static void take_from_frame(struct sigcontext *registers, const struct thread *thread,
@@ -412,7 +460,8 @@ static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
     return 1;
 }
 
-static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+/* Whether the context is that of a handler of the program's, about to begin. */
+static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
     if (signal == SIGSYS && info->code == SYS_USER_DISPATCH && thread->dies_of_next_call) {
@@ -421,11 +470,11 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
     if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
         registers->rcx = registers->rip;
         registers->rip = (u64)x32_enter_trapped;
-        return;
+        return 0;
     }
     if (signal == SIGTRAP && info->code == TRAP_TRACE && (registers->rflags & FLAG_TRAP) &&
         steps_unseen(thread, registers)) {
-        return;
+        return 0;
     }
     if (between(registers->rip, x32_leave, x32_leave_end)) {
         take_from_frame(registers, thread, frame_of(thread));
@@ -433,51 +482,54 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
         if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
             if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
                 registers->rip = (u64)x32_copy_done;
-                return;
+                return 0;
             }
             if (registers->rip == (u64)x32_door_touch) {
                 registers->rip = (u64)x32_door_shut;
-                return;
+                return 0;
             }
             complain(
                 "the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
                 (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
                 registers->cr2);
             die_of(signal, info, context);
-            return;
+            return 0;
         }
         if (within_handler(thread, registers->rsp)) {
             put_back(thread, signal, info, context);
         } else {
             hold(thread, signal, info, context);
         }
-        return;
+        return 0;
     } else {
         u64 covered = signal == SIGSEGV && info->code > SI_USER
                           ? sites_after_covered(registers->rip, registers->rax, &registers->rflags)
                           : 0;
         if (covered != 0) {
             registers->rip = covered;
-            return;
+            return 0;
         }
         u64 there = sites_in_program(registers->rip, registers->rflags, &registers->rax);
         registers->rip = there != 0 ? there : registers->rip;
     }
-    deliver(signal, info, context, context->mask);
+    int handled = deliver(signal, info, context, context->mask);
     go_on(registers);
+    return handled;
 }
 
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct counts *counts = this_thread()->counts;
-    if (counts == NULL || signal == SIGSYS) {
-        on_signal(signal, info, context);
-        return;
+    int is_counted = counts != NULL && signal != SIGSYS;
+    u64 began = is_counted ? account_ticks() : 0;
+    int handled = on_signal(signal, info, context);
+    if (is_counted) {
+        counts->signals++;
+        u64 ticks = account_ticks() - began;
+        counts->signal_ticks += ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST;
     }
-    u64 began = account_ticks();
-    on_signal(signal, info, context);
-    counts->signals++;
-    u64 ticks = account_ticks() - began;
-    counts->signal_ticks += ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST;
+    if (handled && !settings.valgrind) {
+        enter_handler(this_thread(), context);
+    }
 }
 
 #define VECTOR_ROOM 4096U
@@ -540,6 +592,9 @@ long call_rt_sigaction(struct frame *frame) {
     }
     if (act != 0) {
         action.flags &= UAPI_FLAGS;
+        if (is_ours((i32)signal) && action.handler == SIG_IGN) {
+            door_is_open(); /* found out by a fault */
+        }
         action.mask &= ~NEVER_BLOCKED;
         *action_of((i32)signal) = action;
         long result = tell_kernel((i32)signal, &action);

@@ -16,11 +16,11 @@ extern u8 x32_stubs[], x32_enter[];
 #define SITES STUB_COUNT
 /* One bit for each call of the table that a stub may make. */
 #define PLAIN_WORDS ((TABLE_SIZE + 63) / 64)
-/* The stubs begin with that. Just above 4 GiB, if they can be had there: libraries, which are just below, are
- * then reached by direct jumps, and reach back. */
-#define NEAR_STUBS (1UL << 32)
+static u64 plain_calls[PLAIN_WORDS];
+/* In the runtime's own text, which begins at 4 GiB: libraries, which are just below, are reached by direct
+ * jumps, and reach back. */
 #define STUBS_SIZE ((u64)STUB_COUNT * STUB_SIZE)
-static u8 *stubs;
+#define stubs x32_stubs
 
 /* What has become of a site. */
 enum state {
@@ -29,7 +29,7 @@ enum state {
     LEFT, /* its text does so no longer, or is no longer there, but a thread may be in the stub */
 };
 
-static struct record {
+LARGE static struct record {
     struct site site;
     u32 trampoline; /* 0 where the site reaches its stub */
     u32 left;       /* when it was taken back (stub_users.h) */
@@ -40,21 +40,21 @@ static struct record {
 } records[SITES];
 static u32 record_end; /* those beyond were never used */
 static u32 left_count, collect_at;
-static u16 owner[STUB_COUNT]; /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
-static u32 slot_hint;
+LARGE static u16
+    owner[STUB_COUNT];  /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
+static u32 slot_before; /* the search begins after it; 0 is no place */
 static u64 rewritten, refused, elsewhere;
 
 #define AROUND (SITE_BEFORE + CALL_SIZE + SITE_AFTER)
 
-#define NOBODY 0xffffU
 /* Above one process's usual number of those that come and go at once. */
 #define COLLECT_AT 64U
 
 /* Lists by the address of the `syscall`; each entry is 1 + a record. */
-#define BUCKETS 4096U
+#define BUCKETS 512U
 static u16 buckets[BUCKETS];
 
-static struct { u32 low, high; } texts[TEXTS];
+LARGE static struct { u32 low, high; } texts[TEXTS];
 static u32 text_count;
 /* There was no room for another: then anything may be text. */
 static int texts_are_lost;
@@ -62,23 +62,18 @@ static int texts_are_lost;
 static u32 lock;
 static int everything_enters, rewriting;
 
-void sites_begin(int every_call_enters, int rewrite) {
-    everything_enters = every_call_enters;
-    rewriting = rewrite;
-    u64 plain_calls[PLAIN_WORDS] = {0};
+/* Before the first stub that looks a number up. */
+static void list_plain_calls(void) {
     for (u64 number = 0; number < TABLE_SIZE; number++) {
         if (table_is_plain(number | X32_BIT)) {
             plain_calls[number / 64] |= 1UL << (number % 64);
         }
     }
-    long near = KERNEL_6(__NR_mmap, NEAR_STUBS, STUBS_SIZE, PROT_READ | PROT_EXEC,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    stubs = near == (long)NEAR_STUBS ? (u8 *)near : x32_stubs;
-    patch_unused((u64)stubs, (const u8 *)plain_calls, sizeof plain_calls);
-    slot_hint = (u32)ROUND_UP(sizeof plain_calls, STUB_SIZE) / STUB_SIZE;
-    for (u32 i = 0; i < slot_hint; i++) {
-        owner[i] = NOBODY;
-    }
+}
+
+void sites_begin(int every_call_enters, int rewrite) {
+    everything_enters = every_call_enters;
+    rewriting = rewrite;
     collect_at = COLLECT_AT;
     stub_users_add(this_thread(), 0);
 }
@@ -95,8 +90,6 @@ void sites_thread_ends(struct thread *thread) {
     lock_release(&lock);
 }
 
-u64 sites_stubs(void) { return (u64)stubs; }
-u64 sites_stubs_size(void) { return STUBS_SIZE; }
 u64 sites_pools(void) { return trampolines_pages(); }
 u64 sites_own_page(u64 low, u64 high) { return trampolines_page(low, high); }
 
@@ -173,7 +166,7 @@ static struct range text_at(u64 address) {
     return (struct range){0, 0};
 }
 
-static u16 *bucket_of(u32 call) { return &buckets[(call * 2654435761U) >> 20]; }
+static u16 *bucket_of(u32 call) { return &buckets[(call * 2654435761U) >> 23]; }
 
 static struct record *first_at(u32 call) {
     u16 entry = *bucket_of(call);
@@ -328,9 +321,9 @@ static struct record *unused_record(void) {
 /* So many free places in a row, or 0. */
 static u32 unused_slots(u32 wanted) {
     u32 run = 0;
-    for (u32 i = 0, at = slot_hint; i < STUB_COUNT + wanted; i++, at++) {
+    for (u32 i = 0, at = slot_before + 1; i < STUB_COUNT + wanted; i++, at++) {
         if (at == STUB_COUNT) {
-            at = 0;
+            at = 1;
             run = 0;
         }
         run = owner[at] == 0 ? run + 1 : 0;
@@ -345,15 +338,18 @@ static u32 write_stub(u8 code[LARGEST_STUB], u32 slot, struct site *site) {
     enum direct direct = everything_enters               ? DIRECT_NEVER
                          : this_thread()->counts != NULL ? DIRECT_COUNTED
                                                          : DIRECT;
-    return stub_write(code, (u64)stubs + slot * STUB_SIZE, site, direct, (u64)x32_enter, (const u64 *)stubs);
+    return stub_write(code, (u64)stubs + slot * STUB_SIZE, site, direct, (u64)x32_enter, plain_calls);
 }
 
 static struct record *make(struct site *wanted) {
     u8 code[LARGEST_STUB];
+    if (wanted->pattern != PATTERN_MOVE && plain_calls[0] == 0) {
+        list_plain_calls();
+    }
     if (left_count > 0 && (stub_users_are_alone() || left_count >= collect_at)) {
         collect();
     }
-    u32 slots = (u32)ROUND_UP(write_stub(code, slot_hint, wanted), STUB_SIZE) / STUB_SIZE;
+    u32 slots = (u32)ROUND_UP(write_stub(code, slot_before, wanted), STUB_SIZE) / STUB_SIZE;
     u32 slot = unused_slots(slots);
     struct record *record = slot != 0 ? unused_record() : NULL;
     if (record == NULL) {
@@ -373,7 +369,7 @@ static struct record *make(struct site *wanted) {
     for (u32 i = 0; i < slots; i++) {
         owner[slot + i] = (u16)(record - records + 1);
     }
-    slot_hint = slot + slots < STUB_COUNT ? slot + slots : 0;
+    slot_before = slot + slots - 1;
     u16 *bucket = bucket_of(wanted->call);
     record->next = *bucket;
     *bucket = (u16)(record - records + 1);
@@ -442,31 +438,6 @@ static int rewrite_locked(u64 call, u64 number) {
     return 1;
 }
 
-/* The sites that have trapped once. A rewriting costs several times what a trap does, and a page of its own
- * to the program; much of what a program calls at its start is called once. */
-#define SEEN 1024
-static u32 seen[SEEN];
-
-static int is_new(u32 call) {
-    u32 *slot = &seen[(call * 2654435761U) >> 22];
-    return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
-}
-
-void sites_rewrite(u64 call, u64 number) {
-    if (!rewriting || is_new((u32)call)) {
-        return;
-    }
-    struct account_stretch before = account_rewriting();
-    lock_take(&lock);
-    if (text_at(call).high == 0) {
-        elsewhere++;
-    } else if (!rewrite_locked(call, number)) {
-        refused++;
-    }
-    lock_release(&lock);
-    account_rewritten(before);
-}
-
 /* `mov $imm64` holds eight bytes: whoever makes code at run time has move and call, seven, in a constant. */
 static int in_constant(const u8 *call) {
     for (int before = JUMP_SIZE + 2; before <= JUMP_SIZE + 3; before++) {
@@ -475,6 +446,89 @@ static int in_constant(const u8 *call) {
         }
     }
     return 0;
+}
+
+/* How often sites of a page have trapped, in the page number's low bits. The first rewriting of a page costs
+ * several times what a trap does, and a page of its own to the program; much of what a program calls at its
+ * start is called once. Its neighbours then cost next to nothing. */
+#define SEEN 128
+#define TRAPS_OF_PAGE 8U
+#define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
+#define TRAPS_MASK (PAGE - 1)
+static u32 seen[SEEN];
+
+/* Of two places the page's own, or the one that has trapped less. */
+static u32 *place_of(u32 page) {
+    u32 *one = &seen[((page >> 12) * 2654435761U) >> 25], *other = &seen[(one - seen) ^ 1];
+    if (ROUND_DOWN(*one, PAGE) == page || ROUND_DOWN(*other, PAGE) == page) {
+        return ROUND_DOWN(*one, PAGE) == page ? one : other;
+    }
+    return (*one & TRAPS_MASK) <= (*other & TRAPS_MASK) ? one : other;
+}
+
+static u32 count_trap(u32 call) {
+    u32 page = (u32)ROUND_DOWN(call, PAGE), *place = place_of(page);
+    u32 now = __atomic_load_n(place, __ATOMIC_RELAXED);
+    now = ROUND_DOWN(now, PAGE) == page ? now : page;
+    if ((now & TRAPS_MASK) < TRAPS_OF_ANY) {
+        now++;
+        __atomic_store_n(place, now, __ATOMIC_RELAXED);
+    }
+    return now & TRAPS_MASK;
+}
+
+/* The sites that have trapped. In a page that is worth it each is rewritten when it traps again: what a copy
+ * of the process calls once, and each copy anew, is not. */
+static u32 called[SEEN];
+
+static int is_new(u32 call) {
+    u32 *slot = &called[(call * 2654435761U) >> 25];
+    return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
+}
+
+/* The other sites of a page, where the number is loaded right before the call: they can be told from bytes
+ * alone. */
+static void rewrite_neighbours(u64 call) {
+    u8 text[256 + SITE_AFTER];
+    u64 page = ROUND_DOWN(call, PAGE);
+    if (!stub_users_are_alone()) {
+        return;
+    }
+    for (u64 at = page; at < page + PAGE && read_user(text, at, sizeof text) == 0; at += 256 - SITE_BEFORE) {
+        for (u64 i = SITE_BEFORE; i < 256; i++) {
+            u64 place = at + i;
+            if (text[i] == 0x0f && text[i + 1] == 0x05 && text[i - JUMP_SIZE] == 0xb8 &&
+                place + CALL_SIZE + SITE_AFTER <= page + PAGE && !in_constant(text + i) &&
+                table_row(get32(text + i - 4))->name != NULL) {
+                rewrite_locked(place, get32(text + i - 4));
+            }
+        }
+    }
+}
+
+void sites_rewrite(u64 call, u64 number) {
+    if (!rewriting) {
+        return;
+    }
+    u32 traps = count_trap((u32)call);
+    int is_first = is_new((u32)call);
+    if (traps < TRAPS_OF_PAGE || (traps > TRAPS_OF_PAGE && traps < TRAPS_OF_ANY && is_first)) {
+        return;
+    }
+    struct account_stretch before = account_rewriting();
+    lock_take(&lock);
+    patch_begin_batch();
+    if (text_at(call).high == 0) {
+        elsewhere++;
+    } else if (!rewrite_locked(call, number)) {
+        refused++;
+    }
+    if (traps == TRAPS_OF_PAGE) {
+        rewrite_neighbours(call);
+    }
+    patch_end_batch();
+    lock_release(&lock);
+    account_rewritten(before);
 }
 
 void sites_rewrite_all(u64 address, u64 size) {
@@ -491,7 +545,7 @@ int sites_is_stub(u64 rip) { return rip >= (u64)stubs && rip < (u64)stubs + STUB
 
 static const struct record *owner_of(u64 rip) {
     u16 own = owner[(rip - (u64)stubs) / STUB_SIZE];
-    return own != 0 && own != NOBODY ? &records[own - 1] : NULL;
+    return own != 0 ? &records[own - 1] : NULL;
 }
 
 static u64 from_trampoline(u32 trampoline) {

@@ -1,9 +1,10 @@
 /*
  * The program's system-call instructions, and what has become of them.
  *
- * A site is rewritten when it traps for the second time: its address and its number are known and not
- * guessed, only what is used is touched, and no page of the program's text becomes resident that the program
- * itself would not have touched. Under valgrind, where nothing can trap, sites are found ahead instead.
+ * A site is rewritten when it traps and those of its page have trapped often: its address and its number are
+ * known and not guessed, only what is used is touched, and no page of the program's text becomes resident
+ * that the program itself would not have touched. Its neighbours with the number right before the call go
+ * along. Under valgrind, where nothing can trap, sites are found ahead instead.
  *
  * Five bytes of a site become a jump to its stub, which makes the call or enters the runtime, and goes back
  * (stubs.h). Where the stub is out of reach, the jump goes by a trampoline below 4 GiB.
@@ -66,9 +67,7 @@ u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 struct site_count sites_count(void);
-/* Where stubs lie, and how many pages of trampolines there are. */
-u64 sites_stubs(void);
-u64 sites_stubs_size(void);
+/* How many pages of trampolines there are. */
 u64 sites_pools(void);
 /* The first page of trampolines in [low, high): in the program's eyes nothing is there. 0 where there is
  * none. */

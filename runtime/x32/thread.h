@@ -89,10 +89,15 @@ static inline struct frame *frame_of(struct thread *thread) {
 /* Makes the block of a thread to come; null where there is no memory. */
 struct thread *thread_make(void);
 void thread_unmake(struct thread *thread);
+/* The calling thread ends. Its area is kept for the next. */
+__attribute__((noreturn)) void thread_end(struct thread *thread, u64 status, u64 number);
 /* Makes the first thread's block and adopts the calling thread. */
 int thread_adopt_first(u64 signal_frame_size);
-/* What each thread has to tell the kernel itself: its handler stack and which system calls are to be caught.
- */
+/* What each thread has to tell the kernel itself: its handler stack, and which system calls are to be caught.
+ * The first does the latter in interception_begin(). */
+void thread_settle(struct thread *thread);
+/* In a copy of the process, which has the handler stack of the thread that made it. */
+void thread_forked(struct thread *thread);
 void thread_arm(struct thread *thread);
 
 /* Strict seccomp has been entered, and the thread makes a call. */

@@ -86,7 +86,7 @@ void trace_after(const struct frame *frame, u64 number, long result) {
 
 /* What is resident of the runtime's own: all that lies above 4 GiB but the kernel's parts, in KiB. */
 static u64 own_memory(void) {
-    static char buffer[4096];
+    LARGE static char buffer[4096];
     u64 total = 0, address = 0, size = 0;
     int own = 0, in_line = 0;
     char key[4] = {0};

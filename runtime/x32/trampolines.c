@@ -12,7 +12,7 @@
 #define LOW_POOLS_END 0x400000UL
 
 /* Pages are only ever added. */
-static struct pool {
+LARGE static struct pool {
     u32 page;
     u64 used[TRAMPOLINES / 64]; /* one bit for each */
 } pools[POOLS];

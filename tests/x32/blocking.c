@@ -386,7 +386,7 @@ static void handler(int number) { shared->handled += number == SIGUSR1; }
  * one. */
 static void known(function *made) {
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 5000}, {0, 5000}}, NULL);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 16; i++)
         made(-1, -1, -1, -1, -1, -1);
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
 }

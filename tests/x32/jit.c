@@ -27,7 +27,7 @@ static void *caller(void *nothing) {
     int parent = getppid();
     for (int round = 0; round < ROUNDS; round++)
         for (at = 0; at < PLACES; at++)
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < 4; i++)
                 wrong += ((int (*)(void))(text + at * APART))() != parent;
     over = 1;
     (void)nothing;
@@ -61,15 +61,15 @@ static void executed_only(void) {
     write_code();
     unsigned char *page = text;
     mprotect(page, SIZE, PROT_EXEC);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 24; i++)
         wrong += ((int (*)(void))page)() != parent;
     permissions("executed only", page);
     mprotect(page, SIZE, CODE);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 24; i++)
         wrong += ((int (*)(void))page)() != parent;
     permissions("read and executed", page);
     mprotect(page, SIZE, PROT_EXEC);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 24; i++)
         wrong += ((int (*)(void))page)() != parent || ((int (*)(void))(page + APART))() != parent;
     permissions("executed only again", page);
     VALUE(wrong);

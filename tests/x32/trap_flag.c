@@ -42,7 +42,7 @@ static long long stepped(function *call, long long a, long long b, long long c) 
 static void calls(const char *what, int number, long long a, long long b, long long c) {
     for (int compared = 0; compared < 2; compared++) {
         function *call = place(number, compared);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 16; i++) {
             long long right = number == SYS_getppid ? getppid() : number == SYS_writev ? 2 : -ENOSYS;
             traps = elsewhere = other_codes = 0;
             long long result = stepped(call, a, b, c);

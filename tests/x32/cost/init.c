@@ -1,7 +1,7 @@
 /*
- * Process 1 of the oracle for what the runtime costs: makes each of /list's runs (`TIMES COMMAND`) natively
- * and under the runtime, with addresses that are random if there is more than one, and says of each on the
- * second serial line: its name, the way, max RSS in KiB and page faults as wait4 gives them, and the
+ * Process 1 of the oracle for what the runtime costs: makes each of /list's runs (`TIMES COMMAND`) natively and under the
+ * runtime, with addresses that are random if there is more than one, and
+ * says of each on the second serial line: its name, the way, max RSS in KiB and page faults as wait4 gives them, and the
  * runtime's own in the same units, as its account has them.
  */
 #include <fcntl.h>
@@ -19,8 +19,7 @@
 
 #define ACCOUNT "/account"
 
-/* Of the account (runtime/x32/account.h): resident bytes of the process that was begun first, faults of all.
- */
+/* Of the account (runtime/x32/account.h): resident bytes of the process that was begun first, faults of all. */
 static void own_of(long first_record, long *resident, long *faults) {
     uint64_t record[16];
     uint32_t head[5] = {0};
@@ -30,8 +29,7 @@ static void own_of(long first_record, long *resident, long *faults) {
         return;
     }
     for (uint32_t i = 0; i < head[4]; i++) {
-        if (pread(fd, record, sizeof record, first_record + (long)(i * sizeof record)) ==
-            (ssize_t)sizeof record) {
+        if (pread(fd, record, sizeof record, first_record + (long)(i * sizeof record)) == (ssize_t)sizeof record) {
             *resident = i == 0 ? (long)(record[1] / 1024) : *resident;
             *faults += (long)record[5];
         }
@@ -39,8 +37,7 @@ static void own_of(long first_record, long *resident, long *faults) {
     close(fd);
 }
 
-static void run(FILE *reports, const char *line, int fixed, int through_runtime, long size,
-                long first_record) {
+static void run(FILE *reports, const char *line, int fixed, int through_runtime, long size, long first_record) {
     char copy[256], *words[16];
     int total = 0, status = 0;
     struct rusage usage;
