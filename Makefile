@@ -7,9 +7,10 @@ WIDTHWISE = target/release/widthwise
 SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
 # Which tests were skipped, and why.
 OUTCOMES = target/test-outcomes
+SOAK_SECONDS ?= 3600
 SIM_PRESETS ?= x86-64 x32 i386 sanitize
 
-.PHONY: help build demo test test-all test-sim test-x32 lint bench doc fuzz format clean
+.PHONY: help build demo test test-all test-sim test-x32 lint soak bench doc fuzz format clean
 
 help: ## This list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -45,19 +46,23 @@ test-x32: ## The x32 runtime and a kernel that has x32 (under emulation), progra
 	@sh packaging/install.sh test-x32
 	WIDTHWISE_X32=all $(CARGO) test --locked --package widthwise --test oracle
 
+soak: ## An hour of everything at once through the x32 runtime (SOAK_SECONDS=600: as long as that)
+	@sh packaging/install.sh test
+	WIDTHWISE_STRESS_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked --package widthwise --test oracle under_stress
+
 lint: ## Formatting and lints of Rust, C and shell
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/children/*.c tests/x32/steps/*.c bench/programs/*.c $(SIM_SOURCES)
+		tests/x32/children/*.c tests/x32/steps/*.c tests/x32/stress/*.c tests/x32/newest/*.c bench/programs/*.c $(SIM_SOURCES)
 	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
 	clang-format -i runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/children/*.c tests/x32/steps/*.c bench/programs/*.c $(SIM_SOURCES)
+		tests/x32/children/*.c tests/x32/steps/*.c tests/x32/stress/*.c tests/x32/newest/*.c bench/programs/*.c $(SIM_SOURCES)
 
 bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
 	@sh packaging/install.sh bench

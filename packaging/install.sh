@@ -13,6 +13,8 @@ test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g
     hwloc-nox clang libjemalloc2 chromium cmake meson ninja-build jq hyperfine valgrind gdb linux-perf binutils \
     util-linux qemu-system-x86 heaptrack libmimalloc2.0 libtcmalloc-minimal4 libboost-context-dev" ;;
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
+newer-kernel) wanted="qemu-system-x86 gcc gcc-$gcc_major-multilib libc6-dev-x32" ;;
+musl) wanted="gcc make dpkg-dev gcc-$gcc_major-multilib libc6-dev-x32" ;;
 newer-libc) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
 test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
 sim-gcc-*) wanted="g++-${1#sim-gcc-} cmake make libboost-context-dev" ;;
@@ -22,7 +24,7 @@ lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ make cmake hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack \
     libboost-context-dev python3-venv" ;;
 *)
-    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|sim-gcc-MAJOR|sim-clang-MAJOR|sim-trixie|lint|bench" >&2
+    echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|newer-kernel|musl|sim-gcc-MAJOR|sim-clang-MAJOR|sim-trixie|lint|bench" >&2
     exit 2
     ;;
 esac
@@ -73,9 +75,11 @@ fetch_x32_kernel() {
 
 # The x32 C library of the next Debian, unpacked into the build folder, from a package list of its own: neither apt's
 # configuration nor the system changes.
-fetch_newer_libc() {
-    folder=${CARGO_TARGET_DIR:-target}/x32-newer-libc
-    [ ! -e "$folder/usr/libx32/libc.so.6" ] || return 0
+# newer FOLDER PACKAGES: unpacks packages of the next Debian, by an apt of their own; nothing is installed. Of
+# linux-image-amd64 it is the kernel on which that depends.
+newer() {
+    folder=$1
+    shift
     rm -rf "$folder.new"
     mkdir -p "$folder.new/apt/lists/partial" "$folder.new/apt/cache/archives/partial" "$folder.new/root"
     apt=$(cd "$folder.new/apt" && pwd)
@@ -85,8 +89,13 @@ fetch_newer_libc() {
     private="-o Dir::Etc::SourceList=$apt/sources.list -o Dir::Etc::SourceParts=/dev/null
         -o Dir::State::Lists=$apt/lists -o Dir::State::status=$apt/status -o Dir::Cache=$apt/cache"
     # shellcheck disable=SC2086 # a list of options
-    (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any &&
-        apt-get $private download -qq libc6-x32 libc6-dev-x32 libc6-dev linux-libc-dev libx32gcc-s1 libx32stdc++6) || {
+    (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any && for package; do
+        if [ "$package" = linux-image-amd64 ]; then
+            package=$(apt-cache $private depends "$package" |
+                sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -n 1)
+        fi
+        apt-get $private download -qq "$package" || exit 1
+    done) || {
         rm -rf "$folder.new"
         echo "error: Debian's archive of trixie cannot be reached" >&2
         exit 1
@@ -94,8 +103,6 @@ fetch_newer_libc() {
     for package in "$apt"/*.deb; do
         dpkg-deb -x "$package" "$folder.new/root"
     done
-    # The linker scripts name /libx32.
-    ln -sfn usr/libx32 "$folder.new/root/libx32"
     rm -rf "$folder"
     mv "$folder.new/root" "$folder"
     rm -rf "$folder.new"
@@ -114,6 +121,56 @@ fetch_trixie() {
         exit 1
     }
     as_root touch "$folder/complete"
+}
+
+fetch_newer_libc() {
+    folder=${CARGO_TARGET_DIR:-target}/x32-newer-libc
+    [ ! -e "$folder/usr/libx32/libc.so.6" ] || return 0
+    newer "$folder" libc6-x32 libc6-dev-x32 libc6-dev linux-libc-dev libx32gcc-s1 libx32stdc++6
+    # The linker scripts name /libx32.
+    ln -sfn usr/libx32 "$folder/libx32"
+}
+
+# Of which IA32_EMULATION can be switched off on the command line, since Linux 6.7.
+fetch_newer_kernel() {
+    folder=${CARGO_TARGET_DIR:-target}/x32-newer-kernel
+    for kernel in "$folder"/boot/vmlinuz-*; do
+        [ ! -s "$kernel" ] || return 0
+    done
+    newer "$folder" linux-image-amd64
+    # Its modules are not used.
+    rm -rf "${folder:?}/usr" "${folder:?}/lib"
+}
+
+# musl for x32, static, from Debian's source.
+build_musl() {
+    folder=${CARGO_TARGET_DIR:-target}/x32-musl
+    [ ! -e "$folder/lib/libc.a" ] || return 0
+    rm -rf "$folder.new"
+    mkdir -p "$folder.new/apt/lists/partial" "$folder.new/apt/cache/archives/partial"
+    apt=$(cd "$folder.new/apt" && pwd)
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" \
+        >"$apt/sources.list"
+    : >"$apt/status"
+    private="-o Dir::Etc::SourceList=$apt/sources.list -o Dir::Etc::SourceParts=/dev/null
+        -o Dir::State::Lists=$apt/lists -o Dir::State::status=$apt/status -o Dir::Cache=$apt/cache"
+    # shellcheck disable=SC2086 # a list of options
+    (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any && apt-get $private source -qq musl) || {
+        rm -rf "$folder.new"
+        echo "error: Debian's archive cannot be reached" >&2
+        exit 1
+    }
+    (cd "$apt"/musl-*/ && CC="gcc -mx32" ./configure --prefix=/ --target=x86_64-linux-muslx32 --disable-shared >configured &&
+        make -s -j2 AR=ar RANLIB=ranlib CROSS_COMPILE= DESTDIR="$apt/root" install >built 2>&1) || {
+        echo "error: musl does not build; see $apt/musl-*/built" >&2
+        exit 1
+    }
+    # The kernel's headers, and nothing else of the system's.
+    mkdir "$apt/root/kernel"
+    ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm "$apt/root/kernel"
+    rm -rf "$folder"
+    mv "$apt/root" "$folder"
+    rm -rf "$folder.new"
 }
 
 missing=""
@@ -137,4 +194,6 @@ case "$1" in
 test | test-x32) fetch_x32_kernel ;;
 newer-libc) fetch_newer_libc ;;
 sim-trixie) fetch_trixie ;;
+newer-kernel) fetch_newer_kernel ;;
+musl) build_musl ;;
 esac

@@ -54,6 +54,16 @@ x32_newer_libc() {
         "$CARGO" test --locked --package widthwise --test oracle the_runtime_says
 }
 
+# Only since Linux 6.7 can a kernel's i386 entry be switched off on its command line.
+x32_without_i386() {
+    "$CARGO" test --locked --package widthwise --test oracle -- --ignored without_the_i386_entry
+}
+
+# A C library with other sites of system calls, other threads and another way to cancel them.
+x32_musl() {
+    "$CARGO" test --locked --package widthwise --test oracle -- --ignored with_musl
+}
+
 sim_bench() {
     start=
     if [ "$1" = x32 ]; then
@@ -99,6 +109,8 @@ part test "what continuous integration runs" make --no-print-directory test
 part lint "continuous integration runs it as well" make --no-print-directory lint
 part x32-kernel "a kernel under emulation runs every x32 program; \`make test\` boots a core of them" \
     make --no-print-directory test-x32
+part x32-stress "ten minutes of everything at once through the x32 runtime; \`make test\` takes 20 seconds, \`make soak\` an hour" \
+    make --no-print-directory soak SOAK_SECONDS=600
 for option in seccomp no-rewrite ahead; do
     part "x32-$option" "the x32 runtime catches calls in another way; \`make test\` tests the usual one" \
         x32_caught "--$option"
@@ -110,6 +122,22 @@ elif sh packaging/install.sh newer-libc; then
     part x32-newer-libc "$newer" x32_newer_libc
 else
     skipped x32-newer-libc "$newer" "its packages could not be fetched from Debian's archive"
+fi
+musl="the x32 programs with musl, as far as they are not about glibc; \`make test\` uses glibc"
+if ! is_wanted x32-musl "$musl"; then
+    :
+elif sh packaging/install.sh musl; then
+    part x32-musl "$musl" x32_musl
+else
+    skipped x32-musl "$musl" "its source could not be fetched from Debian's archive, or built"
+fi
+bare="a kernel under emulation that has no i386 entry, which this one has"
+if ! is_wanted x32-without-i386 "$bare"; then
+    :
+elif sh packaging/install.sh newer-kernel; then
+    part x32-without-i386 "$bare" x32_without_i386
+else
+    skipped x32-without-i386 "$bare" "its package could not be fetched from Debian's archive"
 fi
 for abi in i386 x32; do
     part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"

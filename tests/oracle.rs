@@ -10,16 +10,24 @@
 //! Where the runtime cannot be as the kernel, tests/x32/exceptions holds what it says instead, and why: nothing else
 //! may be said. `WIDTHWISE_X32_RECORD=exceptions` writes that down.
 
+#[path = "x32/bare.rs"]
+mod bare;
 #[path = "x32/cost.rs"]
 mod cost;
 #[path = "x32/hostile.rs"]
 mod hostile;
 #[path = "x32/kernel.rs"]
 mod kernel;
+#[path = "x32/musl.rs"]
+mod musl;
+#[path = "x32/newest.rs"]
+mod newest;
 #[path = "x32/programs.rs"]
 mod programs;
 #[path = "x32/steps.rs"]
 mod steps;
+#[path = "x32/stress.rs"]
+mod stress;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -118,6 +126,38 @@ fn a_signal_at_any_instruction_of_a_site_or_its_stub_loses_no_call() {
             said.lines().filter(|line| line.ends_with("in a stub") && !line.contains(" 0 in")).count();
         assert_eq!(with_stubs, STUBS, "{options:?}: {said}");
     }
+}
+
+#[test]
+fn a_call_goes_on_where_another_thread_has_rewritten_it_meanwhile_with_sigsegv_blocked() {
+    for options in [&[][..], &["--seccomp"], &["--trace"]] {
+        let said = steps::covered(&runtime(), options);
+        assert_eq!(said, "4 of 4 calls are right\n-- exit status: 0\n", "{options:?}");
+    }
+}
+
+#[test]
+fn what_ends_a_program_is_told_of_the_program_and_not_of_the_runtime() {
+    let [wide, narrow] = steps::deaths(&runtime());
+    assert_eq!(narrow, wide);
+    assert!(
+        wide.iter().all(|line| line.ends_with("in the program\n") && !line.contains("ended by -1")),
+        "{wide:?}"
+    );
+}
+
+#[test]
+fn calls_of_the_last_years_answer_as_they_do_on_x86_64() {
+    let [wide, narrow] = newest::said(&runtime());
+    assert!(wide.ends_with("-- exit status: 0\n"), "{wide}");
+    assert!(narrow == wide, "- x86-64, + x32\n{}", difference(&wide, &narrow));
+}
+
+#[test]
+fn under_stress_no_call_and_no_signal_is_lost() {
+    let [wide, narrow] = stress::said(&runtime());
+    assert!(wide.contains("signals lost: 0\n-- exit status: 0") && !wide.contains("none"), "{wide}");
+    assert_eq!(narrow, wide);
 }
 
 #[test]
@@ -341,4 +381,40 @@ fn difference(recorded: &str, said: &str) -> String {
 #[test]
 fn a_difference_shows_what_is_missing_and_what_is_new() {
     assert_eq!(difference("a\nb\nc\n", "a\nx\nc\nd\n"), "    a\n  - b\n  + x\n    c\n  + d\n");
+}
+
+#[test]
+#[ignore = "`make test-all` fetches the kernel; tests/exec.rs has the same with the entry left alone"]
+fn without_the_i386_entry_the_runtime_says_so_and_gives_robust_mutexes_up_itself() {
+    let said = bare::said(&runtime(), &kernel::kernel("x32-newer-kernel"));
+    for part in [
+        "$ /x32run --check\ni386 entry: no (",
+        "$ /x32run /unknown\n-1 Function not implemented\n-1 Function not implemented\nstatus 0\n",
+        "a thread's end: Owner died\nexit_group: Owner died\nexit: Owner died\nexecve: Owner died\n\
+         exit_group of another thread: Owner died\nby hand, 0: owner died, status 0\nby hand, 1: the same, status 0\n\
+         by hand, 2: the same, status 0\nby hand, 3: owner died, status 0\nstatus 0\n",
+        "$ /i386\n/i386: Exec format error\n",
+    ] {
+        assert!(said.contains(part), "{part}\n-- is missing in:\n{said}");
+    }
+}
+
+#[test]
+#[ignore = "`make test-all` builds musl"]
+fn with_musl_programs_say_what_they_say_with_glibc() {
+    let place = Place::new(&runtime());
+    let mut wrong = Vec::new();
+    for name in musl::PROGRAMS {
+        let path = place.folder.path().join("programs").join(name);
+        std::fs::remove_file(&path).unwrap();
+        musl::build(name, &path);
+        let said = programs::transcripts(&place.stage(name, 120, &path));
+        let wanted = std::fs::read_to_string(exception_at(name))
+            .or_else(|_| std::fs::read_to_string(recorded_at(name)))
+            .unwrap();
+        if said.get(name) != Some(&wanted) {
+            wrong.push(format!("{name}: {:?}", said.get(name)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -34,7 +34,7 @@ struct usage {
         involuntary;
 };
 
-extern u8 __executable_start[], __bss_start[], _end[];
+extern u8 x32_stubs[], __bss_start[], _end[]; /* the stubs come first (crates/x32run/build.rs) */
 
 static struct account_head *head; /* null: nothing is counted */
 static struct counts *cells;
@@ -51,9 +51,10 @@ static u64 zeros;
 static int has_forked;
 /* What a copy of the process has from it. */
 static u64 inherited;
-static u64 areas[AREAS];
+LARGE static u64 areas[AREAS];
 static u32 area_total, lock;
 static u64 area_size;
+static int first_is_inside; /* the first thread's area is among the runtime's data */
 
 static u64 cpu_time(long clock) {
     u64 now[2] = {0, 0};
@@ -151,16 +152,11 @@ static struct pages find_pages(void) {
         record->blind = 1;
         return pages;
     }
-    u64 own_stubs = sites_stubs();
-    int inside = own_stubs >= (u64)__executable_start && own_stubs < (u64)_end;
     pages.own = sites_pools();
-    add_present(&pages, fd, (u64)__executable_start, (u64)_end);
+    add_present(&pages, fd, (u64)x32_stubs, (u64)_end);
     add_present(&pages, fd, written_low, written_high);
     add_present(&pages, fd, (u64)head, (u64)cells + ACCOUNT_CELLS_SIZE);
     add_present(&pages, fd, (u64)record, (u64)record + sizeof *record);
-    if (!inside) {
-        add_present(&pages, fd, own_stubs, own_stubs + sites_stubs_size());
-    }
     if (vdso != 0) {
         add_present(&pages, fd, vdso, vdso + VDSO_SIZE);
     }
@@ -202,12 +198,13 @@ static u64 resident(u64 low, u64 high) {
 }
 
 static u64 data_pages(void) {
-    return resident((u64)__bss_start, (u64)_end) + resident(areas[0], areas[0] + area_size);
+    u64 own = resident((u64)__bss_start, (u64)_end);
+    return first_is_inside ? own : own + resident(areas[0], areas[0] + area_size);
 }
 
 static u64 own_virtual(void) {
-    return ROUND_UP((u64)_end, PAGE) - (u64)__executable_start + sites_stubs_size() + ACCOUNT_SIZE +
-           STACK_RESERVED + area_total * area_size;
+    return ROUND_UP((u64)_end, PAGE) - (u64)x32_stubs + ACCOUNT_SIZE + STACK_RESERVED +
+           area_total * area_size;
 }
 
 /* The peak is the process's; what the runtime had then is known only if it is looked at while it is one. A
@@ -266,7 +263,10 @@ void account_begin(const char *file, u64 stack_low, u64 stack_high, u64 kernel_v
     record->peak_before = usage_of(RUSAGE_SELF).peak_kib << 10;
     struct thread *thread = this_thread();
     area_size = ROUND_UP((u64)thread + sizeof *thread, PAGE) - thread->handler_stack;
-    areas[area_total++] = thread->handler_stack;
+    first_is_inside = thread->handler_stack >= (u64)x32_stubs && thread->handler_stack < (u64)_end;
+    if (!first_is_inside) {
+        areas[area_total++] = thread->handler_stack;
+    }
     thread->counts = take_cell();
 }
 
@@ -299,13 +299,33 @@ void account_forked(u64 faults_of_program) {
     record->minor_faults = minor > faults_of_program ? minor - faults_of_program : 0;
 }
 
+static u32 find_area(u64 area) {
+    u32 at = 0;
+    while (at < area_total && areas[at] != area) {
+        at++;
+    }
+    return at;
+}
+
+void account_area_gone(u64 area) {
+    if (head == NULL) {
+        return;
+    }
+    lock_take(&lock);
+    u32 at = find_area(area);
+    if (at < area_total) {
+        areas[at] = areas[--area_total];
+    }
+    lock_release(&lock);
+}
+
 void account_thread(struct thread *thread) {
     if (head == NULL) {
         return;
     }
     thread->counts = take_cell();
     lock_take(&lock);
-    if (area_total < AREAS) {
+    if (area_total < AREAS && find_area(thread->area) == area_total) {
         areas[area_total++] = thread->area;
     }
     lock_release(&lock);
@@ -320,14 +340,6 @@ void account_thread_ends(struct thread *thread) {
     if (thread->area != 0) {
         look();
     }
-    lock_take(&lock);
-    for (u32 i = 0; i < area_total; i++) {
-        if (areas[i] == thread->area) {
-            areas[i] = areas[--area_total];
-            break;
-        }
-    }
-    lock_release(&lock);
     thread->counts = NULL;
     give_back(counts);
 }

@@ -94,6 +94,8 @@ void account_forked(u64 programs_faults);
 /* A thread of this process is to begin; and has ended, or was never made. */
 void account_thread(struct thread *thread);
 void account_thread_ends(struct thread *thread);
+/* A thread's area is unmapped. */
+void account_area_gone(u64 area);
 /* The process ends, or tries to become another program: of the runtime again if `x32`. */
 void account_process_ends(void);
 void account_before_exec(int x32);

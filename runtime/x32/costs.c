@@ -20,7 +20,7 @@ static const char *const names[NATIVE + LOOPS + 1] = {"native-plain", "native-en
                                                       "door",         "trapped",         "timers"};
 /* Ticks of COSTS_CALLS calls, round by round; the program makes two rounds more, of which the first are not
  * kept. */
-static u32 ticks[NATIVE + LOOPS + 1][COSTS_ROUNDS + 2];
+LARGE static u32 ticks[NATIVE + LOOPS + 1][COSTS_ROUNDS + 2];
 static u32 rounds;
 
 static u32 native_loop(long number, u64 argument) {
@@ -47,7 +47,7 @@ __attribute__((noreturn)) void costs_measure(void) {
     KERNEL_3(__NR_mprotect, text, PAGE, PROT_READ | PROT_EXEC);
     sites_text((u64)text, PAGE);
     interception_begin(settings.valgrind, settings.seccomp);
-    thread_arm(this_thread());
+    thread_settle(this_thread());
     x32_start((u64)text + 2 * PAGE - 64, start);
 }
 

@@ -1,5 +1,6 @@
 #include "calls.h"
 #include "memory.h"
+#include "offsets.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
@@ -14,11 +15,39 @@ long forward(struct frame *frame, u64 number) {
 
 long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
 
+#define DOOR_GETPID 20
+#define DOOR_IS_SHUT -4095L /* entry.S; the answer of no call */
+
+static u8 door_state;
+enum { NOT_KNOWN, OPEN, SHUT };
+
+/* What the first use finds: where there is no such entry it is a fault. */
+static long use_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
+    long result =
+        settings.valgrind || settings.no_door ? DOOR_IS_SHUT : FOR_PROGRAM(x32_door(number, a, b, c, d, e));
+    if (door_state == NOT_KNOWN && result != -RESTART_AFTER_SIGNAL) {
+        __atomic_store_n(&door_state, result == DOOR_IS_SHUT ? SHUT : OPEN, __ATOMIC_RELAXED);
+    }
+    return result == DOOR_IS_SHUT ? -ENOSYS : result;
+}
+
+int door_is_open(void) {
+    struct thread *thread = this_thread();
+    if (door_state == NOT_KNOWN) {
+        /* A process with SIGSEGV blocked would die of the fault. */
+        u8 blocked = thread->faults_blocked;
+        u64 before = signals_let_faults_in(thread);
+        use_door(DOOR_GETPID, 0, 0, 0, 0, 0);
+        signals_put_faults_back(thread, before, blocked);
+    }
+    return door_state != SHUT;
+}
+
 long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
-    if (settings.valgrind) {
+    if (door_state == SHUT || (this_thread()->faults_blocked && !door_is_open())) {
         return -ENOSYS;
     }
-    long result = FOR_PROGRAM(x32_door(number, a, b, c, d, e));
+    long result = use_door(number, a, b, c, d, e);
     if (this_thread()->counts != NULL) {
         account_door(this_thread()->counts);
     }
@@ -59,6 +88,10 @@ static long answer(struct frame *frame, u64 number) {
 
 static void dispatch(struct frame *frame) {
     u64 number = (u32)frame->rax;
+    if (__builtin_expect(this_thread()->stepping, 0)) {
+        this_thread()->stepping = 0;
+        frame->flags |= FLAG_TRAP;
+    }
     stub_users_entered(this_thread(), frame->rip);
     if (this_thread()->dies_of_next_call) {
         thread_die(this_thread());
@@ -82,9 +115,7 @@ static void dispatch(struct frame *frame) {
     }
     frame->rax = (u64)result;
     if (frame->trapped) {
-        /* The instruction after this `syscall` may have been covered meanwhile, by this call or another
-         * thread's. */
-        frame->rip = sites_resume(frame->rip);
+        frame->rip = sites_go_on(frame->rip, frame->rax, &frame->flags);
     }
 }
 

@@ -14,7 +14,6 @@
 _start:
     xor %ebp, %ebp
     mov %rsp, %rdi
-    lea _DYNAMIC(%rip), %rsi
     and $-16, %rsp
     call x32_main
     ud2
@@ -31,7 +30,7 @@ x32_enter_trapped:
 1:  mov %rsp, %gs:THREAD_PROGRAM_RSP
     mov %gs:THREAD_STACK_TOP, %rsp
     pushfq
-    andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; the program's own is kept by signals.c */
+    andl $~FLAG_TRAP, (%rsp) /* a tracer's single step; for the program's own there is thread->stepping */
     cld
     push %rcx
     push %rax
@@ -89,6 +88,12 @@ x32_leave:
     .globl x32_leave_end
 x32_leave_end:
 
+/* noreturn x32_enter_handler(struct frame *): from a handler of ours into one of the program's. */
+    .globl x32_enter_handler
+x32_enter_handler:
+    mov %rdi, %rsp
+    jmp x32_leave
+
 /* long x32_gate_now(long number, const u64 arguments[6]): the call that a signal may interrupt. If one was put off before
  * the kernel was entered, or the kernel would restart, the answer is -ERESTART, nothing was done, and the whole call is
  * made again after the handler. */
@@ -145,14 +150,16 @@ x32_spawn:
     call x32_thread_begin
     jmp x32_leave
 
-/* noreturn x32_end_thread(void *area, u64 size, u64 status): a thread takes its own stack away and ends. */
+/* noreturn x32_end_thread(void *area, u64 size, u64 status, u64 number): a thread takes its own stack away and ends, by exit or
+ * exit_group. */
     .globl x32_end_thread
 x32_end_thread:
     mov %rdx, %rbx
+    mov %rcx, %r12
     mov $11, %eax
     syscall
     mov %rbx, %rdi
-    mov $60, %eax
+    mov %r12, %rax
     syscall
     ud2
 
@@ -228,10 +235,22 @@ x32_copy:
     .globl x32_copy_touch
 x32_copy_touch:
     rep movsb
+    jmp x32_copy_done
+x32_exchange_touch:
+    lock cmpxchg %edx, (%rdi)
+    setne %cl
+    movzbl %cl, %ecx
     .globl x32_copy_done
 x32_copy_done:
     mov %rcx, %rax
     ret
+
+/* long x32_exchange(u32 *at, u32 expected, u32 wanted): 0 done, 1 there was something else, 2 it cannot be touched. */
+    .globl x32_exchange
+x32_exchange:
+    mov %esi, %eax
+    mov $2, %ecx
+    jmp x32_exchange_touch
 
 /* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
  * signal may interrupt it like a call through x32_gate_now. Where the kernel has no IA32_EMULATION it faults, and the
@@ -264,7 +283,7 @@ x32_door_done:
     ret
     .globl x32_door_shut
 x32_door_shut:
-    mov $-38, %rax
+    mov $-4095, %rax /* dispatch.c */
     pop %rbp
     pop %rbx
     ret

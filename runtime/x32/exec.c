@@ -1,6 +1,8 @@
 #include "calls.h"
 #include "memory.h"
+#include "own_image.h"
 #include "program.h"
+#include "robust.h"
 #include "settings.h"
 #include "signals.h"
 #include "text.h"
@@ -12,7 +14,7 @@
 #define AT_EXECVE_CHECK 0x10000
 
 /* Words that x32run puts before the program's own: --argv0 NAME --fd N, what is inherited, and -- PATH. */
-#define WORDS_BEFORE 14
+#define WORDS_BEFORE 15
 
 struct vector_count {
     u64 arguments, variables;
@@ -45,20 +47,21 @@ static long widen(u64 *to, u64 address, u64 total) {
     return 0;
 }
 
+/* Of a descriptor, "/proc/thread-self/fd/N". */
+static void name_descriptor(struct text *name, i64 fd) {
+    text_add(name, "/proc/thread-self/fd/%d", fd);
+    name->bytes[name->size] = 0;
+}
+
 /* What the kernel would have refused, it has to refuse now: x32run could only fail. */
 static long may_execute(long fd) {
     u64 status[15];
-    char path[32];
-    struct text name = {.size = 0};
-    text_add(&name, "/proc/thread-self/fd/%d", (i64)fd);
-    name.bytes[name.size] = 0;
-    copy_bytes(path, name.bytes, name.size + 1);
-    long result = KERNEL_4(__NR_faccessat2, AT_FDCWD, path, X_OK, AT_EACCESS);
+    long result = KERNEL_4(__NR_faccessat2, fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH);
     if (result == -ENOSYS) {
-        result = KERNEL_3(__NR_faccessat, AT_FDCWD, path, X_OK);
-    }
-    if (result == -ENOENT) {
-        result = 0; /* no /proc: the loader will see */
+        struct text name = {.size = 0};
+        name_descriptor(&name, fd);
+        result = KERNEL_3(__NR_faccessat, AT_FDCWD, name.bytes, X_OK);
+        result = result == -ENOENT ? 0 : result; /* no /proc: the loader will see */
     }
     /* struct statfs: f_flags is the eleventh word. */
     if (!failed(result) && !failed(KERNEL_2(__NR_fstatfs, fd, status)) && (status[10] & ST_NOEXEC)) {
@@ -78,7 +81,7 @@ struct successor {
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
  * cannot be executed. */
 static const char *own_file(void) {
-    static char linked[4096];
+    LARGE static char linked[4096];
     if (settings.valgrind && KERNEL_3(__NR_readlink, "/proc/self/exe", linked, sizeof linked - 1) > 0) {
         return linked;
     }
@@ -101,11 +104,9 @@ static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, st
     const struct {
         int said;
         const char *word;
-    } options[] = {{settings.trace, "--trace"},
-                   {settings.statistics, "--stats"},
-                   {settings.seccomp, "--seccomp"},
-                   {settings.keep_sites, "--no-rewrite"},
-                   {settings.ahead, "--ahead"}};
+    } options[] = {{settings.trace, "--trace"},     {settings.statistics, "--stats"},
+                   {settings.seccomp, "--seccomp"}, {settings.keep_sites, "--no-rewrite"},
+                   {settings.ahead, "--ahead"},     {settings.no_door, "--no-i386"}};
     for (u64 i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (options[i].said) {
             words[total++] = (u64)options[i].word;
@@ -123,6 +124,18 @@ static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, st
         first[i] = words[i];
     }
     return first;
+}
+
+/* In a chroot or a mount namespace without /proc. */
+static long start_in_memory(const u64 *arguments, const u64 *variables) {
+    long image = own_image_open();
+    if (failed(image)) {
+        return -ENOENT;
+    }
+    u64 call[6] = {(u64)image, (u64) "", (u64)arguments, (u64)variables, AT_EMPTY_PATH, 0};
+    long result = x32_gate(__NR_execveat, call);
+    KERNEL_1(__NR_close, image);
+    return result;
 }
 
 static long replace(const struct successor *next, u64 argv, u64 envp) {
@@ -168,7 +181,13 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
         trace_statistics();
     }
     account_before_exec(next->x32);
+    if (next->x32) {
+        robust_thread_ends(thread);
+    }
     result = x32_gate(system_call, call);
+    if (next->x32 && (result == -ENOENT || result == -ENOTDIR)) {
+        result = start_in_memory((const u64 *)call[1], variables);
+    }
     account_after_failed_exec(next->x32);
     signals_after_failed_exec();
     thread->scratch = 0;
@@ -191,16 +210,16 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
     int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
     long file;
     if (is_own) {
-        copy_bytes(path, settings.program, length_of(settings.program) + 1);
+        copy_bytes(path, program_file(), length_of(program_file()) + 1);
     }
     /* Without O_CLOEXEC only where x32run is to find it. */
     u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
     if (empty) {
         /* Opened anew: a descriptor made with O_PATH cannot be read. */
         struct text name = {.size = 0};
-        text_add(&name, "/proc/thread-self/fd/%d", (i64)(i32)directory);
-        name.bytes[name.size] = 0;
+        name_descriptor(&name, (i32)directory);
         file = KERNEL_3(__NR_openat, AT_FDCWD, name.bytes, mode);
+        file = file == -ENOENT ? KERNEL_1(__NR_dup, directory) : file; /* no /proc */
     } else {
         file = KERNEL_3(__NR_openat, directory, path, mode);
     }

@@ -1,6 +1,6 @@
 #include "calls.h"
 #include "memory.h"
-#include "settings.h"
+#include "program.h"
 #include "text.h"
 
 #define AT_SYMLINK_NOFOLLOW 0x100
@@ -34,7 +34,7 @@ long call_file(struct frame *frame) {
     u64 number = frame->rax & 0xfff;
     int follows = number != __NR_lstat && !(number == __NR_open && (frame->rsi & O_NOFOLLOW));
     if (follows && is_own_file(frame->rdi)) {
-        arguments[0] = (u64)settings.program;
+        arguments[0] = (u64)program_file();
     }
     return x32_gate((long)number, arguments);
 }
@@ -58,7 +58,7 @@ long call_file_at(struct frame *frame) {
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9};
     u64 number = frame->rax & 0xfff;
     if (!nofollow(number, frame) && is_own_file(frame->rsi)) {
-        arguments[1] = (u64)settings.program;
+        arguments[1] = (u64)program_file();
     }
     return x32_gate((long)number, arguments);
 }
@@ -69,18 +69,19 @@ long call_openat2(struct frame *frame) {
     u64 how[3]; /* flags, mode, resolve */
     u64 arguments[6] = {frame->rdi, frame->rsi, frame->rdx, frame->r10, 0, 0};
     if (is_own_file(frame->rsi) && READ_USER(how, frame->rdx) == 0 && how[2] == 0 && !(how[0] & O_NOFOLLOW)) {
-        arguments[1] = (u64)settings.program;
+        arguments[1] = (u64)program_file();
     }
     return x32_gate(__NR_openat2, arguments);
 }
 
 static long own_link(u64 to, u64 room) {
-    u64 size = length_of(settings.program);
+    const char *file = program_file();
+    u64 size = length_of(file);
     if ((i32)room <= 0) {
         return -EINVAL;
     }
     size = size < (u32)room ? size : (u32)room;
-    return write_user(to, settings.program, size) < 0 ? -EFAULT : (long)size;
+    return write_user(to, file, size) < 0 ? -EFAULT : (long)size;
 }
 
 long call_readlink(struct frame *frame) {

@@ -104,12 +104,11 @@ class Places:
 
     def read(self):
         self.stubs, self.stubs_end = (int(gdb.parse_and_eval("&" + name)) for name in ("x32_stubs", "x32_stubs_end"))
-        # The stubs come last, after all that is code.
-        self.code, self.code_end = int(gdb.parse_and_eval("&__executable_start")), self.stubs
+        self.code, self.code_end = (int(gdb.parse_and_eval("&" + name)) for name in ("__executable_start", "etext"))
 
 
     def in_stub(self, rip):
-        return self.stubs <= rip < self.stubs_end or FOUR_GIB <= rip < FOUR_GIB + self.stubs_end - self.stubs
+        return self.stubs <= rip < self.stubs_end
 
 
 places = Places()

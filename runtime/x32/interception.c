@@ -9,7 +9,7 @@
 /* What the filter puts into si_errno, so that no other filter's trap is taken for ours. */
 #define OUR_MARK 0x7832
 
-extern u8 __executable_start[], x32_stubs[];
+extern u8 x32_stubs_end[];
 
 static enum interception used;
 
@@ -63,8 +63,8 @@ void interception_arm_thread(void) {
 
 void interception_catch_stubs(void) {
     if (used == CATCH_DISPATCH) {
-        KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, __executable_start,
-                 x32_stubs - __executable_start, 0);
+        KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, x32_stubs_end,
+                 USER_END - (u64)x32_stubs_end, 0);
     }
 }
 

@@ -15,15 +15,30 @@ static u64 size_of_file(long fd) {
     return failed(KERNEL_2(__NR_fstat, fd, status)) ? 0 : status[6];
 }
 
-static void read_image(struct image *image, long fd, const char *path) {
-    u8 header[ELF_HEADER_SIZE];
-    static u8 entries[ELF_PROGRAM_HEADERS * ELF_PROGRAM_HEADER_SIZE];
+/* The beginning of a file, where headers and the interpreter's name usually are. */
+struct beginning {
+    u8 bytes[1024];
+    u64 size;
+};
+
+static int read_part(const struct beginning *beginning, long fd, void *to, u64 size, u64 offset) {
+    if (offset + size <= beginning->size) {
+        copy_bytes(to, beginning->bytes + offset, size);
+        return 1;
+    }
+    return KERNEL_4(__NR_pread64, fd, to, size, offset) == (long)size;
+}
+
+static void read_image(struct image *image, struct beginning *beginning, long fd, const char *path) {
+    LARGE static u8 many[ELF_PROGRAM_HEADERS * ELF_PROGRAM_HEADER_SIZE];
     u32 offset;
     u16 count;
-    long size = KERNEL_4(__NR_pread64, fd, header, sizeof header, 0);
+    long size = KERNEL_4(__NR_pread64, fd, beginning->bytes, sizeof beginning->bytes, 0);
     if (failed(size)) {
         give_up(126, "%s: cannot be read: %s", path, error_name(-size));
     }
+    beginning->size = (u64)size;
+    const u8 *header = beginning->bytes, *entries = many;
     if (elf_kind(header, (size_t)size) != ELF_X32) {
         give_up(126, "%s: not an x32 program (ELF of class 32 for x86-64; gcc -mx32 makes them)", path);
     }
@@ -32,7 +47,9 @@ static void read_image(struct image *image, long fd, const char *path) {
         give_up(126, "%s: %s", path, wrong);
     }
     u64 wanted = (u64)count * ELF_PROGRAM_HEADER_SIZE;
-    if (KERNEL_4(__NR_pread64, fd, entries, wanted, offset) != (long)wanted) {
+    if (offset + wanted <= beginning->size) {
+        entries = beginning->bytes + offset;
+    } else if (!read_part(beginning, fd, many, wanted, offset)) {
         give_up(126, "%s: its program headers at byte %u lie beyond the end of the file: it is truncated",
                 path, (u64)offset);
     }
@@ -65,14 +82,21 @@ static void clear_tail(const char *path, const struct segment *segment, u64 from
     account_programs_fault();
 }
 
-static void map_segment(const char *path, long fd, const struct segment *segment, u32 bias) {
+/* Where nothing is, except for what another segment of the file has put below `covered`. */
+static long place(u64 covered, u64 at, u64 size, u64 protection, u64 flags, long fd, u64 offset) {
+    flags |= at < covered ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+    long result = space_map(at, size, protection, MAP_PRIVATE | flags, fd, offset);
+    return failed(result) || (u64)result == at ? result : -EEXIST;
+}
+
+static void map_segment(const char *path, long fd, const struct segment *segment, u32 bias, u64 covered) {
     u64 start = (u64)segment->address + bias;
     u64 page = ROUND_DOWN(start, PAGE), lead = start - page;
     u64 file_end = start + segment->file_size, end = start + segment->memory_size;
     u64 zero = page;
     if (segment->file_size > 0) {
-        long result = space_map(page, segment->file_size + lead, segment->protection, MAP_PRIVATE | MAP_FIXED,
-                                fd, segment->file_offset - lead);
+        long result = place(covered, page, segment->file_size + lead, segment->protection, 0, fd,
+                            segment->file_offset - lead);
         if (failed(result)) {
             cannot_map(path, segment, page, result);
         }
@@ -80,51 +104,36 @@ static void map_segment(const char *path, long fd, const struct segment *segment
         clear_tail(path, segment, file_end);
     }
     if (ROUND_UP(end, PAGE) > zero) {
-        long result = space_map(zero, ROUND_UP(end, PAGE) - zero, segment->protection,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        long result =
+            place(covered, zero, ROUND_UP(end, PAGE) - zero, segment->protection, MAP_ANONYMOUS, -1, 0);
         if (failed(result)) {
             cannot_map(path, segment, zero, result);
         }
     }
-    if ((segment->protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC) {
+    if (segment->protection == (PROT_READ | PROT_EXEC)) {
         sites_text(page, segment->file_size + lead);
     }
 }
 
-/* The whole range first, so that nothing else is replaced; what no segment covers is given back. */
 static void map_image(struct loaded *loaded, const char *path, long fd, u64 base, int exactly) {
     const struct image *image = &loaded->image;
-    u64 size = (u64)image->high - image->low, place;
-    if (exactly) {
-        place = base;
-    } else if (base != 0 && space_is_free(ROUND_UP(base, image->alignment), size) &&
-               ROUND_UP(base, image->alignment) + size < TASK_SIZE) {
-        place = ROUND_UP(base, image->alignment);
+    u64 size = (u64)image->high - image->low, at;
+    if (exactly || (base != 0 && space_is_free(ROUND_UP(base, image->alignment), size) &&
+                    ROUND_UP(base, image->alignment) + size < TASK_SIZE)) {
+        at = exactly ? base : ROUND_UP(base, image->alignment);
     } else {
-        place = space_choose(size, image->alignment);
+        at = space_choose(size, image->alignment);
     }
-    long result = place == 0
-                      ? -ENOMEM
-                      : space_map(place, size, 0,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (failed(result) || (u64)result != place) {
-        give_up(126, "%s: no room below 4 GiB for its %u bytes at %x: %s", path, size, place,
-                error_name(failed(result) ? -result : ENOMEM));
+    if (at == 0 || !space_is_free(at, size)) {
+        give_up(126, "%s: no room below 4 GiB for its %u bytes at %x", path, size, at);
     }
-    loaded->bias = (u32)(place - image->low);
-    u64 covered = place;
+    loaded->bias = (u32)(at - image->low);
+    u64 covered = at;
     for (u32 i = 0; i < image->segment_count; i++) {
         const struct segment *segment = &image->segments[i];
-        u64 page = ROUND_DOWN((u64)segment->address + loaded->bias, PAGE);
-        map_segment(path, fd, segment, loaded->bias);
-        if (page > covered) {
-            space_unmap(covered, page - covered);
-        }
+        map_segment(path, fd, segment, loaded->bias, covered);
         u64 end = ROUND_UP((u64)segment->address + loaded->bias + segment->memory_size, PAGE);
         covered = end > covered ? end : covered;
-    }
-    if (place + size > covered) {
-        space_unmap(covered, place + size - covered);
     }
 }
 
@@ -138,11 +147,11 @@ static void rewrite_ahead(const struct loaded *loaded) {
     }
 }
 
-static void load_interpreter(struct program *program, long fd, const char *path) {
-    static char name[4097];
+static void load_interpreter(struct program *program, struct beginning *beginning, long fd,
+                             const char *path) {
     const struct image *image = &program->main.image;
-    if (KERNEL_4(__NR_pread64, fd, name, image->interpreter_size, image->interpreter_offset) !=
-            (long)image->interpreter_size ||
+    char name[image->interpreter_size];
+    if (!read_part(beginning, fd, name, image->interpreter_size, image->interpreter_offset) ||
         name[image->interpreter_size - 1] != 0) {
         give_up(126, "%s: the name of its interpreter is not text that ends", path);
     }
@@ -153,7 +162,7 @@ static void load_interpreter(struct program *program, long fd, const char *path)
                 "libx32stdc++6 for C++)",
                 path, name, error_name(-file));
     }
-    read_image(&program->interpreter.image, file, name);
+    read_image(&program->interpreter.image, beginning, file, name);
     if (program->interpreter.image.interpreter_size != 0) {
         give_up(126, "%s: its interpreter %s wants an interpreter itself", path, name);
     }
@@ -163,7 +172,8 @@ static void load_interpreter(struct program *program, long fd, const char *path)
 }
 
 void program_load(struct program *program, long fd, const char *path, u64 random) {
-    read_image(&program->main.image, fd, path);
+    struct beginning beginning;
+    read_image(&program->main.image, &beginning, fd, path);
     const struct image *image = &program->main.image;
     if (!image->movable && image->low < 0x1000) {
         give_up(126, "%s: it wants to lie at address 0", path);
@@ -173,7 +183,7 @@ void program_load(struct program *program, long fd, const char *path, u64 random
     program->start = image->entry + program->main.bias;
     program->heap_start = image->high + program->main.bias;
     if (image->interpreter_size != 0) {
-        load_interpreter(program, fd, path);
+        load_interpreter(program, &beginning, fd, path);
         program->start = program->interpreter.image.entry + program->interpreter.bias;
     }
     if (settings.ahead) {

@@ -45,12 +45,18 @@ static const char usage[] =
     "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
     "  --no-rewrite  let every system call trap\n"
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
+    "  --no-i386     do without the kernel's i386 entry, as where it has no IA32_EMULATION\n"
+    "  --check       say whether the kernel has that entry\n"
     "  --account F   count the runtime's own pages, faults, calls and time in this file (account.h)\n"
     "  --costs       say what each way of a call costs here, in ticks of the time-stamp counter\n"
     "  --list-calls  say what becomes of every system call, as a table in Markdown\n"
     "  --version     say which version this is\n"
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
+
+static const char no_door[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
+                              "unknown requests of ioctl are answered with "
+                              "ENOSYS, and robust mutexes of a thread that a signal ends stay locked\n";
 
 struct request {
     const char *path;
@@ -103,6 +109,10 @@ static struct request read_words(const char **word) {
             settings.seccomp = 1;
         } else if (same_text(*word, "--account")) {
             settings.account = value_of(&word);
+        } else if (same_text(*word, "--no-i386")) {
+            settings.no_door = 1;
+        } else if (same_text(*word, "--check")) {
+            settings.check = 1;
         } else if (same_text(*word, "--costs")) {
             settings.costs = 1;
         } else if (same_text(*word, "--argv0")) {
@@ -126,7 +136,7 @@ static struct request read_words(const char **word) {
             give_up(126, "%s: there is no such option; x32run --help lists them", *word);
         }
     }
-    if (*word == NULL && settings.costs != 0) {
+    if (*word == NULL && (settings.costs != 0 || settings.check)) {
         return request;
     }
     if (*word == NULL) {
@@ -158,42 +168,13 @@ static int under_valgrind(void) {
     return answer != 0;
 }
 
-/* The binary is linked to lie anywhere; its own pointers are made true first. */
-static void relocate(u64 base, const Elf64_Dyn *dynamic) {
-    const Elf64_Rela *relocation = NULL;
-    u64 size = 0;
-    for (; dynamic->d_tag != DT_NULL; dynamic++) {
-        if (dynamic->d_tag == DT_RELA) {
-            relocation = (const Elf64_Rela *)(base + dynamic->d_un.d_ptr);
-        } else if (dynamic->d_tag == DT_RELASZ) {
-            size = dynamic->d_un.d_val;
-        }
-    }
-    for (u64 i = 0; i < size / sizeof *relocation; i++) {
-        if (ELF64_R_TYPE(relocation[i].r_info) == R_X86_64_RELATIVE) {
-            *(u64 *)(base + relocation[i].r_offset) = base + (u64)relocation[i].r_addend;
-        }
-    }
-}
-
-/* Opens the program, and finds what it is really called. */
-static long open_program(struct request *request) {
+static long open_program(const struct request *request) {
     long fd = request->fd >= 0 ? request->fd
                                : KERNEL_3(__NR_openat, AT_FDCWD, request->path, O_CLOEXEC | O_NONBLOCK);
     if (failed(fd)) {
         give_up(fd == -ENOENT || fd == -ENOTDIR ? 127 : 126, "%s: %s", request->path,
                 fd == -ENOENT ? "there is no such file" : error_name(-fd));
     }
-    struct text link = {.size = 0};
-    text_add(&link, "/proc/self/fd/%d", (i64)fd);
-    link.bytes[link.size] = 0;
-    long size = KERNEL_3(__NR_readlink, link.bytes, settings.program, sizeof settings.program - 1);
-    if (failed(size)) {
-        u64 length = length_of(request->path);
-        size = (long)(length < sizeof settings.program ? length : sizeof settings.program - 1);
-        copy_bytes(settings.program, request->path, (size_t)size);
-    }
-    settings.program[size] = 0;
     return fd;
 }
 
@@ -202,7 +183,7 @@ static long open_program(struct request *request) {
 /* A script becomes its interpreter's argument, as in the kernel. Returns how many words were put before the
  * rest. */
 static u64 follow_scripts(struct request *request, long *fd, const char *words[SCRIPT_WORDS]) {
-    static struct program_head heads[SCRIPTS_NESTED];
+    LARGE static struct program_head heads[SCRIPTS_NESTED];
     u64 used = 0;
     for (int depth = 0; program_look(*fd, &heads[depth]) == PROGRAM_SCRIPT; depth++) {
         if (depth == SCRIPTS_NESTED - 1) {
@@ -298,12 +279,9 @@ static int wants_account(const char *const *words) {
     return 0;
 }
 
-extern u8 __executable_start[];
-
-__attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynamic) {
+__attribute__((noreturn, used)) void x32_main(u64 *cells) {
     const char **words = (const char **)(cells + 1);
     u64 first_faults = wants_account(words) ? account_first_faults() : 0;
-    relocate((u64)__executable_start, dynamic);
     const char **environment = words + cells[0] + 1;
     u64 environment_count = count_words(environment);
     const u64 *vector = (const u64 *)(environment + environment_count + 1);
@@ -334,12 +312,17 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
     settings.ahead |= settings.valgrind;
     sites_begin(settings.trace, !settings.keep_sites);
     signals_begin();
+    if (settings.check) {
+        print(1, door_is_open() ? "i386 entry: yes\n" : no_door);
+        KERNEL_1(__NR_exit_group, 0);
+    }
     if (settings.costs != 0) {
         lay_out_space(0, 0);
         costs_measure();
     }
 
     long fd = open_program(&request);
+    const char *name = request.path; /* of a script, the process has the script's */
     const char *script_words[SCRIPT_WORDS + 1];
     u64 script_count = follow_scripts(&request, &fd, script_words);
 
@@ -351,17 +334,18 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
     /* mmap_min_addr and less is never the program's by accident. */
     struct program program;
     clear_bytes(&program, sizeof program);
+    settings.program = request.path;
     program_load(&program, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
+    settings.image = program.main.image.low + program.main.bias;
+    if (!program.has_interpreter) {
+        program_learn_file(fd); /* the first that static glibc asks for */
+    }
     KERNEL_1(__NR_close, fd);
 
+    /* The kernel has room for as many on this stack, since it has put them there. */
     u64 rest = count_words(request.rest);
     u64 total = 1 + script_count + rest;
-    long arguments_place = KERNEL_6(__NR_mmap, 0, ROUND_UP(total * 8 + 8, PAGE), PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (failed(arguments_place)) {
-        give_up(126, "no memory for the runtime itself: %s", error_name(-arguments_place));
-    }
-    const char **arguments = (const char **)arguments_place;
+    const char *arguments[total + 1];
     arguments[0] = request.first_word != NULL ? request.first_word : request.path;
     copy_bytes(arguments + 1, script_words, script_count * 8);
     copy_bytes(arguments + 1 + script_count, request.rest, rest * 8);
@@ -385,17 +369,16 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells, const Elf64_Dyn *dynam
     };
     struct stack stack;
     stack_build(&stack, TASK_SIZE - (randomize ? (random[2] & STACK_RANDOM_PAGES) * PAGE : 0), &content);
-    KERNEL_2(__NR_munmap, arguments_place, ROUND_UP(total * 8 + 8, PAGE));
 
     u64 heap = program.heap_start + (randomize ? (random[2] >> 32 & HEAP_RANDOM_PAGES) * PAGE : 0);
     if (!settings.valgrind) {
         describe(&program, &stack, heap);
     }
     space_begin_heap(heap);
-    name_process(settings.program);
+    name_process(name);
 
     interception_begin(settings.valgrind, settings.seccomp);
-    thread_arm(this_thread());
+    thread_settle(this_thread());
     account_loaded();
     x32_start(stack.sp, program.start);
 }

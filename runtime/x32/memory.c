@@ -1,4 +1,5 @@
 #include "memory.h"
+#include "signals.h"
 #include "thread.h"
 
 size_t x32_copy(void *to, const void *from, size_t size);
@@ -18,11 +19,11 @@ static int grow_stack_to(u64 address, size_t size) {
     return 1;
 }
 
-/* With SIGSEGV blocked a fault would end the process, so the kernel is asked to look. At this thread: the
- * first one may have ended, and what it had is gone. */
+/* With SIGSEGV blocked or ignored a fault would end the process, so the kernel is asked to look. At this
+ * thread: the first one may have ended, and what it had is gone. */
 static int copy_by_kernel(u64 program, void *own, size_t size, int number) {
     struct iovec64 mine = {(u64)own, size}, theirs = {program, size};
-    long thread = KERNEL_1(__NR_gettid, 0);
+    long thread = this_thread()->id != 0 ? this_thread()->id : KERNEL_1(__NR_gettid, 0);
     long done = KERNEL_6(number, thread, &mine, 1, &theirs, 1, 0);
     if (done != (long)size && done != -EPERM && done != -ENOSYS && grow_stack_to(program, size)) {
         done = KERNEL_6(number, thread, &mine, 1, &theirs, 1, 0);
@@ -39,7 +40,7 @@ int read_user(void *to, u64 from, size_t size) {
     if (!reachable(from, size)) {
         return -EFAULT;
     }
-    if (this_thread()->faults_blocked) {
+    if (signals_faults_kill(this_thread())) {
         int result = copy_by_kernel(from, to, size, __NR_process_vm_readv);
         if (result <= 0) {
             return result;
@@ -52,7 +53,7 @@ int write_user(u64 to, const void *from, size_t size) {
     if (!reachable(to, size)) {
         return -EFAULT;
     }
-    if (this_thread()->faults_blocked) {
+    if (signals_faults_kill(this_thread())) {
         int result = copy_by_kernel(to, (void *)from, size, __NR_process_vm_writev);
         if (result <= 0) {
             return result;

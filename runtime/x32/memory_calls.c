@@ -4,10 +4,14 @@
 #include "sites.h"
 #include "space.h"
 
-/* Text is what can be executed and not written. What is shared is left alone: the file, or another process,
- * would get what is written there. */
+/* What can be executed, and read, and not written: that is how a rewriting leaves it. */
+static int is_text(u64 protection) {
+    return (protection & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_EXEC);
+}
+
+/* What is shared is left alone: the file, or another process, would get what is written there. */
 static void note_text(u64 address, u64 size, u64 protection) {
-    if ((protection & (PROT_EXEC | PROT_WRITE)) != PROT_EXEC || size == 0) {
+    if (!is_text(protection) || size == 0) {
         return;
     }
     u64 end = ROUND_UP(address + size, PAGE);
@@ -18,7 +22,7 @@ static void note_text(u64 address, u64 size, u64 protection) {
             continue;
         }
         sites_text(at, next - at);
-        if (settings.ahead && (protection & PROT_READ)) {
+        if (settings.ahead) {
             sites_rewrite_all(at, next - at);
         }
     }
@@ -54,7 +58,7 @@ static long map(const struct frame *frame) {
 
 /* Without a file there is nothing to execute yet. */
 static int maps_text(const struct frame *frame) {
-    return (frame->rdx & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC && !(frame->r10 & MAP_ANONYMOUS);
+    return is_text(frame->rdx) && !(frame->r10 & MAP_ANONYMOUS);
 }
 
 long call_mmap(struct frame *frame) {
@@ -129,7 +133,7 @@ long call_mprotect(struct frame *frame) {
         return -ENOMEM;
     }
     int held = hold_text(address, size);
-    if (held && (frame->rdx & PROT_WRITE)) {
+    if (held && !is_text(frame->rdx)) {
         sites_restore(address, size);
     }
     long result = forward(frame, frame->rax & 0xfff);

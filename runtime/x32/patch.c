@@ -19,16 +19,57 @@ static int cores_can_be_told(void) {
     return known > 0;
 }
 
+/* What a batch has made writable. */
+#define OPENED 8
+static struct { u64 page, end; } opened[OPENED];
+static u32 opened_count;
+static int in_batch;
+
+static int is_open(u64 page, u64 end) {
+    for (u32 i = 0; i < opened_count; i++) {
+        if (page >= opened[i].page && end <= opened[i].end) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Writable for an instant; never left so. With one thread that could be made without execution; with several,
  * another may be in the page. */
 static int open_pages(u64 at, u64 size) {
     u64 page = ROUND_DOWN(at, PAGE), end = ROUND_UP(at + size, PAGE);
-    return !failed(KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC));
+    if (is_open(page, end)) {
+        return 1;
+    }
+    if (failed(KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC))) {
+        return 0;
+    }
+    if (in_batch && opened_count < OPENED) {
+        opened[opened_count].page = page;
+        opened[opened_count++].end = end;
+    }
+    return 1;
+}
+
+static void close_range(u64 page, u64 end) {
+    KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_EXEC);
 }
 
 static void close_pages(u64 at, u64 size) {
     u64 page = ROUND_DOWN(at, PAGE), end = ROUND_UP(at + size, PAGE);
-    KERNEL_3(__NR_mprotect, page, end - page, PROT_READ | PROT_EXEC);
+    if (!is_open(page, end)) {
+        close_range(page, end);
+    }
+}
+
+void patch_begin_batch(void) { in_batch = 1; }
+
+void patch_end_batch(void) {
+    while (opened_count > 0) {
+        opened_count--;
+        close_range(opened[opened_count].page, opened[opened_count].end);
+    }
+    in_batch = 0;
 }
 
 int patch_unused(u64 at, const u8 *bytes, u64 size) {

@@ -19,4 +19,8 @@ int patch_is_safe(u64 at);
  * made so and the last to be changed back. */
 int patch_text(u64 at, const u8 *bytes, u64 size);
 
+/* Around several of these: what they make writable stays so until the end, and is made so once. */
+void patch_begin_batch(void);
+void patch_end_batch(void);
+
 #endif

@@ -3,6 +3,7 @@
 #include "interception.h"
 #include "memory.h"
 #include "patch.h"
+#include "robust.h"
 #include "settings.h"
 #include "signals.h"
 #include "sites.h"
@@ -49,7 +50,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
         if (stack != 0) {
             thread->program_rsp = stack;
         }
-        thread_arm(thread);
+        thread_forked(thread);
         stub_users_forked(thread);
         account_forked((flags & CLONE_CHILD_SETTID) != 0);
     }
@@ -80,6 +81,7 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
     child->sigsys_blocked = thread->sigsys_blocked;
     child->faults_blocked = thread->faults_blocked;
     child->is_vfork_child = (flags & CLONE_VFORK) != 0;
+    child->is_process = (flags & CLONE_THREAD) == 0;
     child->clears_handlers = (flags & CLONE_CLEAR_SIGHAND) != 0;
     signals_share_actions(child, (flags & CLONE_SIGHAND) != 0);
     if (flags & CLONE_VFORK) {
@@ -95,6 +97,11 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         struct clone_args *wanted = (struct clone_args *)registers[1];
         wanted->stack = child->area;
         wanted->stack_size = (u64)frame_of(child) - child->area;
+    }
+    if (flags & CLONE_VFORK) {
+        /* As in the kernel, what kills or stops does so while the child is waited for; and in the child,
+         * which has no state of its own to be lost with it. */
+        signals_let_defaults_in(thread);
     }
     long result = FOR_PROGRAM(x32_spawn(registers, child));
     if (failed(result)) {
@@ -177,17 +184,20 @@ static void end_account(const struct thread *thread) {
     }
 }
 
+__attribute__((noreturn)) static void end_thread(struct thread *thread, u64 status, u64 number) {
+    account_thread_ends(thread);
+    sites_thread_ends(thread);
+    thread_end(thread, status, number);
+}
+
 long call_exit(struct frame *frame) {
     struct thread *thread = this_thread();
+    robust_thread_ends(thread);
     if (thread->area == 0 || thread->is_vfork_child) {
         end_account(thread);
         return forward(frame, __NR_exit);
     }
-    account_thread_ends(thread);
-    sites_thread_ends(thread);
-    u64 all = ~0UL;
-    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
-    x32_end_thread(thread->area, thread->area_size, frame->rdi);
+    end_thread(thread, frame->rdi, __NR_exit);
 }
 
 long call_exit_group(struct frame *frame) {
@@ -197,43 +207,25 @@ long call_exit_group(struct frame *frame) {
     if (settings.costs != 0) {
         costs_print();
     }
-    end_account(this_thread());
+    struct thread *thread = this_thread();
+    if (thread->is_process && thread->area != 0 && !thread->is_vfork_child) {
+        /* The memory goes on without it. */
+        robust_thread_ends(thread);
+        end_thread(thread, frame->rdi, __NR_exit_group);
+    }
+    robust_process_ends();
+    end_account(thread);
     return forward(frame, __NR_exit_group);
-}
-
-#define DOOR_SET_ROBUST_LIST 311
-#define DOOR_GET_ROBUST_LIST 312
-#define ROBUST_LIST_SIZE 12
-
-/* The kernel walks the list when the thread ends, however it ends, and x32's is linked by 4-byte pointers.
- * The i386 entry registers such a list. */
-long call_set_robust_list(struct frame *frame) {
-    if (frame->rsi != ROBUST_LIST_SIZE) {
-        return -EINVAL;
-    }
-    long result = door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
-    if (result == -RESTART_AFTER_SIGNAL) {
-        return result;
-    }
-    this_thread()->robust_list = (u32)frame->rdi;
-    return 0;
-}
-
-long call_get_robust_list(struct frame *frame) {
-    if (frame->rdi != 0) {
-        return door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
-    }
-    u32 head = this_thread()->robust_list, size = ROBUST_LIST_SIZE;
-    if (WRITE_USER((u32)frame->rdx, size) < 0 || WRITE_USER((u32)frame->rsi, head) < 0) {
-        return -EFAULT;
-    }
-    return 0;
 }
 
 /* GS is the runtime's: a program that wants one of its own is told that there is none. */
 long call_arch_prctl(struct frame *frame) {
     if ((i32)frame->rdi == ARCH_SET_GS) {
         return -EPERM;
+    }
+    if ((i32)frame->rdi == ARCH_SHSTK_ENABLE) {
+        /* As without CONFIG_X86_USER_SHADOW_STACK: frames that the runtime builds are in no shadow stack. */
+        return -EINVAL;
     }
     if (settings.costs != 0 && costs_note(frame)) {
         return 0;

@@ -1,5 +1,7 @@
 #include "program.h"
 #include "elf.h"
+#include "settings.h"
+#include "text.h"
 
 static int is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
@@ -51,4 +53,77 @@ enum program_kind program_follow(long fd) {
         KERNEL_1(__NR_close, next);
     }
     return kind == PROGRAM_X32 ? PROGRAM_X32 : PROGRAM_OTHER;
+}
+
+/* A line of /proc/self/maps begins with `low-high `; the path begins at its first slash, and the kernel
+ * writes a newline in it as \012. */
+struct line {
+    u64 low;
+    u64 size;
+    int low_is_known, is_wanted;
+};
+
+static int take_byte(struct line *line, char byte, char *path, u64 room) {
+    if (byte == '\n') {
+        int found = line->is_wanted && line->size > 0;
+        path[found ? line->size : 0] = 0;
+        *line = (struct line){0};
+        return found;
+    }
+    if (!line->low_is_known) {
+        line->low_is_known = byte == '-';
+        line->is_wanted = line->low_is_known && line->low == settings.image;
+        line->low = line->low * 16 + (u64)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
+    } else if (line->is_wanted && (line->size > 0 || byte == '/') && line->size < room - 1) {
+        path[line->size++] = byte;
+        const char *last = path + line->size - 4;
+        if (line->size > 4 && last[0] == '\\' && last[1] == '0' && last[2] == '1' && byte == '2') {
+            line->size -= 3;
+            path[line->size - 1] = '\n';
+        }
+    }
+    return 0;
+}
+
+LARGE static char file[4096];
+static u8 file_is_known;
+
+void program_learn_file(long fd) {
+    struct text link = {.size = 0};
+    text_add(&link, "/proc/self/fd/%d", (i64)fd);
+    link.bytes[link.size] = 0;
+    long size = KERNEL_3(__NR_readlink, link.bytes, file, sizeof file - 1);
+    if (!failed(size)) {
+        file[size] = 0;
+        file_is_known = 1;
+    }
+}
+
+static int find_in_maps(void) {
+    LARGE static char buffer[512];
+    struct line line = {0};
+    long size, fd = KERNEL_3(__NR_openat, AT_FDCWD, "/proc/self/maps", O_CLOEXEC);
+    int found = 0;
+    while (!failed(fd) && !found && (size = KERNEL_3(__NR_read, fd, buffer, sizeof buffer)) > 0) {
+        for (long i = 0; i < size && !found; i++) {
+            found = take_byte(&line, buffer[i], file, sizeof file);
+        }
+    }
+    if (!failed(fd)) {
+        KERNEL_1(__NR_close, fd);
+    }
+    return found;
+}
+
+const char *program_file(void) {
+    if (!__atomic_load_n(&file_is_known, __ATOMIC_ACQUIRE)) {
+        if (!find_in_maps()) {
+            u64 length = length_of(settings.program);
+            length = length < sizeof file ? length : sizeof file - 1;
+            copy_bytes(file, settings.program, length);
+            file[length] = 0;
+        }
+        __atomic_store_n(&file_is_known, 1, __ATOMIC_RELEASE);
+    }
+    return file;
 }

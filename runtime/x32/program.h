@@ -23,4 +23,10 @@ enum program_kind program_look(long fd, struct program_head *head);
 /* Follows scripts to their end: PROGRAM_X32 or PROGRAM_OTHER. Closes nothing but what it opened. */
 enum program_kind program_follow(long fd);
 
+/* What /proc/self/exe means to the program. The kernel is asked when it is wanted for the first time: a new
+ * process has no folder in /proc before somebody looks at it. */
+const char *program_file(void);
+/* At once, while the file is open. */
+void program_learn_file(long fd);
+
 #endif

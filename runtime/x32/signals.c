@@ -4,6 +4,7 @@
 #include "extended.h"
 #include "interception.h"
 #include "memory.h"
+#include "offsets.h"
 #include "settings.h"
 #include "sites.h"
 #include "text.h"
@@ -46,6 +47,12 @@ static const i32 ours[OURS] = {SIGSEGV, SIGBUS, SIGSYS};
 
 static int is_ours(i32 signal) { return signal == ours[0] || signal == ours[1] || signal == ours[2]; }
 
+/* A fault that is ignored ends the process, and one that is sent is not to interrupt a call: so it is the
+ * kernel that ignores it. SIGSYS has to come. */
+static int has_handler(i32 signal, const struct sigaction32 *action) {
+    return action->handler > SIG_IGN || signal == SIGSYS || (is_ours(signal) && action->handler == SIG_DFL);
+}
+
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
 
 static long tell_kernel(i32 signal, const struct sigaction32 *action) {
@@ -56,10 +63,11 @@ static long tell_kernel(i32 signal, const struct sigaction32 *action) {
         .restorer = (u64)x32_restorer,
         .mask = ~FAULTS,
     };
-    if (action->handler > SIG_IGN || is_ours(signal)) {
+    if (has_handler(signal, action)) {
         kernel.handler = (u64)x32_on_signal;
-        /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. */
-        kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. What is
+         * of no effect on the program interrupts as little as can be. */
+        kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (action->handler == SIG_IGN ? SA_RESTART : 0);
         if (!is_ours(signal)) {
             kernel.flags |= action->flags & SA_RESETHAND;
         }
@@ -121,11 +129,9 @@ void signals_before_exec(void) {
             queue_waiting_sigsys(thread);
         }
     }
-    for (int i = 0; i < OURS; i++) {
-        if (action_of(ours[i])->handler == SIG_IGN) {
-            struct kernel_sigaction ignore = {.handler = SIG_IGN};
-            KERNEL_4(__NR_rt_sigaction, ours[i], &ignore, 0, 8);
-        }
+    if (action_of(SIGSYS)->handler == SIG_IGN) {
+        struct kernel_sigaction ignore = {.handler = SIG_IGN};
+        KERNEL_4(__NR_rt_sigaction, SIGSYS, &ignore, 0, 8);
     }
 }
 
@@ -134,10 +140,8 @@ void signals_after_failed_exec(void) {
     if (thread->sigsys_blocked) {
         unblock_sigsys(thread);
     }
-    for (int i = 0; i < OURS; i++) {
-        if (action_of(ours[i])->handler == SIG_IGN) {
-            tell_kernel(ours[i], action_of(ours[i]));
-        }
+    if (action_of(SIGSYS)->handler == SIG_IGN) {
+        tell_kernel(SIGSYS, action_of(SIGSYS));
     }
 }
 
@@ -151,6 +155,23 @@ u64 signals_program_mask(const struct thread *thread, u64 kernel_mask) {
     return kernel_mask | (thread->sigsys_blocked ? SIGNAL_BIT(SIGSYS) : 0);
 }
 
+u64 signals_let_faults_in(struct thread *thread) {
+    u64 faults = FAULTS, before = 0;
+    if (thread->faults_blocked) {
+        KERNEL_4(__NR_rt_sigprocmask, SIG_UNBLOCK, &faults, &before, 8);
+        thread->faults_blocked = 0;
+    }
+    return before;
+}
+
+void signals_put_faults_back(struct thread *thread, u64 mask, u8 were_blocked) {
+    if (were_blocked) {
+        u64 faults = mask & FAULTS;
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
+        thread->faults_blocked = 1;
+    }
+}
+
 void signals_block_until_leaving(struct thread *thread) {
     u64 all = ~0UL;
     if (thread->pending) {
@@ -158,6 +179,16 @@ void signals_block_until_leaving(struct thread *thread) {
     }
     KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, &thread->held_mask, 8);
     thread->pending = 1;
+}
+
+void signals_let_defaults_in(const struct thread *thread) {
+    u64 mask = thread->held_mask;
+    for (i32 signal = 1; signal <= SIGNALS; signal++) {
+        if (has_handler(signal, action_of(signal))) {
+            mask |= SIGNAL_BIT(signal);
+        }
+    }
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
 }
 
 void signals_release_sigsys(struct thread *thread) {
@@ -199,10 +230,14 @@ static i32 alternate_state(const struct thread *thread, u64 sp) {
 
 __attribute__((noreturn)) void x32_restore(struct sigcontext *registers);
 
+static void go_on(struct sigcontext *registers) {
+    registers->rip = sites_go_on(registers->rip, registers->rax, &registers->rflags);
+}
+
 /* To what a context says: the kernel's way, all at once. valgrind takes back only frames that it made itself.
  */
 __attribute__((noreturn)) static void resume(struct ucontext64 *context) {
-    context->registers.rip = sites_resume(context->registers.rip);
+    go_on(&context->registers);
     if (settings.valgrind) {
         KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &context->mask, 0, 8);
         x32_restore(&context->registers);
@@ -218,16 +253,17 @@ static void die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *
     u64 mask = SIGNAL_BIT(signal);
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
     KERNEL_4(__NR_rt_sigaction, signal, &plain, 0, 8);
-    context->mask &= ~mask;
+    context->mask = ~mask; /* nothing else comes before it */
     long process = KERNEL_1(__NR_getpid, 0), thread = KERNEL_1(__NR_gettid, 0);
     if (failed(KERNEL_4(__NR_rt_tgsigqueueinfo, process, thread, signal, info))) {
         KERNEL_3(__NR_tgkill, process, thread, signal);
     }
+    this_thread()->ends = 1;
 }
 
 /* Builds the x32 frame and makes the context the handler's. `mask`: what is in force while the frame is
  * built, which sigsuspend and its like make another one than the context's. */
-static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
+static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now) {
     struct thread *thread = this_thread();
     struct sigaction32 action = *action_of((i32)signal);
     struct sigcontext *registers = &context->registers;
@@ -238,14 +274,14 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     if (signal == SIGSYS && sigsys_blocked) {
         thread->sigsys_waiting = 1;
         thread->sigsys_info = *info;
-        return;
+        return 0;
     }
     if (action.handler <= SIG_IGN) {
         /* Only the three that the runtime needs come here without a handler. */
         if (action.handler == SIG_DFL || forced) {
             die_of(signal, info, context);
         }
-        return;
+        return 0;
     }
     if (action.flags & SA_RESETHAND) {
         action_of(signal)->handler = SIG_DFL;
@@ -285,10 +321,9 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
         struct siginfo64 fault = {.signo = SIGSEGV, .code = SI_KERNEL};
         if (signal == SIGSEGV || action_of(SIGSEGV)->handler <= SIG_IGN) {
             die_of(SIGSEGV, &fault, context);
-            return;
+            return 0;
         }
-        deliver(SIGSEGV, &fault, context, mask_now);
-        return;
+        return deliver(SIGSEGV, &fault, context, mask_now);
     }
     if (thread->alternate.flags & (i32)SS_AUTODISARM) {
         thread->alternate = (struct stack32){.flags = SS_DISABLE};
@@ -307,6 +342,38 @@ static void deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 
     registers->rsp = sp;
     registers->rflags &= ~0x10500UL; /* direction, trap, resume */
     registers->fpstate = 0;          /* a handler begins with a clean state, as the kernel gives it */
+    return 1;
+}
+
+__attribute__((noreturn)) void x32_enter_handler(struct frame *frame);
+
+/* Into the program's handler, without the kernel's help: its vector registers are clean since the kernel
+ * began ours. The mask is put in force on the way out, and a signal that comes before finds a call that is
+ * over (entry.S). */
+__attribute__((noreturn)) static void enter_handler(struct thread *thread, const struct ucontext64 *context) {
+    const struct sigcontext *registers = &context->registers;
+    struct frame *frame = frame_of(thread);
+    *frame = (struct frame){
+        .r15 = registers->r15,
+        .r14 = registers->r14,
+        .r13 = registers->r13,
+        .r12 = registers->r12,
+        .rbp = registers->rbp,
+        .rbx = registers->rbx,
+        .r9 = registers->r9,
+        .r8 = registers->r8,
+        .r10 = registers->r10,
+        .rdx = registers->rdx,
+        .rsi = registers->rsi,
+        .rdi = registers->rdi,
+        .rax = registers->rax,
+        .rip = registers->rip,
+        .flags = registers->rflags,
+    };
+    thread->program_rsp = registers->rsp;
+    thread->held_mask = context->mask;
+    thread->pending = 1;
+    x32_enter_handler(frame);
 }
 
 static void take_from_frame(struct sigcontext *registers, const struct thread *thread,
@@ -377,7 +444,24 @@ static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *
     KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
 
-static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
+/* The program has set the trap flag. Instructions of a stub at which nothing of the site has happened are
+ * none of its own; nor are the runtime's, which are not stepped through: the flag is set again on the way
+ * back. */
+static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
+    if (sites_is_at_start(registers->rip)) {
+        return 1;
+    }
+    if (!between(registers->rip, __executable_start, etext) || sites_is_stub(registers->rip) ||
+        between(registers->rip, x32_leave, x32_leave_end)) {
+        return 0;
+    }
+    registers->rflags &= ~(u64)FLAG_TRAP;
+    thread->stepping = 1;
+    return 1;
+}
+
+/* Whether the context is that of a handler of the program's, about to begin. */
+static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
     if (signal == SIGSYS && info->code == SYS_USER_DISPATCH && thread->dies_of_next_call) {
@@ -386,7 +470,11 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
     if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
         registers->rcx = registers->rip;
         registers->rip = (u64)x32_enter_trapped;
-        return;
+        return 0;
+    }
+    if (signal == SIGTRAP && info->code == TRAP_TRACE && (registers->rflags & FLAG_TRAP) &&
+        steps_unseen(thread, registers)) {
+        return 0;
     }
     if (between(registers->rip, x32_leave, x32_leave_end)) {
         take_from_frame(registers, thread, frame_of(thread));
@@ -394,49 +482,54 @@ static void on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *con
         if (is_ours(signal) && info->code > SI_USER && !was_sent(registers->rip)) {
             if (between(registers->rip, x32_copy_touch, x32_copy_done)) {
                 registers->rip = (u64)x32_copy_done;
-                return;
+                return 0;
             }
             if (registers->rip == (u64)x32_door_touch) {
                 registers->rip = (u64)x32_door_shut;
-                return;
+                return 0;
             }
             complain(
                 "the runtime itself failed: signal %d at %x + %x, touching %x; this is a mistake of x32run",
                 (i64)signal, (u64)__executable_start, registers->rip - (u64)__executable_start,
                 registers->cr2);
             die_of(signal, info, context);
-            return;
+            return 0;
         }
         if (within_handler(thread, registers->rsp)) {
             put_back(thread, signal, info, context);
         } else {
             hold(thread, signal, info, context);
         }
-        return;
+        return 0;
     } else {
-        u64 covered = signal == SIGSEGV && info->code > SI_USER ? sites_after_covered(registers->rip) : 0;
+        u64 covered = signal == SIGSEGV && info->code > SI_USER
+                          ? sites_after_covered(registers->rip, registers->rax, &registers->rflags)
+                          : 0;
         if (covered != 0) {
             registers->rip = covered;
-            return;
+            return 0;
         }
         u64 there = sites_in_program(registers->rip, registers->rflags, &registers->rax);
         registers->rip = there != 0 ? there : registers->rip;
     }
-    deliver(signal, info, context, context->mask);
-    registers->rip = sites_resume(registers->rip);
+    int handled = deliver(signal, info, context, context->mask);
+    go_on(registers);
+    return handled;
 }
 
 static void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct counts *counts = this_thread()->counts;
-    if (counts == NULL || signal == SIGSYS) {
-        on_signal(signal, info, context);
-        return;
+    int is_counted = counts != NULL && signal != SIGSYS;
+    u64 began = is_counted ? account_ticks() : 0;
+    int handled = on_signal(signal, info, context);
+    if (is_counted) {
+        counts->signals++;
+        u64 ticks = account_ticks() - began;
+        counts->signal_ticks += ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST;
     }
-    u64 began = account_ticks();
-    on_signal(signal, info, context);
-    counts->signals++;
-    u64 ticks = account_ticks() - began;
-    counts->signal_ticks += ticks < ACCOUNT_LONGEST ? ticks : ACCOUNT_LONGEST;
+    if (handled && !settings.valgrind) {
+        enter_handler(this_thread(), context);
+    }
 }
 
 #define VECTOR_ROOM 4096U
@@ -458,7 +551,7 @@ __attribute__((noreturn, noinline)) static void deliver_held(struct thread *thre
     take_from_frame(&context.registers, thread, frame);
     copy_bytes(held, thread->held, sizeof held);
     thread->held_count = 0;
-    for (u32 i = 0; i < count; i++) {
+    for (u32 i = 0; i < count && !thread->ends; i++) {
         /* As in the kernel: whatever the wait had let in is delivered before the first handler begins. */
         u64 mask = thread->waits_with_mask ? thread->wait_mask : context.mask;
         deliver(held[i].signal, &held[i].info, &context, mask);
@@ -499,6 +592,9 @@ long call_rt_sigaction(struct frame *frame) {
     }
     if (act != 0) {
         action.flags &= UAPI_FLAGS;
+        if (is_ours((i32)signal) && action.handler == SIG_IGN) {
+            door_is_open(); /* found out by a fault */
+        }
         action.mask &= ~NEVER_BLOCKED;
         *action_of((i32)signal) = action;
         long result = tell_kernel((i32)signal, &action);
@@ -513,16 +609,13 @@ long call_rt_sigaction(struct frame *frame) {
     return 0;
 }
 
+/* signal_fault(), arch/x86/kernel/signal.c: SIGSEGV is forced, which ends whoever blocks or ignores it. */
 static void bad_frame(struct thread *thread) {
-    /* signal_fault(): the kernel forces SIGSEGV. */
-    if (action_of(SIGSEGV)->handler <= SIG_IGN || thread->held_count == HELD_SIGNALS) {
-        struct kernel_sigaction plain = {.handler = SIG_DFL};
-        u64 mask = ~SIGNAL_BIT(SIGSEGV);
-        KERNEL_4(__NR_rt_sigaction, SIGSEGV, &plain, 0, 8);
-        KERNEL_3(__NR_tgkill, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), SIGSEGV);
-        KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
-    }
     signals_block_until_leaving(thread);
+    if ((thread->held_mask & SIGNAL_BIT(SIGSEGV)) || action_of(SIGSEGV)->handler == SIG_IGN) {
+        action_of(SIGSEGV)->handler = SIG_DFL;
+    }
+    thread->held_count -= thread->held_count == HELD_SIGNALS;
     struct held_signal *held = &thread->held[thread->held_count++];
     clear_bytes(held, sizeof *held);
     held->signal = held->info.signo = SIGSEGV;
@@ -558,10 +651,8 @@ long call_rt_sigreturn(struct frame *call) {
     context.flags = frame.context.flags;
     context.stack = (struct kernel_stack){thread->handler_stack, 0, 0, thread->handler_stack_size};
     context.registers = frame.context.registers;
-    /* Rewritten since the handler began: the bytes there fault now, which ends whoever has SIGSEGV blocked.
-     */
-    u64 covered = sites_after_covered(context.registers.rip);
-    context.registers.rip = covered != 0 ? covered : context.registers.rip;
+    /* While the mask is the handler's: reading the program's text may fault. */
+    go_on(&context.registers);
     context.mask = signals_note_mask(thread, frame.context.mask & ~NEVER_BLOCKED);
     thread->alternate =
         (struct stack32){frame.context.stack_sp, frame.context.stack_flags, frame.context.stack_size};

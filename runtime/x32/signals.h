@@ -32,12 +32,21 @@ void signals_after_clearing(void);
 void signals_before_exec(void);
 void signals_after_failed_exec(void);
 
+/* Whether SIGSEGV or SIGBUS is blocked or ignored: the kernel ends the process at such a fault, wherever it
+ * is. */
+static inline int signals_faults_kill(const struct thread *thread) {
+    return thread->faults_blocked || thread->actions[SIGSEGV].handler == SIG_IGN ||
+           thread->actions[SIGBUS].handler == SIG_IGN;
+}
+
 /* The mask as the kernel may have it: without SIGSYS. Notes in the thread what the program believes. */
 u64 signals_note_mask(struct thread *thread, u64 mask);
 /* The program's mask, of the kernel's. */
 u64 signals_program_mask(const struct thread *thread, u64 kernel_mask);
 /* Blocks everything until the program is entered again, where the mask becomes the one that was. */
 void signals_block_until_leaving(struct thread *thread);
+/* Then lets those in that neither the program nor the runtime has a handler for. */
+void signals_let_defaults_in(const struct thread *thread);
 /* Before a wait that lets SIGSYS in: whether one waited. It is delivered with the mask of the wait, on the
  * way back.
  */
@@ -54,5 +63,10 @@ long call_rt_sigqueueinfo(struct frame *frame);
 long call_rt_tgsigqueueinfo(struct frame *frame);
 long call_pidfd_send_signal(struct frame *frame);
 long call_sigaltstack(struct frame *frame);
+
+/* For the calling thread's own reading of the program's memory: SIGSEGV and SIGBUS are let in. The mask
+ * before. */
+u64 signals_let_faults_in(struct thread *thread);
+void signals_put_faults_back(struct thread *thread, u64 mask, u8 were_blocked);
 
 #endif

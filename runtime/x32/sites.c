@@ -16,11 +16,11 @@ extern u8 x32_stubs[], x32_enter[];
 #define SITES STUB_COUNT
 /* One bit for each call of the table that a stub may make. */
 #define PLAIN_WORDS ((TABLE_SIZE + 63) / 64)
-/* The stubs begin with that. Just above 4 GiB, if they can be had there: libraries, which are just below, are
- * then reached by direct jumps, and reach back. */
-#define NEAR_STUBS (1UL << 32)
+static u64 plain_calls[PLAIN_WORDS];
+/* In the runtime's own text, which begins at 4 GiB: libraries, which are just below, are reached by direct
+ * jumps, and reach back. */
 #define STUBS_SIZE ((u64)STUB_COUNT * STUB_SIZE)
-static u8 *stubs;
+#define stubs x32_stubs
 
 /* What has become of a site. */
 enum state {
@@ -29,7 +29,7 @@ enum state {
     LEFT, /* its text does so no longer, or is no longer there, but a thread may be in the stub */
 };
 
-static struct record {
+LARGE static struct record {
     struct site site;
     u32 trampoline; /* 0 where the site reaches its stub */
     u32 left;       /* when it was taken back (stub_users.h) */
@@ -40,19 +40,21 @@ static struct record {
 } records[SITES];
 static u32 record_end; /* those beyond were never used */
 static u32 left_count, collect_at;
-static u16 owner[STUB_COUNT]; /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
-static u32 slot_hint;
-static u64 rewritten, refused;
+LARGE static u16
+    owner[STUB_COUNT];  /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
+static u32 slot_before; /* the search begins after it; 0 is no place */
+static u64 rewritten, refused, elsewhere;
 
-#define NOBODY 0xffffU
+#define AROUND (SITE_BEFORE + CALL_SIZE + SITE_AFTER)
+
 /* Above one process's usual number of those that come and go at once. */
 #define COLLECT_AT 64U
 
 /* Lists by the address of the `syscall`; each entry is 1 + a record. */
-#define BUCKETS 4096U
+#define BUCKETS 512U
 static u16 buckets[BUCKETS];
 
-static struct { u32 low, high; } texts[TEXTS];
+LARGE static struct { u32 low, high; } texts[TEXTS];
 static u32 text_count;
 /* There was no room for another: then anything may be text. */
 static int texts_are_lost;
@@ -60,23 +62,18 @@ static int texts_are_lost;
 static u32 lock;
 static int everything_enters, rewriting;
 
-void sites_begin(int every_call_enters, int rewrite) {
-    everything_enters = every_call_enters;
-    rewriting = rewrite;
-    u64 plain_calls[PLAIN_WORDS] = {0};
+/* Before the first stub that looks a number up. */
+static void list_plain_calls(void) {
     for (u64 number = 0; number < TABLE_SIZE; number++) {
         if (table_is_plain(number | X32_BIT)) {
             plain_calls[number / 64] |= 1UL << (number % 64);
         }
     }
-    long near = KERNEL_6(__NR_mmap, NEAR_STUBS, STUBS_SIZE, PROT_READ | PROT_EXEC,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    stubs = near == (long)NEAR_STUBS ? (u8 *)near : x32_stubs;
-    patch_unused((u64)stubs, (const u8 *)plain_calls, sizeof plain_calls);
-    slot_hint = (u32)ROUND_UP(sizeof plain_calls, STUB_SIZE) / STUB_SIZE;
-    for (u32 i = 0; i < slot_hint; i++) {
-        owner[i] = NOBODY;
-    }
+}
+
+void sites_begin(int every_call_enters, int rewrite) {
+    everything_enters = every_call_enters;
+    rewriting = rewrite;
     collect_at = COLLECT_AT;
     stub_users_add(this_thread(), 0);
 }
@@ -93,13 +90,11 @@ void sites_thread_ends(struct thread *thread) {
     lock_release(&lock);
 }
 
-u64 sites_stubs(void) { return (u64)stubs; }
-u64 sites_stubs_size(void) { return STUBS_SIZE; }
 u64 sites_pools(void) { return trampolines_pages(); }
 u64 sites_own_page(u64 low, u64 high) { return trampolines_page(low, high); }
 
 struct site_count sites_count(void) {
-    return (struct site_count){rewritten, refused};
+    return (struct site_count){rewritten, refused, elsewhere};
 }
 
 void sites_hold(void) { lock_take(&lock); }
@@ -161,16 +156,17 @@ void sites_text(u64 address, u64 size) {
     }
 }
 
-static int in_text(u64 low, u64 high) {
+/* The text that an address is in; of size 0 where that is none. */
+static struct range text_at(u64 address) {
     for (u32 i = 0; i < text_count; i++) {
-        if (low >= texts[i].low && high <= texts[i].high) {
-            return 1;
+        if (address >= texts[i].low && address < texts[i].high) {
+            return (struct range){texts[i].low, texts[i].high};
         }
     }
-    return 0;
+    return (struct range){0, 0};
 }
 
-static u16 *bucket_of(u32 call) { return &buckets[(call * 2654435761U) >> 20]; }
+static u16 *bucket_of(u32 call) { return &buckets[(call * 2654435761U) >> 23]; }
 
 static struct record *first_at(u32 call) {
     u16 entry = *bucket_of(call);
@@ -265,13 +261,13 @@ static int is_written(const struct record *record, const u8 *at) {
     return 1;
 }
 
-/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). */
-static void put_back(const struct record *record) {
+/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). 0
+ * where the jump stays: the text is sealed (mseal), for the program as well. */
+static int put_back(const struct record *record) {
     const struct site *site = &record->site;
     u8 now[7];
-    if (read_user(now, site->address, site->replaced) == 0 && is_written(record, now)) {
-        patch_text(site->address, site->bytes, site->replaced);
-    }
+    return read_user(now, site->address, site->replaced) < 0 || !is_written(record, now) ||
+           patch_text(site->address, site->bytes, site->replaced);
 }
 
 /* Half of the site is gone. */
@@ -292,8 +288,7 @@ static int touches(const struct record *record, struct range range) {
 void sites_restore(u64 address, u64 size) {
     struct range range = pages_of(address, size);
     for (u32 i = 0; i < record_end; i++) {
-        if (touches(&records[i], range)) {
-            put_back(&records[i]);
+        if (touches(&records[i], range) && put_back(&records[i])) {
             leave(&records[i]);
         }
     }
@@ -326,9 +321,9 @@ static struct record *unused_record(void) {
 /* So many free places in a row, or 0. */
 static u32 unused_slots(u32 wanted) {
     u32 run = 0;
-    for (u32 i = 0, at = slot_hint; i < STUB_COUNT + wanted; i++, at++) {
+    for (u32 i = 0, at = slot_before + 1; i < STUB_COUNT + wanted; i++, at++) {
         if (at == STUB_COUNT) {
-            at = 0;
+            at = 1;
             run = 0;
         }
         run = owner[at] == 0 ? run + 1 : 0;
@@ -343,15 +338,18 @@ static u32 write_stub(u8 code[LARGEST_STUB], u32 slot, struct site *site) {
     enum direct direct = everything_enters               ? DIRECT_NEVER
                          : this_thread()->counts != NULL ? DIRECT_COUNTED
                                                          : DIRECT;
-    return stub_write(code, (u64)stubs + slot * STUB_SIZE, site, direct, (u64)x32_enter, (const u64 *)stubs);
+    return stub_write(code, (u64)stubs + slot * STUB_SIZE, site, direct, (u64)x32_enter, plain_calls);
 }
 
 static struct record *make(struct site *wanted) {
     u8 code[LARGEST_STUB];
+    if (wanted->pattern != PATTERN_MOVE && plain_calls[0] == 0) {
+        list_plain_calls();
+    }
     if (left_count > 0 && (stub_users_are_alone() || left_count >= collect_at)) {
         collect();
     }
-    u32 slots = (u32)ROUND_UP(write_stub(code, slot_hint, wanted), STUB_SIZE) / STUB_SIZE;
+    u32 slots = (u32)ROUND_UP(write_stub(code, slot_before, wanted), STUB_SIZE) / STUB_SIZE;
     u32 slot = unused_slots(slots);
     struct record *record = slot != 0 ? unused_record() : NULL;
     if (record == NULL) {
@@ -371,18 +369,42 @@ static struct record *make(struct site *wanted) {
     for (u32 i = 0; i < slots; i++) {
         owner[slot + i] = (u16)(record - records + 1);
     }
-    slot_hint = slot + slots < STUB_COUNT ? slot + slots : 0;
+    slot_before = slot + slots - 1;
     u16 *bucket = bucket_of(wanted->call);
     record->next = *bucket;
     *bucket = (u16)(record - records + 1);
     return record;
 }
 
+/* A thread that jumps to the comparison meets the fault of B, which ends it if it has SIGSEGV blocked.
+ * Compilers make no such jumps; what is handwritten makes them from near. */
+#define NEAR 256U
+static int comparison_is_jumped_to(const struct site *site) {
+    u8 bytes[2 * NEAR];
+    u64 at = site->call + CALL_SIZE;
+    struct range text = text_at(site->call);
+    if (site->pattern != PATTERN_COMPARE) {
+        return 0;
+    }
+    u64 low = at - text.low < NEAR ? text.low : at - NEAR,
+        high = text.high - at < NEAR ? text.high : at + NEAR;
+    return read_user(bytes, low, high - low) == 0 && is_jumped_to(bytes, (u32)(high - low), (u32)(at - low));
+}
+
+/* What is around a call, as far as it is text: the end of that; 0 where the call is in none. */
+static u64 read_around(u64 call, u8 bytes[AROUND]) {
+    struct range text = text_at(call);
+    u64 first = call - SITE_BEFORE, low = text.low > first ? text.low : first;
+    u64 high = text.high < first + AROUND ? text.high : first + AROUND;
+    clear_bytes(bytes, AROUND);
+    return text.high != 0 && read_user(bytes + (low - first), low, high - low) == 0 ? text.high : 0;
+}
+
 static int rewrite_locked(u64 call, u64 number) {
-    u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER], jump[7];
+    u8 bytes[AROUND], jump[7];
     struct site wanted;
-    if (number >> 32 != 0 || !in_text(call - SITE_BEFORE, call + CALL_SIZE + SITE_AFTER) ||
-        read_user(bytes, call - SITE_BEFORE, sizeof bytes) < 0) {
+    u64 end = number >> 32 == 0 ? read_around(call, bytes) : 0;
+    if (end == 0) {
         return 0;
     }
     struct record *record = live_at((u32)call);
@@ -393,7 +415,8 @@ static int rewrite_locked(u64 call, u64 number) {
         leave(record);
     }
     if (site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE ||
-        !patch_is_safe(wanted.address)) {
+        wanted.address + wanted.size > end || !patch_is_safe(wanted.address) ||
+        comparison_is_jumped_to(&wanted)) {
         return 0;
     }
     record = find_same(&wanted);
@@ -415,29 +438,6 @@ static int rewrite_locked(u64 call, u64 number) {
     return 1;
 }
 
-/* The sites that have trapped once. A rewriting costs several times what a trap does, and a page of its own
- * to the program; much of what a program calls at its start is called once. */
-#define SEEN 1024
-static u32 seen[SEEN];
-
-static int is_new(u32 call) {
-    u32 *slot = &seen[(call * 2654435761U) >> 22];
-    return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
-}
-
-void sites_rewrite(u64 call, u64 number) {
-    if (!rewriting || is_new((u32)call)) {
-        return;
-    }
-    struct account_stretch before = account_rewriting();
-    lock_take(&lock);
-    if (!rewrite_locked(call, number)) {
-        refused++;
-    }
-    lock_release(&lock);
-    account_rewritten(before);
-}
-
 /* `mov $imm64` holds eight bytes: whoever makes code at run time has move and call, seven, in a constant. */
 static int in_constant(const u8 *call) {
     for (int before = JUMP_SIZE + 2; before <= JUMP_SIZE + 3; before++) {
@@ -446,6 +446,89 @@ static int in_constant(const u8 *call) {
         }
     }
     return 0;
+}
+
+/* How often sites of a page have trapped, in the page number's low bits. The first rewriting of a page costs
+ * several times what a trap does, and a page of its own to the program; much of what a program calls at its
+ * start is called once. Its neighbours then cost next to nothing. */
+#define SEEN 128
+#define TRAPS_OF_PAGE 8U
+#define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
+#define TRAPS_MASK (PAGE - 1)
+static u32 seen[SEEN];
+
+/* Of two places the page's own, or the one that has trapped less. */
+static u32 *place_of(u32 page) {
+    u32 *one = &seen[((page >> 12) * 2654435761U) >> 25], *other = &seen[(one - seen) ^ 1];
+    if (ROUND_DOWN(*one, PAGE) == page || ROUND_DOWN(*other, PAGE) == page) {
+        return ROUND_DOWN(*one, PAGE) == page ? one : other;
+    }
+    return (*one & TRAPS_MASK) <= (*other & TRAPS_MASK) ? one : other;
+}
+
+static u32 count_trap(u32 call) {
+    u32 page = (u32)ROUND_DOWN(call, PAGE), *place = place_of(page);
+    u32 now = __atomic_load_n(place, __ATOMIC_RELAXED);
+    now = ROUND_DOWN(now, PAGE) == page ? now : page;
+    if ((now & TRAPS_MASK) < TRAPS_OF_ANY) {
+        now++;
+        __atomic_store_n(place, now, __ATOMIC_RELAXED);
+    }
+    return now & TRAPS_MASK;
+}
+
+/* The sites that have trapped. In a page that is worth it each is rewritten when it traps again: what a copy
+ * of the process calls once, and each copy anew, is not. */
+static u32 called[SEEN];
+
+static int is_new(u32 call) {
+    u32 *slot = &called[(call * 2654435761U) >> 25];
+    return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
+}
+
+/* The other sites of a page, where the number is loaded right before the call: they can be told from bytes
+ * alone. */
+static void rewrite_neighbours(u64 call) {
+    u8 text[256 + SITE_AFTER];
+    u64 page = ROUND_DOWN(call, PAGE);
+    if (!stub_users_are_alone()) {
+        return;
+    }
+    for (u64 at = page; at < page + PAGE && read_user(text, at, sizeof text) == 0; at += 256 - SITE_BEFORE) {
+        for (u64 i = SITE_BEFORE; i < 256; i++) {
+            u64 place = at + i;
+            if (text[i] == 0x0f && text[i + 1] == 0x05 && text[i - JUMP_SIZE] == 0xb8 &&
+                place + CALL_SIZE + SITE_AFTER <= page + PAGE && !in_constant(text + i) &&
+                table_row(get32(text + i - 4))->name != NULL) {
+                rewrite_locked(place, get32(text + i - 4));
+            }
+        }
+    }
+}
+
+void sites_rewrite(u64 call, u64 number) {
+    if (!rewriting) {
+        return;
+    }
+    u32 traps = count_trap((u32)call);
+    int is_first = is_new((u32)call);
+    if (traps < TRAPS_OF_PAGE || (traps > TRAPS_OF_PAGE && traps < TRAPS_OF_ANY && is_first)) {
+        return;
+    }
+    struct account_stretch before = account_rewriting();
+    lock_take(&lock);
+    patch_begin_batch();
+    if (text_at(call).high == 0) {
+        elsewhere++;
+    } else if (!rewrite_locked(call, number)) {
+        refused++;
+    }
+    if (traps == TRAPS_OF_PAGE) {
+        rewrite_neighbours(call);
+    }
+    patch_end_batch();
+    lock_release(&lock);
+    account_rewritten(before);
 }
 
 void sites_rewrite_all(u64 address, u64 size) {
@@ -462,7 +545,7 @@ int sites_is_stub(u64 rip) { return rip >= (u64)stubs && rip < (u64)stubs + STUB
 
 static const struct record *owner_of(u64 rip) {
     u16 own = owner[(rip - (u64)stubs) / STUB_SIZE];
-    return own != 0 && own != NOBODY ? &records[own - 1] : NULL;
+    return own != 0 ? &records[own - 1] : NULL;
 }
 
 static u64 from_trampoline(u32 trampoline) {
@@ -491,62 +574,69 @@ u64 sites_in_program(u64 rip, u64 flags, u64 *rax) {
     return place;
 }
 
-/* The instruction that a jump covers with its third byte: the comparison of B, the `syscall` of D. */
-static int covers(const struct site *site, u64 rip) {
-    return jump_covers_two(site) && rip == site->address + COVERED;
+int sites_is_at_start(u64 rip) {
+    u32 trampoline = trampoline_at(rip);
+    if (trampoline != 0 || !sites_is_stub(rip)) {
+        return trampoline != 0;
+    }
+    u64 rax = 0;
+    lock_take(&lock);
+    const struct record *record = owner_of(rip);
+    int is_at_start = record != NULL && site_place(&record->site, (u32)(rip - stub_of(record)), 0, &rax) ==
+                                            record->site.address;
+    lock_release(&lock);
+    return is_at_start;
 }
 
-/* The first site, or the one after `record`, whose jump covers the instruction at `rip`. */
-static struct record *covering(struct record *record, u32 call, u64 rip) {
-    for (record = record == NULL ? first_at(call) : next_of(record); record != NULL;
-         record = next_of(record)) {
-        if (record->site.call == call && covers(&record->site, rip)) {
-            return record;
+/* The comparison at `rip`, which a jump covers, or covered before its site was taken back. */
+static int covered_comparison(u64 rip, u8 compare[LARGEST_COMPARE]) {
+    u32 call = (u32)rip - CALL_SIZE;
+    int found = 0;
+    for (const struct record *at = first_at(call); at != NULL && !found; at = next_of(at)) {
+        const struct site *site = &at->site;
+        const u8 *bytes = site->bytes + CALL_SIZE;
+        if (site->pattern != PATTERN_COMPARE || site->call != call) {
+            continue;
+        }
+        found = at->state == LIVE || (read_user(compare, rip, site->compare_size) == 0 &&
+                                      comparison_size(compare) == site->compare_size);
+        if (at->state == LIVE) {
+            copy_bytes(compare, bytes, site->compare_size);
         }
     }
-    return NULL;
+    return found;
 }
 
-static u64 in_stub(const struct record *record) {
-    return stub_of(record) + (record->site.pattern == PATTERN_COMPARE ? record->site.rest : 0);
-}
-
-/* The site may have been taken back since: then the instruction, which faults nowhere, is there again. */
-static int is_there_again(const struct site *site) {
-    u8 now[SITE_AFTER];
-    u32 size = site->size - COVERED, same = 0;
-    if (read_user(now, site->address + COVERED, size) < 0) {
+/* The comparison after the `syscall` of what is no site yet, but may be one at the next instruction. */
+static int comparison_of_call(u64 rip, u8 compare[LARGEST_COMPARE]) {
+    u8 bytes[CALL_SIZE + LARGEST_COMPARE];
+    if (read_user(bytes, rip - CALL_SIZE, sizeof bytes) < 0 || bytes[0] != 0x0f || bytes[1] != 0x05) {
         return 0;
     }
-    while (same < size && now[same] == site->bytes[COVERED + same]) {
-        same++;
-    }
-    return same == size;
+    copy_bytes(compare, bytes + CALL_SIZE, LARGEST_COMPARE);
+    return comparison_size(compare) != 0;
 }
 
-u64 sites_after_covered(u64 rip) {
-    u64 there = 0;
-    if (rip < CALL_SIZE || rip >= TASK_SIZE) {
+static u64 after_comparison(u64 rip, u64 rax, u64 *flags, int of_call) {
+    u8 compare[LARGEST_COMPARE];
+    if (rip < CALL_SIZE || rip >= TASK_SIZE - LARGEST_COMPARE) {
         return 0;
     }
     lock_take(&lock);
-    for (u32 back = 0; back <= COVERED; back += COVERED) {
-        u32 call = (u32)rip - back;
-        for (struct record *at = covering(NULL, call, rip); at != NULL; at = covering(at, call, rip)) {
-            if (at->state == LIVE) {
-                there = in_stub(at);
-            } else if (there == 0 && is_there_again(&at->site)) {
-                there = rip;
-            }
-        }
-    }
+    int found = covered_comparison(rip, compare) || (of_call && comparison_of_call(rip, compare));
     lock_release(&lock);
-    return there;
+    if (!found) {
+        return 0;
+    }
+    *flags = comparison_flags(compare, rax, *flags);
+    return rip + comparison_size(compare);
 }
 
-u64 sites_resume(u64 rip) {
-    u64 there = sites_after_covered(rip);
-    return there != 0 ? there : rip;
+u64 sites_after_covered(u64 rip, u64 rax, u64 *flags) { return after_comparison(rip, rax, flags, 0); }
+
+u64 sites_go_on(u64 rip, u64 rax, u64 *flags) {
+    u64 after = after_comparison(rip, rax, flags, 1);
+    return after != 0 ? after : rip;
 }
 
 u64 sites_call_before(u64 back) {

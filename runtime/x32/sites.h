@@ -1,9 +1,10 @@
 /*
  * The program's system-call instructions, and what has become of them.
  *
- * A site is rewritten when it traps for the second time: its address and its number are known and not
- * guessed, only what is used is touched, and no page of the program's text becomes resident that the program
- * itself would not have touched. Under valgrind, where nothing can trap, sites are found ahead instead.
+ * A site is rewritten when it traps and those of its page have trapped often: its address and its number are
+ * known and not guessed, only what is used is touched, and no page of the program's text becomes resident
+ * that the program itself would not have touched. Its neighbours with the number right before the call go
+ * along. Under valgrind, where nothing can trap, sites are found ahead instead.
  *
  * Five bytes of a site become a jump to its stub, which makes the call or enters the runtime, and goes back
  * (stubs.h). Where the stub is out of reach, the jump goes by a trampoline below 4 GiB.
@@ -19,7 +20,9 @@
 #include "thread.h"
 
 struct site_count {
-    u64 rewritten, refused;
+    u64 rewritten;
+    u64 refused;   /* traps of what is no site, or has no room */
+    u64 elsewhere; /* traps of what is writable just now, or shared */
 };
 
 /* Whether calls are to be shown or counted, so that none may bypass the runtime. */
@@ -52,16 +55,19 @@ int sites_is_stub(u64 rip);
 /* Where in the program an address within a stub or a trampoline belongs. `rax` is changed as if the stub were
  * not there. 0 where it is neither. */
 u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
-/* A fault at the instruction that a jump has covered: where it is made instead; 0 where there is none. */
-u64 sites_after_covered(u64 rip);
-/* Where a thread continues that is to go on at `rip`: in the stub, where a jump has covered that. */
-u64 sites_resume(u64 rip);
+/* Whether an address is within a stub or a trampoline where nothing of the site has happened yet. */
+int sites_is_at_start(u64 rip);
+/* A fault at the comparison that a jump has covered: it is made here, and the program goes on behind it. 0
+ * where there is none. */
+u64 sites_after_covered(u64 rip, u64 rax, u64 *flags);
+/* Where a thread continues that is to go on at `rip`. At the comparison of a site: behind it, since another
+ * thread may cover it before the next instruction, and the fault that follows ends whoever has SIGSEGV
+ * blocked. */
+u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
 /* The `syscall` of the site that goes on at `back`. */
 u64 sites_call_before(u64 back);
 struct site_count sites_count(void);
-/* Where stubs lie, and how many pages of trampolines there are. */
-u64 sites_stubs(void);
-u64 sites_stubs_size(void);
+/* How many pages of trampolines there are. */
 u64 sites_pools(void);
 /* The first page of trampolines in [low, high): in the program's eyes nothing is there. 0 where there is
  * none. */

@@ -6,7 +6,7 @@
 #define WORDS (PAGES / 64)
 
 /* One bit for each page below 4 GiB, 1 where it is taken. Only the parts that are used become resident. */
-static u64 taken[WORDS];
+LARGE static u64 taken[WORDS];
 static u64 base; /* mappings go below (or, in the legacy layout, above) this */
 static int bottom_up;
 static u64 highest_free; /* no page in [highest_free, base) is free */
@@ -15,7 +15,7 @@ static void set(u64 word, u64 bits) { __atomic_fetch_or(&taken[word], bits, __AT
 static void clear(u64 word, u64 bits) { __atomic_fetch_and(&taken[word], ~bits, __ATOMIC_RELAXED); }
 
 /* The same of those that are shared; nothing there is touched before there is the first. */
-static u64 shared[WORDS];
+LARGE static u64 shared[WORDS];
 static int any_shared;
 
 static void share(u64 word, u64 bits) { __atomic_fetch_or(&shared[word], bits, __ATOMIC_RELAXED); }
@@ -177,7 +177,7 @@ void space_begin(u64 mapping_base, int legacy) {
 
 /* One line of /proc/self/maps begins with `low-high `. */
 void space_read_again(void) {
-    static char buffer[4096];
+    LARGE static char buffer[4096];
     static u32 busy;
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
         return;

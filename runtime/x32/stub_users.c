@@ -32,6 +32,12 @@ void stub_users_forked(struct thread *thread) {
     threads = thread;
 }
 
+void stub_users_each(void (*visit)(const struct thread *thread)) {
+    for (const struct thread *thread = threads; thread != NULL; thread = thread->next) {
+        visit(thread);
+    }
+}
+
 int stub_users_are_alone(void) { return threads == NULL || threads->next == NULL; }
 
 u32 stub_users_leave(void) { return __atomic_add_fetch(&generation, 1, __ATOMIC_SEQ_CST); }

@@ -34,4 +34,7 @@ int stub_users_are_out(const struct left_place *place);
 /* The thread has entered the runtime and will go back to `rip`. */
 void stub_users_entered(struct thread *thread, u64 rip);
 
+/* With the sites held. */
+void stub_users_each(void (*visit)(const struct thread *thread));
+
 #endif

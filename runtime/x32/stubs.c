@@ -185,6 +185,24 @@ static int is_error_check(const u8 *after) {
     return limit == 0xfffff000 || limit == 0xfffff001;
 }
 
+u32 comparison_size(const u8 compare[LARGEST_COMPARE]) {
+    return compare[0] == 0x3d ? 5 : same(compare, "\x48\x3d", 2) ? 6 : 0;
+}
+
+#define STATUS_FLAGS 0x8d5UL
+
+u64 comparison_flags(const u8 compare[LARGEST_COMPARE], u64 rax, u64 flags) {
+    u32 size = comparison_size(compare);
+    i32 limit = (i32)get32(compare + size - 4);
+    u64 after;
+    if (size == 5) {
+        __asm__("cmp %2, %1\n pushfq\n pop %0" : "=r"(after) : "r"((i32)rax), "r"(limit) : "cc");
+    } else {
+        __asm__("cmp %2, %1\n pushfq\n pop %0" : "=r"(after) : "r"(rax), "r"((i64)limit) : "cc");
+    }
+    return (flags & ~STATUS_FLAGS) | (after & STATUS_FLAGS);
+}
+
 static int is_x32_number(u32 number) { return (number & X32_BIT) && (number & ~X32_BIT) < TABLE_SIZE; }
 
 /* Of D: nobody comes to the jump after the call, which is covered. */
@@ -216,10 +234,10 @@ static enum pattern find_pattern(struct site *site, u32 call, const u8 *bytes, u
         site->address = call - 2;
         site->back = call + CALL_SIZE + 2 - (0x100U - after[1]);
         return PATTERN_EXIT;
-    } else if ((after[0] == 0x3d || same(after, "\x48\x3d", 2)) && (number != 0 || is_error_check(after))) {
+    } else if (comparison_size(after) != 0 && (number != 0 || is_error_check(after))) {
         site->pattern = PATTERN_COMPARE;
         site->address = call;
-        site->compare_size = after[0] == 0x3d ? 5 : 6;
+        site->compare_size = (u8)comparison_size(after);
         site->back = call + CALL_SIZE + site->compare_size;
         return PATTERN_COMPARE;
     } else {
@@ -238,6 +256,22 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
         copy_bytes(site->bytes, bytes + SITE_BEFORE - (call - site->address), site->size);
     }
     return pattern;
+}
+
+int is_jumped_to(const u8 *bytes, u32 size, u32 offset) {
+    for (u32 at = 1; at + 4 <= size; at++) {
+        u8 opcode = bytes[at - 1];
+        i32 distance = (i32)(offset - (at + 1));
+        if (bytes[at] == (u8)distance && distance == (signed char)distance &&
+            ((opcode & 0xf0) == 0x70 || opcode == 0xeb || (opcode >= 0xe0 && opcode <= 0xe3))) {
+            return 1; /* jcc, jmp, loop, jrcxz */
+        }
+        if (get32(bytes + at) == offset - (at + 4) &&
+            (opcode == 0xe9 || (at > 1 && bytes[at - 2] == 0x0f && (opcode & 0xf0) == 0x80))) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 struct writer {

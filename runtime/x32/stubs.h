@@ -7,18 +7,22 @@
  * B: `syscall; cmp $imm,%eax`, in glibc, where the number was loaded earlier. The jump covers 5 bytes of the
  * two, so the comparison is made in the stub. Code that jumps to the comparison itself would find the middle
  * of the jump: its third byte is made 0xf4 (hlt), by the choice of where the jump goes, and the fault that
- * follows is sent on to the stub.
+ * follows is sent on to behind the comparison, which the runtime makes. Whoever goes on at a comparison after
+ * a trap, or a handler, goes on behind it in the same way, so that this fault is met by nobody who has
+ * SIGSEGV blocked.
  *
  * C: `mov %r11,8(%rsp); syscall; ret`, musl's __syscall_cp_asm, for every call at which a thread can be
  * cancelled.
  *
  * D: `mov %edx,%eax; syscall; jmp`, glibc's _exit and the end of its threads, which call until they are gone.
- * The jump covers the `syscall` with its third byte, as in B.
+ * The jump covers the `syscall` with its third and fourth byte, which are made those of a `syscall`, too:
+ * another thread may be there, and glibc blocks SIGSEGV before a thread ends.
  */
 #ifndef X32_STUBS_H
 #define X32_STUBS_H
 
 #include "kernel.h"
+#include "patch.h"
 
 enum pattern { PATTERN_NONE, PATTERN_MOVE, PATTERN_COMPARE, PATTERN_CANCEL, PATTERN_EXIT };
 
@@ -60,15 +64,36 @@ enum direct {
 u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct direct, u64 enter,
                const u64 *plain_calls);
 
-/* Whether its jump covers a second instruction, at COVERED, to which somebody may come. */
-#define COVERED 2
-static inline int jump_covers_two(const struct site *site) {
-    return site->pattern == PATTERN_COMPARE || site->pattern == PATTERN_EXIT;
+/* Where its jump covers a second instruction, to which somebody may come, bytes of the jump's distance, from
+ * the second on, are fixed (B, D). It is then one of 256 in a row, from `first` on, in each `unit`; a unit of
+ * 0 means any. */
+#define DISTANCES 256
+struct distances {
+    u64 first, unit;
+};
+static inline struct distances site_distances(const struct site *site) {
+    switch (site->pattern) {
+    case PATTERN_COMPARE:
+        return (struct distances){TRAP_BYTE << 8, 1 << 16};
+    case PATTERN_EXIT:
+        return (struct distances){0x050f << 8, 1 << 24};
+    default:
+        return (struct distances){0, 0};
+    }
 }
+
+/* The comparison of B: its size, 0 where it is none; and the flags after it. */
+#define LARGEST_COMPARE 6
+u32 comparison_size(const u8 compare[LARGEST_COMPARE]);
+u64 comparison_flags(const u8 compare[LARGEST_COMPARE], u64 rax, u64 flags);
 
 /* Where in the program an instruction of a stub belongs: what a kernel would show there. `rax` becomes what
  * it would be there; `flags` are those the stub has left. */
 u32 site_place(const struct site *site, u32 offset, u64 flags, u64 *rax);
+
+/* Whether a jump among these bytes may lead to the one at `offset`. Where instructions begin is not known, so
+ * some bytes that are none are taken for one. */
+int is_jumped_to(const u8 *bytes, u32 size, u32 offset);
 
 u32 get32(const u8 *at);
 void put32(u8 *at, u64 value);

@@ -3,6 +3,7 @@
 #include "interception.h"
 #include "offsets.h"
 #include "signals.h"
+#include "sites.h"
 
 _Static_assert(offsetof(struct thread, self) == THREAD_SELF, "entry.S");
 _Static_assert(offsetof(struct thread, program_rsp) == THREAD_PROGRAM_RSP, "entry.S");
@@ -27,6 +28,9 @@ _Static_assert(offsetof(struct frame, flags) == FRAME_FLAGS, "entry.S");
 #define RUNTIME_STACK 0x8000UL
 
 static u64 handler_stack_size;
+/* The first thread's, for processors whose signal frames are no larger than today's: no mapping of its own,
+ * and no page tables for one. */
+LARGE static u8 first_area[0x18000];
 
 static struct thread *lay_out(u64 area, u64 size) {
     struct thread *thread = (struct thread *)(area + size - ROUND_UP(sizeof(struct thread), 64));
@@ -40,25 +44,97 @@ static struct thread *lay_out(u64 area, u64 size) {
 
 static u64 area_size(void) { return handler_stack_size + RUNTIME_STACK; }
 
+/* Areas of threads that have ended: a new one costs a mapping, its pages and their end, as much as half a
+ * thread. */
+#define KEPT 8
+static struct thread *kept;
+static u32 kept_count;
+
+/* It has left its stack when the kernel knows it no longer. 0: it has never begun, or is another program now.
+ */
+static int has_ended(const struct thread *thread) {
+    return thread->id == 0 || KERNEL_2(__NR_tkill, thread->id, 0) == -ESRCH;
+}
+
+static struct thread *take_kept(void) {
+    sites_hold();
+    struct thread **at = &kept;
+    while (*at != NULL && !has_ended(*at)) {
+        at = &(*at)->next;
+    }
+    struct thread *thread = *at;
+    if (thread != NULL) {
+        *at = thread->next;
+        kept_count--;
+    }
+    sites_let_go();
+    return thread;
+}
+
+static int keep(struct thread *thread) {
+    sites_hold();
+    int has_room = kept_count < KEPT;
+    if (has_room) {
+        kept_count++;
+        thread->next = kept;
+        kept = thread;
+    }
+    sites_let_go();
+    return has_room;
+}
+
 struct thread *thread_make(void) {
     u64 size = area_size();
-    long area = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct thread *thread = kept != NULL ? take_kept() : NULL;
+    long area = thread != NULL ? (long)thread->area
+                               : KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (failed(area)) {
         return NULL;
     }
-    struct thread *thread = lay_out((u64)area, size);
+    if (thread != NULL) {
+        clear_bytes(thread, sizeof *thread);
+    }
+    thread = lay_out((u64)area, size);
     thread->area = (u64)area;
     thread->area_size = size;
     return thread;
 }
 
-void thread_unmake(struct thread *thread) { KERNEL_2(__NR_munmap, thread->area, thread->area_size); }
+void thread_unmake(struct thread *thread) {
+    thread->id = 0;
+    if (!keep(thread)) {
+        account_area_gone(thread->area);
+        KERNEL_2(__NR_munmap, thread->area, thread->area_size);
+    }
+}
 
-void thread_arm(struct thread *thread) {
+void thread_end(struct thread *thread, u64 status, u64 number) {
+    u64 all = ~0UL;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
+    if (keep(thread)) {
+        for (;;) {
+            KERNEL_1(number, status);
+        }
+    }
+    account_area_gone(thread->area);
+    x32_end_thread(thread->area, thread->area_size, status, number);
+}
+
+void thread_settle(struct thread *thread) {
     struct kernel_stack stack = {.sp = thread->handler_stack, .size = thread->handler_stack_size};
     KERNEL_2(__NR_sigaltstack, &stack, 0);
-    interception_arm_thread();
     thread->id = (u32)KERNEL_1(__NR_gettid, 0);
+}
+
+void thread_forked(struct thread *thread) {
+    thread->id = (u32)KERNEL_1(__NR_gettid, 0);
+    interception_arm_thread();
+}
+
+void thread_arm(struct thread *thread) {
+    thread_settle(thread);
+    interception_arm_thread();
 }
 
 void thread_die(struct thread *thread) {
@@ -72,7 +148,9 @@ int thread_adopt_first(u64 signal_frame_size) {
     /* A handler of ours can be interrupted by a fault in reading the program's memory: two frames, and some
      * room. */
     handler_stack_size = ROUND_UP(3 * signal_frame_size + 2 * PAGE, PAGE);
-    struct thread *thread = thread_make();
+    struct thread *thread = area_size() <= sizeof first_area - PAGE
+                                ? lay_out(ROUND_UP((u64)first_area, PAGE), area_size())
+                                : thread_make();
     if (thread == NULL) {
         return -ENOMEM;
     }
@@ -87,4 +165,7 @@ void x32_thread_begin(struct frame *frame) {
     }
     thread_arm(this_thread());
     frame->rax = 0;
+    if (frame->trapped) {
+        frame->rip = sites_go_on(frame->rip, 0, &frame->flags);
+    }
 }

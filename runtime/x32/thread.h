@@ -57,6 +57,9 @@ struct thread {
     u8 waits_with_mask;    /* the call that is being made puts wait_mask in force while it waits */
     u8 wait_blocks_sigsys; /* and whether that mask holds SIGSYS, as the program sees it */
     u8 dies_of_next_call;  /* strict seccomp */
+    u8 stepping;           /* the program had set the trap flag when it entered the runtime */
+    u8 ends;               /* the signal that is its end is on its way */
+    u8 is_process;         /* it shares its memory, and is not in the process of who made it */
     u64 wait_mask;
     struct siginfo64 sigsys_info;
     u64 handler_stack, handler_stack_size;
@@ -86,17 +89,22 @@ static inline struct frame *frame_of(struct thread *thread) {
 /* Makes the block of a thread to come; null where there is no memory. */
 struct thread *thread_make(void);
 void thread_unmake(struct thread *thread);
+/* The calling thread ends. Its area is kept for the next. */
+__attribute__((noreturn)) void thread_end(struct thread *thread, u64 status, u64 number);
 /* Makes the first thread's block and adopts the calling thread. */
 int thread_adopt_first(u64 signal_frame_size);
-/* What each thread has to tell the kernel itself: its handler stack and which system calls are to be caught.
- */
+/* What each thread has to tell the kernel itself: its handler stack, and which system calls are to be caught.
+ * The first does the latter in interception_begin(). */
+void thread_settle(struct thread *thread);
+/* In a copy of the process, which has the handler stack of the thread that made it. */
+void thread_forked(struct thread *thread);
 void thread_arm(struct thread *thread);
 
 /* Strict seccomp has been entered, and the thread makes a call. */
 __attribute__((noreturn)) void thread_die(struct thread *thread);
 
 void x32_thread_begin(struct frame *frame);
-__attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status);
+__attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status, u64 number);
 __attribute__((noreturn)) void x32_start(u64 sp, u64 entry);
 
 #endif

@@ -86,7 +86,7 @@ void trace_after(const struct frame *frame, u64 number, long result) {
 
 /* What is resident of the runtime's own: all that lies above 4 GiB but the kernel's parts, in KiB. */
 static u64 own_memory(void) {
-    static char buffer[4096];
+    LARGE static char buffer[4096];
     u64 total = 0, address = 0, size = 0;
     int own = 0, in_line = 0;
     char key[4] = {0};
@@ -127,10 +127,11 @@ void trace_statistics(void) {
     static const char *const ways[] = {"Syscall User Dispatch", "a seccomp filter", "nothing"};
     struct site_count count = sites_count();
     struct text text = {.size = 0};
-    text_add(
-        &text,
-        "x32run: process %d: %u sites rewritten, %u calls trapped, %u traps that could not be rewritten; ",
-        (i64)KERNEL_1(__NR_getpid, 0), count.rewritten, traps, count.refused);
+    text_add(&text,
+             "x32run: process %d: %u sites rewritten, %u calls trapped, %u of them where nothing can be "
+             "rewritten, %u in "
+             "writable or shared text; ",
+             (i64)KERNEL_1(__NR_getpid, 0), count.rewritten, traps, count.refused, count.elsewhere);
     text_add(&text, "what is left is caught by %s; %u KiB of the resident memory are the runtime's own\n",
              ways[interception_used()], own_memory());
     text_write(&text, settings.trace_fd);

@@ -1,6 +1,5 @@
 #include "trampolines.h"
 #include "memory.h"
-#include "patch.h"
 #include "space.h"
 
 #define TRAMPOLINES (PAGE / TRAMPOLINE_SIZE)
@@ -13,7 +12,7 @@
 #define LOW_POOLS_END 0x400000UL
 
 /* Pages are only ever added. */
-static struct pool {
+LARGE static struct pool {
     u32 page;
     u64 used[TRAMPOLINES / 64]; /* one bit for each */
 } pools[POOLS];
@@ -38,7 +37,9 @@ static u64 absolute(i64 value) { return (u64)(value < 0 ? -value : value); }
 
 int trampoline_suits(const struct site *site, u64 target) {
     u64 distance = target - (site->address + JUMP_SIZE);
-    return absolute((i64)distance) < REACH && (!jump_covers_two(site) || (distance >> 8 & 0xff) == TRAP_BYTE);
+    struct distances wanted = site_distances(site);
+    return absolute((i64)distance) < REACH &&
+           (wanted.unit == 0 || distance % wanted.unit - wanted.first < DISTANCES);
 }
 
 static u32 take_from_pool(struct pool *pool, const struct site *site) {
@@ -54,12 +55,13 @@ static u32 take_from_pool(struct pool *pool, const struct site *site) {
 
 /* A page in which there is a trampoline that suits; 0 where there is none in [low, high). */
 static u64 page_between(const struct site *site, u64 low, u64 high) {
-    if (!jump_covers_two(site)) {
+    struct distances wanted = site_distances(site);
+    if (wanted.unit == 0) {
         return space_find(PAGE, PAGE, low, high);
     }
-    /* One place in every 64 KiB. */
-    u64 first = ROUND_UP(site->address + JUMP_SIZE + (TRAP_BYTE << 8), TRAMPOLINE_SIZE) & 0xffff;
-    for (u64 at = ROUND_DOWN(high, 0x10000UL) + first; at >= low + 0x10000; at -= 0x10000) {
+    /* One place in every unit. */
+    u64 first = ROUND_UP(site->address + JUMP_SIZE + wanted.first, TRAMPOLINE_SIZE) % wanted.unit;
+    for (u64 at = ROUND_DOWN(high, wanted.unit) + first; at >= low + wanted.unit; at -= wanted.unit) {
         u64 page = ROUND_DOWN(at, PAGE);
         if (page >= low && page + PAGE <= high && space_is_free(page, PAGE)) {
             return page;

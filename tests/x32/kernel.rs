@@ -35,6 +35,11 @@ pub fn run(programs: &[&Program]) -> BTreeMap<String, String> {
 
 /// Boots it with an archive and more options for the machine: what its process 1 wrote to the second serial line.
 pub fn boot(file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
+    boot_with(&kernel("x32-kernel"), "syscall.x32=y mitigations=off", file_system, options, limit)
+}
+
+/// The same of another kernel, with words for its command line.
+pub fn boot_with(kernel: &Path, words: &str, file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("archive");
     std::fs::write(&archive, file_system).unwrap();
@@ -44,10 +49,10 @@ pub fn boot(file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
         .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1024", "-nodefaults"])
         .args(options)
         .args(["-display", "none", "-no-reboot", "-net", "none", "-kernel"])
-        .arg(kernel())
+        .arg(kernel)
         .arg("-initrd")
         .arg(&archive)
-        .args(["-append", "console=ttyS0 quiet panic=-1 syscall.x32=y mitigations=off"])
+        .args(["-append", &format!("console=ttyS0 quiet panic=-1 {words}")])
         .arg("-serial")
         .arg(format!("file:{}", console.display()))
         .arg("-serial")
@@ -71,16 +76,13 @@ pub fn boot(file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
     }
     // The serial line is a terminal, which ends lines with two characters.
     let reports: Vec<u8> = reports.into_iter().filter(|&byte| byte != b'\r').collect();
-    assert!(
-        reports.ends_with(b"@@@\n"),
-        "the kernel with x32 did not get to the end; its console:\n{console}"
-    );
+    assert!(reports.ends_with(b"@@@\n"), "the kernel did not get to the end; its console:\n{console}");
     reports[..reports.len() - 4].to_vec()
 }
 
-/// The kernel that packaging/install.sh unpacks, never installs.
-fn kernel() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../x32-kernel/boot");
+/// A kernel that packaging/install.sh unpacks, never installs, into this folder of the build's.
+pub fn kernel(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..").join(name).join("boot");
     let mut kernels: Vec<PathBuf> = std::fs::read_dir(&folder)
         .into_iter()
         .flatten()
@@ -88,7 +90,7 @@ fn kernel() -> PathBuf {
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
         .collect();
     kernels.sort();
-    kernels.pop().unwrap_or_else(|| panic!("no kernel with x32 in {}; {MEND}", folder.display()))
+    kernels.pop().unwrap_or_else(|| panic!("no kernel in {}; {MEND}", folder.display()))
 }
 
 /// The archive: the stage as process 1, the programs, the list of them, and the x32 shared objects.

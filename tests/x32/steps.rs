@@ -7,11 +7,21 @@ use crate::programs::{built, compile, sources};
 
 /// What `steps/tracer.c` and `steps/program.c` say of a runtime with these options.
 pub fn every_instruction(runtime: &Path, options: &[&str]) -> String {
+    stepped(runtime, options, "tracer", "program")
+}
+
+/// What `steps/covering.c` and `steps/covered.c` say.
+pub fn covered(runtime: &Path, options: &[&str]) -> String {
+    stepped(runtime, options, "covering", "covered")
+}
+
+fn stepped(runtime: &Path, options: &[&str], tracer: &str, program: &str) -> String {
     let folder = sources().join("steps");
-    let (tracer, program) = (built().join("step-tracer"), built().join("step-program"));
+    let sources = [tracer, program].map(|name| folder.join(format!("{name}.c")));
+    let [tracer, program] = [tracer, program].map(|name| built().join(format!("step-{name}")));
     std::fs::create_dir_all(built()).unwrap();
-    compile(&["-m64", "-O1"], &folder.join("tracer.c"), &tracer);
-    compile(&["-mx32", "-O1", "-static"], &folder.join("program.c"), &program);
+    compile(&["-m64", "-O1"], &sources[0], &tracer);
+    compile(&["-mx32", "-O1", "-static", "-pthread"], &sources[1], &program);
     let said = Command::new(&tracer)
         .arg(runtime)
         .args(options)
@@ -20,4 +30,25 @@ pub fn every_instruction(runtime: &Path, options: &[&str]) -> String {
         .output()
         .unwrap();
     format!("{}-- {}\n", String::from_utf8_lossy(&said.stdout), said.status)
+}
+
+/// Ways in which `steps/deaths.c` ends.
+pub const DEATHS: usize = 10;
+
+/// What `steps/dying.c` tells of each of them: of the program for x86-64, and of that for x32 through the runtime.
+pub fn deaths(runtime: &Path) -> [Vec<String>; 2] {
+    let folder = sources().join("steps");
+    let [tracer, wide, narrow] = ["dying", "deaths-x86-64", "deaths-x32"].map(|name| built().join(name));
+    std::fs::create_dir_all(built()).unwrap();
+    compile(&["-m64", "-O1"], &folder.join("dying.c"), &tracer);
+    compile(&["-m64", "-O1", "-static"], &folder.join("deaths.c"), &wide);
+    compile(&["-mx32", "-O1", "-static"], &folder.join("deaths.c"), &narrow);
+    let told = |starter: &[&Path]| -> Vec<String> {
+        let one = |way: usize| {
+            let said = Command::new(&tracer).args(starter).arg(way.to_string()).output().unwrap();
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        (0..DEATHS).map(one).collect()
+    };
+    [told(&[&wide]), told(&[runtime, &narrow])]
 }

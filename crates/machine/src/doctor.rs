@@ -11,6 +11,7 @@ use crate::allocator::{self, Allocator, ALLOCATORS};
 use crate::cgroup::{self, Cgroup};
 use crate::compiler;
 use crate::counters::{self, Counter};
+use crate::i386_entry;
 use crate::lack::Lack;
 use crate::noise::{self, Noise, NoiseReader};
 use crate::package::Packages;
@@ -112,6 +113,8 @@ pub fn examine() -> Diagnosis {
         missing: Vec::new(),
     };
     diagnosis.missing = missing(&diagnosis, &packages);
+    let entry = i386_entry::missing().map(|lack| Missing { what: "the i386 entry for x32".into(), lack });
+    diagnosis.missing.extend(entry);
     diagnosis
 }
 

@@ -17,6 +17,7 @@ pub mod cpulist;
 pub mod doctor;
 pub mod doctor_text;
 pub mod elf;
+mod i386_entry;
 pub mod kernel;
 pub mod lack;
 pub mod linking;
