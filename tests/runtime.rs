@@ -57,7 +57,7 @@ fn every_call_that_the_runtime_translates_is_counted_in_threads_copies_and_progr
         let of = |name: &str| calls.iter().find(|call| call["call"] == name).unwrap();
         let counted = ["entered", "trapped"].map(|kind| of("getdents64")[kind].as_f64().unwrap());
         assert_eq!(counted[0] + counted[1], (2 * TIMES * processes) as f64, "{way}: {note:?}");
-        // The sites of a page trap eight times before they are rewritten.
+        // The sites of a page trap six times before they are rewritten.
         assert!(counted[1] >= 1.0 && counted[1] <= 8.0 * 2.0 * processes as f64, "{way}: {note:?}");
         let warnings = report["warnings"].to_string();
         assert!(!warnings.contains("could not all be counted"), "{way}: {warnings}");

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -98,6 +99,27 @@ static int call_thread(void) {
     return pthread_create(&thread, 0, nothing, 0) || pthread_join(thread, 0);
 }
 
+/* One page of text such as a library has: sixteen calls, each made once. */
+static int call_new_sites(void) {
+    enum { SITES = 16, APART = 128, PAGE = 4096 };
+    const unsigned char code[] = {0xb8,
+                                  SYS_getppid & 0xff,
+                                  SYS_getppid >> 8 & 0xff,
+                                  SYS_getppid >> 16 & 0xff,
+                                  (unsigned)SYS_getppid >> 24,
+                                  0x0f,
+                                  0x05,
+                                  0xc3};
+    unsigned char *page = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int wrong = page == MAP_FAILED;
+    for (int i = 0; !wrong && i < SITES; i++)
+        memcpy(page + 64 + i * APART, code, sizeof code);
+    wrong = wrong || mprotect(page, PAGE, PROT_READ | PROT_EXEC);
+    for (int i = 0; !wrong && i < SITES; i++)
+        wrong = ((int (*)(void))(unsigned long)(page + 64 + i * APART))() < 0;
+    return wrong || munmap(page, PAGE);
+}
+
 static const struct {
     const char *name;
     int (*call)(void);
@@ -107,7 +129,7 @@ static const struct {
     {"futex", call_futex, 2000},     {"clock_gettime", call_clock, 5000}, {"readdir", call_readdir, 50},
     {"ioctl", call_ioctl, 2000},     {"message", call_message, 500},      {"writev", call_writev, 1000},
     {"mmap", call_mmap, 200},        {"signal", call_signal, 200},        {"fork_exec", call_exec, 2},
-    {"thread", call_thread, 10},
+    {"thread", call_thread, 10},     {"new_sites", call_new_sites, 10},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 

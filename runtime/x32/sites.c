@@ -132,7 +132,29 @@ static void add_text(u64 low, u64 high) {
     texts[text_count++].high = (u32)high;
 }
 
+/* How often sites of a page have trapped, in the page number's low bits. The first rewriting of a page costs
+ * several times what a trap does, and a page of its own to the program; much of what a program calls at its
+ * start is called once. Its neighbours then cost next to nothing. */
+#define SEEN 128
+#define TRAPS_OF_PAGE 6U
+#define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
+#define TRAPS_MASK (PAGE - 1)
+static u32 seen[SEEN];
+
+/* The sites that have trapped. In a page that is worth it each is rewritten when it traps again: what a copy
+ * of the process calls once, and each copy anew, is not. */
+static u32 called[SEEN];
+
+static void forget_traps(struct range range) {
+    for (u32 i = 0; i < SEEN; i++) {
+        u32 page = (u32)ROUND_DOWN(seen[i], PAGE);
+        seen[i] = page >= range.low && page < range.high ? 0 : seen[i];
+        called[i] = called[i] >= range.low && called[i] < range.high ? 0 : called[i];
+    }
+}
+
 static void forget_text(struct range range) {
+    forget_traps(range);
     for (u32 i = 0; i < text_count; i++) {
         u32 low = texts[i].low, high = texts[i].high;
         if (high <= range.low || range.high <= low) {
@@ -448,15 +470,6 @@ static int in_constant(const u8 *call) {
     return 0;
 }
 
-/* How often sites of a page have trapped, in the page number's low bits. The first rewriting of a page costs
- * several times what a trap does, and a page of its own to the program; much of what a program calls at its
- * start is called once. Its neighbours then cost next to nothing. */
-#define SEEN 128
-#define TRAPS_OF_PAGE 8U
-#define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
-#define TRAPS_MASK (PAGE - 1)
-static u32 seen[SEEN];
-
 /* Of two places the page's own, or the one that has trapped less. */
 static u32 *place_of(u32 page) {
     u32 *one = &seen[((page >> 12) * 2654435761U) >> 25], *other = &seen[(one - seen) ^ 1];
@@ -476,10 +489,6 @@ static u32 count_trap(u32 call) {
     }
     return now & TRAPS_MASK;
 }
-
-/* The sites that have trapped. In a page that is worth it each is rewritten when it traps again: what a copy
- * of the process calls once, and each copy anew, is not. */
-static u32 called[SEEN];
 
 static int is_new(u32 call) {
     u32 *slot = &called[(call * 2654435761U) >> 25];

@@ -29,7 +29,7 @@ enum { MOVED_MASK = 6, COMPARED_MASK = 1, COMPARED_LIMIT = 16 };
 typedef int function(void);
 static int run(const void *code) {
     int result = 0;
-    for (int i = 0; i < 12; i++) /* eight traps make a page worth rewriting */
+    for (int i = 0; i < 12; i++) /* six traps make a page worth rewriting */
         result = ((function *)code)();
     return result;
 }

@@ -1,9 +1,10 @@
 /*
- * A plugin of QEMU's TCG: counts the instructions that the guest executes, apart by where they lie: below 4 GiB (an x32
- * program), above (the runtime), in the kernel. At a marker, `nopl 0x5744NNNN(%rax)`, it writes all three down.
+ * A plugin of QEMU's TCG: counts the instructions that the guest executes, apart by where they lie: below 4
+ * GiB (an x32 program), above (the runtime), in the kernel. At a marker, `nopl 0x5744NNNN(%rax)`, it writes
+ * all three down.
  *
- * Debian ships no qemu-plugin.h; these are the prototypes of version 1 (QEMU 7.2, include/qemu/qemu-plugin.h) that are used.
- * The guest has one processor.
+ * Debian ships no qemu-plugin.h; these are the prototypes of version 1 (QEMU 7.2, include/qemu/qemu-plugin.h)
+ * that are used. The guest has one processor.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,8 +30,8 @@ const void *qemu_plugin_insn_data(const struct instruction *instruction);
 size_t qemu_plugin_insn_size(const struct instruction *instruction);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct instruction *instruction, int operation, void *counter,
                                                 uint64_t value);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct instruction *instruction, void (*executed)(unsigned, void *),
-                                            int flags, void *data);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct instruction *instruction,
+                                            void (*executed)(unsigned, void *), int flags, void *data);
 int qemu_plugin_install(plugin_id id, const struct information *information, int count, char **words);
 
 int qemu_plugin_version = 1;
@@ -40,8 +41,8 @@ static FILE *out;
 
 static void marked(unsigned processor, void *number) {
     (void)processor;
-    fprintf(out, "mark %lu program %lu runtime %lu kernel %lu\n", (unsigned long)(uintptr_t)number, program, runtime,
-            kernel);
+    fprintf(out, "mark %lu program %lu runtime %lu kernel %lu\n", (unsigned long)(uintptr_t)number, program,
+            runtime, kernel);
     fflush(out);
 }
 
@@ -53,8 +54,8 @@ static void translate(plugin_id id, struct block *block) {
         uint64_t *counter = at >= 0xffff800000000000UL ? &kernel : at >= 1UL << 32 ? &runtime : &program;
         qemu_plugin_register_vcpu_insn_exec_inline(instruction, 0, counter, 1);
         const unsigned char *bytes = qemu_plugin_insn_data(instruction);
-        if (qemu_plugin_insn_size(instruction) == 7 && memcmp(bytes, "\x0f\x1f\x80", 3) == 0 && bytes[5] == 0x44 &&
-            bytes[6] == 0x57) {
+        if (qemu_plugin_insn_size(instruction) == 7 && memcmp(bytes, "\x0f\x1f\x80", 3) == 0 &&
+            bytes[5] == 0x44 && bytes[6] == 0x57) {
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, 0, (void *)(uintptr_t)bytes[3]);
         }
     }

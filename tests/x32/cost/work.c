@@ -1,6 +1,6 @@
 /*
- * Does a little work of a kind that can be told: natively on a kernel with x32 and under the runtime it must cost the same,
- * without the runtime's own.
+ * Does a little work of a kind that can be told: natively on a kernel with x32 and under the runtime it must
+ * cost the same, without the runtime's own.
  *
  * work touch KIB, work list TIMES, work threads COUNT, work forks COUNT
  */

@@ -94,7 +94,7 @@ int main(void) {
     for (unsigned kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         now = &kinds[kind];
         int sent = 1;
-        /* The first eight of a page trap. */
+        /* The first six of a page trap. */
         for (unsigned step = 0; sent || step < 12; step++) {
             char byte = 0;
             struct {
