@@ -134,7 +134,7 @@ static void add_text(u64 low, u64 high) {
 
 /* How often sites of a page have trapped, in the page number's low bits. The first rewriting of a page costs
  * several times what a trap does, and a page of its own to the program; much of what a program calls at its
- * start is called once. Its neighbours then cost next to nothing. */
+ * start is called once. The other sites of the page then cost next to nothing. */
 #define SEEN 128
 #define TRAPS_OF_PAGE 6U
 #define TRAPS_OF_ANY 200U /* from here on a site is not asked whether it is new */
@@ -495,22 +495,16 @@ static int is_new(u32 call) {
     return __atomic_exchange_n(slot, call, __ATOMIC_RELAXED) != call;
 }
 
-/* The other sites of a page, where the number is loaded right before the call: they can be told from bytes
- * alone. */
+/* The other sites of a page that have trapped, where the number is loaded right before the call: they can be
+ * told from their bytes. A site that never trapped may be no site: data, or a template that is copied. */
 static void rewrite_neighbours(u64 call) {
-    u8 text[256 + SITE_AFTER];
-    u64 page = ROUND_DOWN(call, PAGE);
-    if (!stub_users_are_alone()) {
-        return;
-    }
-    for (u64 at = page; at < page + PAGE && read_user(text, at, sizeof text) == 0; at += 256 - SITE_BEFORE) {
-        for (u64 i = SITE_BEFORE; i < 256; i++) {
-            u64 place = at + i;
-            if (text[i] == 0x0f && text[i + 1] == 0x05 && text[i - JUMP_SIZE] == 0xb8 &&
-                place + CALL_SIZE + SITE_AFTER <= page + PAGE && !in_constant(text + i) &&
-                table_row(get32(text + i - 4))->name != NULL) {
-                rewrite_locked(place, get32(text + i - 4));
-            }
+    u8 before[JUMP_SIZE];
+    for (u32 i = 0; i < SEEN; i++) {
+        u32 other = __atomic_load_n(&called[i], __ATOMIC_RELAXED);
+        if (other != (u32)call && ROUND_DOWN(other, PAGE) == ROUND_DOWN(call, PAGE) &&
+            live_at(other) == NULL && read_user(before, other - JUMP_SIZE, JUMP_SIZE) == 0 &&
+            before[0] == 0xb8 && table_row(get32(before + 1))->name != NULL) {
+            rewrite_locked(other, get32(before + 1));
         }
     }
 }
@@ -521,7 +515,7 @@ void sites_rewrite(u64 call, u64 number) {
     }
     u32 traps = count_trap((u32)call);
     int is_first = is_new((u32)call);
-    if (traps < TRAPS_OF_PAGE || (traps > TRAPS_OF_PAGE && traps < TRAPS_OF_ANY && is_first)) {
+    if (traps < TRAPS_OF_PAGE || (traps < TRAPS_OF_ANY && is_first)) {
         return;
     }
     struct account_stretch before = account_rewriting();
@@ -532,7 +526,7 @@ void sites_rewrite(u64 call, u64 number) {
     } else if (!rewrite_locked(call, number)) {
         refused++;
     }
-    if (traps == TRAPS_OF_PAGE) {
+    if (stub_users_are_alone()) {
         rewrite_neighbours(call);
     }
     patch_end_batch();

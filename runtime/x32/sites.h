@@ -3,8 +3,8 @@
  *
  * A site is rewritten when it traps and those of its page have trapped often: its address and its number are
  * known and not guessed, only what is used is touched, and no page of the program's text becomes resident
- * that the program itself would not have touched. Its neighbours with the number right before the call go
- * along. Under valgrind, where nothing can trap, sites are found ahead instead.
+ * that the program itself would not have touched. Sites of its page that have trapped before go along if the
+ * number is right before the call. Under valgrind, where nothing can trap, sites are found ahead instead.
  *
  * Five bytes of a site become a jump to its stub, which makes the call or enters the runtime, and goes back
  * (stubs.h). Where the stub is out of reach, the jump goes by a trampoline below 4 GiB.
