@@ -72,7 +72,10 @@ pub(crate) struct LeftBehind;
 impl LeftBehind {
     /// If such commands are run for this program.
     pub(crate) fn of(start: &Start) -> Option<LeftBehind> {
-        (start.setup.is_some() || start.teardown.is_some()).then_some(LeftBehind)
+        let is_used = start.setup.is_some() || start.teardown.is_some();
+        // Only made where it is wanted: one that is dropped searches all processes.
+        #[allow(clippy::unnecessary_lazy_evaluations)]
+        is_used.then(|| LeftBehind)
     }
 }
 
@@ -120,4 +123,40 @@ fn left_behind() -> (Vec<libc::pid_t>, bool) {
         }
     }
     (left, is_certain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(setup: Option<&str>) -> Start {
+        Start {
+            runtime: None,
+            file: "/bin/true".into(),
+            arguments: Vec::new(),
+            environment: std::collections::BTreeMap::new(),
+            directory: "/".into(),
+            fresh: None,
+            stdin: "/dev/null".into(),
+            setup: setup.map(Into::into),
+            teardown: None,
+            thp: widthwise_experiment::model::Thp::System,
+            fixed_addresses: false,
+            exit_status: 0,
+        }
+    }
+
+    #[test]
+    fn processes_are_searched_only_around_runs_with_setup_or_teardown() {
+        let mut left = std::process::Command::new("sleep")
+            .arg("1000")
+            .env(MARK, std::process::id().to_string())
+            .spawn()
+            .unwrap();
+        assert!(LeftBehind::of(&start(None)).is_none());
+        assert!(left.try_wait().unwrap().is_none());
+        drop(LeftBehind::of(&start(Some("sleep 1000 &"))));
+        let ended = left.wait().unwrap();
+        assert_eq!(ended.signal(), Some(libc::SIGTERM));
+    }
 }
