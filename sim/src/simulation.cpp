@@ -564,7 +564,7 @@ void Simulation::cancel(EventNode &event) {
 }
 
 void Simulation::refuse_time(double time) const {
-    if (std::bit_cast<std::uint64_t>(time) == std::bit_cast<std::uint64_t>(spent_wait))
+    if ((std::bit_cast<std::uint64_t>(time) & begun_wait) == begun_wait)
         throw WrongState("a wait for time was awaited a second time; write wait(...) where it is awaited",
                          circumstance());
     if (time - time != 0.0)

@@ -18,7 +18,7 @@
 
 #include "widthwise/sim/simulation.hpp"
 
-#include <cstring>
+#include <cstdint>
 #include <optional>
 
 namespace widthwise::sim {
@@ -38,19 +38,18 @@ class [[nodiscard]] Wait {
     [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Promise> handle) {
         ProcessState &process = handle.promise().process_state();
         const double delay = delay_;
-        process_ = &process;
+        begun_ = Simulation::begun_wait | reinterpret_cast<std::uintptr_t>(&process);
         return process.sim().wait(process, delay, handle.address());
     }
     void await_resume() {
-        ProcessState &process = *process_;
-        std::memset(&delay_, 0xff, sizeof delay_); // Simulation::spent_wait, in one instruction
-        Simulation::after_wait(process);
+        const auto address = static_cast<std::uintptr_t>(begun_ & ~Simulation::begun_wait);
+        Simulation::after_wait(*reinterpret_cast<ProcessState *>(address));
     }
 
   private:
     union {
-        double delay_;          // before it begins, and once it has ended
-        ProcessState *process_; // between
+        double delay_;        // before it begins
+        std::uint64_t begun_; // from then on: a NaN that holds the process's address
     };
 };
 inline Wait wait(double delay) noexcept { return Wait(delay); }

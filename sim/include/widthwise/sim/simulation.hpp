@@ -309,8 +309,9 @@ class Simulation {
         attention_ = true;
     }
 
-    /// The delay of a wait that has been waited for: awaited again, it is refused where every bad time is.
-    static constexpr double spent_wait = std::bit_cast<double>(~std::uint64_t{0});
+    /// What a wait that has begun has in place of its delay, beside the address of its process, which has 48
+    /// bits at most. As a delay it is a NaN: awaited again, it is refused where every bad time is.
+    static constexpr std::uint64_t begun_wait = std::uint64_t{0xffff} << 48;
 
     /// Gives a waiter what it waits for.
     void grant(Waiter &waiter);
