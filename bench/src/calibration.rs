@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::workshop::Workshop;
+use crate::work_directory::WorkDirectory;
 
 /// The loop's source.
 const SOURCE: &str = "bench/programs/loop.c";
@@ -13,19 +13,19 @@ const SOURCE: &str = "bench/programs/loop.c";
 const GUESS: u64 = 20_000_000;
 
 /// Builds `./loop` under a name, with so many thousandths of its iterations.
-pub fn build(workshop: &Workshop, name: &str, per_mille: u32) -> anyhow::Result<()> {
-    workshop.build(SOURCE, name, &["-static", &format!("-DPER_MILLE={per_mille}")])
+pub fn build(work_directory: &WorkDirectory, name: &str, per_mille: u32) -> anyhow::Result<()> {
+    work_directory.build(SOURCE, name, &["-static", &format!("-DPER_MILLE={per_mille}")])
 }
 
 /// How many iterations of `./loop` take about `wanted`: a multiple of 1000, so that thousandths of it are whole.
-pub fn iterations(workshop: &Workshop, wanted: Duration) -> anyhow::Result<u64> {
-    let took = fastest(workshop, GUESS)?;
+pub fn iterations(work_directory: &WorkDirectory, wanted: Duration) -> anyhow::Result<u64> {
+    let took = fastest(work_directory, GUESS)?;
     Ok(rounded(GUESS as f64 * wanted.as_secs_f64() / took.as_secs_f64()))
 }
 
 /// What is not proportional to the iterations, as a share of a run.
-pub fn start_up(workshop: &Workshop, iterations: u64) -> anyhow::Result<f64> {
-    Ok(fastest(workshop, 0)?.as_secs_f64() / fastest(workshop, iterations)?.as_secs_f64())
+pub fn start_up(work_directory: &WorkDirectory, iterations: u64) -> anyhow::Result<f64> {
+    Ok(fastest(work_directory, 0)?.as_secs_f64() / fastest(work_directory, iterations)?.as_secs_f64())
 }
 
 fn rounded(iterations: f64) -> u64 {
@@ -33,13 +33,13 @@ fn rounded(iterations: f64) -> u64 {
 }
 
 /// The fastest of a few runs: what disturbs only ever adds.
-fn fastest(workshop: &Workshop, iterations: u64) -> anyhow::Result<Duration> {
-    let mut command = Command::new(workshop.folder().join("loop"));
+fn fastest(work_directory: &WorkDirectory, iterations: u64) -> anyhow::Result<Duration> {
+    let mut command = Command::new(work_directory.folder().join("loop"));
     command.arg(iterations.to_string());
     let mut all = Vec::new();
-    for _ in 0..workshop.count(15, 3) {
+    for _ in 0..work_directory.count(15, 3) {
         let began = Instant::now();
-        workshop.output(&mut command)?;
+        work_directory.output(&mut command)?;
         all.push(began.elapsed());
     }
     all.into_iter().min().context("no run was made")
@@ -51,10 +51,10 @@ mod tests {
 
     #[test]
     fn loops_with_a_planted_slowdown_differ_in_one_number_alone() {
-        let workshop = Workshop::open(Some("/bin/true".into()), true, 1).unwrap();
-        build(&workshop, "loop", 1000).unwrap();
-        build(&workshop, "slowed", 1010).unwrap();
-        let read = |name| std::fs::read(workshop.folder().join(name)).unwrap();
+        let work_directory = WorkDirectory::open(Some("/bin/true".into()), true, 1).unwrap();
+        build(&work_directory, "loop", 1000).unwrap();
+        build(&work_directory, "slowed", 1010).unwrap();
+        let read = |name| std::fs::read(work_directory.folder().join(name)).unwrap();
         let (fast, slow) = (read("loop"), read("slowed"));
         assert_eq!(fast.len(), slow.len());
         // 1000 is 0x3e8, and 1010 0x3f2.

@@ -4,7 +4,7 @@ use anyhow::{bail, Context};
 use serde_json::Value;
 
 use crate::welch::Ratio;
-use crate::workshop::{typed, words, Workshop};
+use crate::work_directory::{typed, words, WorkDirectory};
 
 /// A campaign, as its JSON report tells it.
 #[derive(Debug)]
@@ -50,12 +50,12 @@ pub fn command(arguments: &[String]) -> String {
 
 impl Campaign {
     /// Runs it, and removes its archive; what was built for it stays for the next one.
-    pub fn run(workshop: &Workshop, arguments: &[String]) -> anyhow::Result<Campaign> {
+    pub fn run(work_directory: &WorkDirectory, arguments: &[String]) -> anyhow::Result<Campaign> {
         let mut asked = arguments.to_vec();
         asked.insert(1, "--json".into()); // what comes after `--` is the program's
-        let text = workshop.output(&mut workshop.widthwise(&asked))?;
+        let text = work_directory.output(&mut work_directory.widthwise(&asked))?;
         let report = serde_json::from_str(&text).context("the report is not JSON")?;
-        for entry in std::fs::read_dir(workshop.folder().join(".widthwise"))? {
+        for entry in std::fs::read_dir(work_directory.folder().join(".widthwise"))? {
             let path = entry?.path();
             if path.ends_with("builds") {
                 continue;

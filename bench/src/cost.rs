@@ -9,7 +9,7 @@ use anyhow::{bail, Context};
 use crate::campaign::{self, Campaign};
 use crate::hyperfine;
 use crate::section::{Section, Table};
-use crate::workshop::{typed, words, Workshop};
+use crate::work_directory::{typed, words, WorkDirectory};
 
 /// What a process took from its start to its end, its children included.
 #[derive(Debug, Clone, Copy)]
@@ -40,18 +40,18 @@ struct Costs {
 }
 
 /// Measures Widthwise, its peer, and the least that starting a program can cost.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let (runs, times) = (workshop.count(2000, 20), workshop.count(7, 1));
-    workshop.build("bench/programs/nothing.c", "nothing", &["-static"])?;
-    workshop.build("bench/programs/start.c", "start", &[])?;
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let (runs, times) = (work_directory.count(2000, 20), work_directory.count(7, 1));
+    work_directory.build("bench/programs/nothing.c", "nothing", &["-static"])?;
+    work_directory.build("bench/programs/start.c", "start", &[])?;
     let mut costs = Costs { own: Vec::new(), report: Vec::new(), peer: Vec::new(), floor: Vec::new() };
     for number in 1..=times {
-        costs.add(workshop, runs)?;
+        costs.add(work_directory, runs)?;
         eprintln!("  {number} of {times}");
     }
     let [own, report, peer, floor] =
         [&costs.own, &costs.report, &costs.peer, &costs.floor].map(|all| typical(all));
-    let told = told(workshop, &ours(200), &theirs(200))?;
+    let told = told(work_directory, &ours(200), &theirs(200))?;
 
     let mut table = Table::new(["for each run, µs", "widthwise", "hyperfine -N", "ratio"]);
     let mut row = |what: &str, own: f64, peer: f64| {
@@ -123,21 +123,21 @@ fn least(runs: u32) -> Vec<String> {
 
 impl Costs {
     /// Measures each once more, one after the other.
-    fn add(&mut self, workshop: &Workshop, runs: u32) -> anyhow::Result<()> {
+    fn add(&mut self, work_directory: &WorkDirectory, runs: u32) -> anyhow::Result<()> {
         let mut reports = Vec::new();
         self.own.push(per_run(runs, |runs| {
-            let measured = spent(workshop, workshop.widthwise(&ours(runs)))?;
-            reports.push(spent(workshop, workshop.widthwise(&report_again()))?);
-            std::fs::remove_dir_all(workshop.folder().join(".widthwise"))?;
+            let measured = spent(work_directory, work_directory.widthwise(&ours(runs)))?;
+            reports.push(spent(work_directory, work_directory.widthwise(&report_again()))?);
+            std::fs::remove_dir_all(work_directory.folder().join(".widthwise"))?;
             Ok(measured)
         })?);
         let mut reports = reports.into_iter();
         self.report.push(per_run(runs, |_| reports.next().context("a campaign was not reported"))?);
-        self.peer.push(per_run(runs, |runs| spent(workshop, hyperfine::process(&theirs(runs))))?);
+        self.peer.push(per_run(runs, |runs| spent(work_directory, hyperfine::process(&theirs(runs))))?);
         self.floor.push(per_run(runs, |runs| {
-            let mut command = Command::new(workshop.folder().join("start"));
+            let mut command = Command::new(work_directory.folder().join("start"));
             command.args(least(runs));
-            spent(workshop, command)
+            spent(work_directory, command)
         })?);
         Ok(())
     }
@@ -162,21 +162,21 @@ fn typical(all: &[PerRun]) -> PerRun {
 }
 
 /// The wall time that each tool reports for the program: its median, in microseconds.
-fn told(workshop: &Workshop, ours: &[String], theirs: &[String]) -> anyhow::Result<[f64; 2]> {
-    let own = Campaign::run(workshop, ours)?.median("nothing", "wall")? / 1e3;
+fn told(work_directory: &WorkDirectory, ours: &[String], theirs: &[String]) -> anyhow::Result<[f64; 2]> {
+    let own = Campaign::run(work_directory, ours)?.median("nothing", "wall")? / 1e3;
     let mut times =
-        hyperfine::times(workshop, theirs)?.into_iter().next().context("hyperfine timed nothing")?;
+        hyperfine::times(work_directory, theirs)?.into_iter().next().context("hyperfine timed nothing")?;
     times.sort_by(f64::total_cmp);
     let peer = times.get(times.len() / 2).context("hyperfine timed nothing")? * 1e6;
     Ok([own, peer])
 }
 
 /// Runs it to its end.
-pub fn spent(workshop: &Workshop, mut command: Command) -> anyhow::Result<Spent> {
+pub fn spent(work_directory: &WorkDirectory, mut command: Command) -> anyhow::Result<Spent> {
     let name = command.get_program().to_string_lossy().into_owned();
     let began = Instant::now();
     let child = command
-        .current_dir(workshop.folder())
+        .current_dir(work_directory.folder())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -3,17 +3,17 @@
 use anyhow::Context;
 
 use crate::section::{Section, Table};
-use crate::workshop::{self, typed, words, Workshop};
+use crate::work_directory::{self, typed, words, WorkDirectory};
 
 /// How often a 95 % interval must hold the truth, in percent.
 const BAR: std::ops::RangeInclusive<f64> = 93.0..=97.0;
 
 /// Runs the simulation; its first table is the one on coverage.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let replications = workshop.count(1000, 1);
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let replications = work_directory.count(1000, 1);
     let arguments =
         words(["--package", "widthwise-verdict", "--example", "coverage", "--", &replications.to_string()]);
-    let said = workshop.output(workshop::cargo("run")?.args(&arguments))?;
+    let said = work_directory.output(work_directory::cargo("run")?.args(&arguments))?;
     let table = Table::first_of(&said).context("the simulation printed no table")?;
     let cells: Vec<f64> = table.cells().filter_map(percent).collect();
     let held = cells.iter().filter(|cell| BAR.contains(cell)).count();

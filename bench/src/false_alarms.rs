@@ -9,7 +9,7 @@ use crate::load::Load;
 use crate::section::{Section, Table};
 use crate::share::Share;
 use crate::welch;
-use crate::workshop::Workshop;
+use crate::work_directory::WorkDirectory;
 
 /// As many false differences as a test at 95 % may find.
 const MOST: f64 = 0.05;
@@ -26,19 +26,19 @@ struct Alarms {
 }
 
 /// Compares the loop with itself, by Widthwise and by its peer in turn, under one load.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let (campaigns, rounds) = (workshop.count(300, 2), workshop.count(12, 6));
-    calibration::build(workshop, "loop", 1000)?;
-    let iterations = calibration::iterations(workshop, LASTS)?;
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let (campaigns, rounds) = (work_directory.count(300, 2), work_directory.count(12, 6));
+    calibration::build(work_directory, "loop", 1000)?;
+    let iterations = calibration::iterations(work_directory, LASTS)?;
     let run = format!("./loop {iterations}");
     let ours =
         campaign::arguments(&["a=./loop", "b=./loop"], rounds, &[], &format!("{{binary}} {iterations}"));
     let theirs = hyperfine::arguments(rounds, &[&run, &run]);
 
-    let load = Load::start(workshop.seed);
+    let load = Load::start(work_directory.seed);
     let mut alarms = Alarms::default();
     for number in 1..=campaigns {
-        compare(workshop, &ours, &theirs, &mut alarms)?;
+        compare(work_directory, &ours, &theirs, &mut alarms)?;
         if number % 10 == 0 || number == campaigns {
             eprintln!("  {number}: any metric {}, cpu {}, hyperfine {}", alarms.any, alarms.cpu, alarms.peer);
         }
@@ -81,18 +81,18 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
 }
 
 fn compare(
-    workshop: &Workshop,
+    work_directory: &WorkDirectory,
     ours: &[String],
     theirs: &[String],
     alarms: &mut Alarms,
 ) -> anyhow::Result<()> {
-    let campaign = Campaign::run(workshop, ours)?;
+    let campaign = Campaign::run(work_directory, ours)?;
     let verdicts = campaign.verdicts()?;
     let differs_in = |metric| verdicts.iter().any(|verdict| verdict.metric == metric && verdict.differs());
     alarms.any.add(verdicts.iter().any(|verdict| verdict.differs()));
     alarms.cpu.add(differs_in("cpu"));
     alarms.wall.add(differs_in("wall"));
-    let times = hyperfine::times(workshop, theirs)?;
+    let times = hyperfine::times(work_directory, theirs)?;
     alarms.peer.add(matches!(&times[..], [a, b] if welch::ratio(a, b).differs()));
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use recorded::{Costs, Logs, Program, Recorders};
 
 use crate::section::{Section, Table};
-use crate::workshop::Workshop;
+use crate::work_directory::WorkDirectory;
 
 /// Ten trees; some 154 000 blocks each.
 const TREES: &str = "./trees 10";
@@ -38,9 +38,13 @@ struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// The recorded runs come first: they bring the program and its input from the disk.
-    fn measure(workshop: &Workshop, recorders: &Recorders, program: Program<'a>) -> anyhow::Result<Self> {
-        let logs = recorders.record(workshop, &program)?;
-        let costs = program.measure(workshop)?;
+    fn measure(
+        work_directory: &WorkDirectory,
+        recorders: &Recorders,
+        program: Program<'a>,
+    ) -> anyhow::Result<Self> {
+        let logs = recorders.record(work_directory, &program)?;
+        let costs = program.measure(work_directory)?;
         Ok(Measured { program, logs, costs })
     }
 
@@ -70,12 +74,12 @@ impl<'a> Measured<'a> {
 }
 
 /// Measures cost, size and reading.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let recorders = Recorders::prepare(workshop)?;
-    let trees = trees(workshop, &recorders)?;
-    let compiler = compiler(workshop, &recorders)?;
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let recorders = Recorders::prepare(work_directory)?;
+    let trees = trees(work_directory, &recorders)?;
+    let compiler = compiler(work_directory, &recorders)?;
     let [log, raw] = trees.logs.sizes()?;
-    let reading @ [read, read_raw] = trees.logs.reading(workshop, workshop.count(9, 3))?;
+    let reading @ [read, read_raw] = trees.logs.reading(work_directory, work_directory.count(9, 3))?;
     let mut table = Table::new([
         "",
         "times the program's own time",
@@ -106,7 +110,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
              at least {} % of the stacks are complete.",
             COMPILER_COMPLETE * 100.0
         ),
-        method: method(&trees, &compiler, lines(workshop)),
+        method: method(&trees, &compiler, lines(work_directory)),
         commands,
         table,
         reached: trees_reached && compiler_reached,
@@ -121,27 +125,28 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     })
 }
 
-fn trees(workshop: &Workshop, recorders: &Recorders) -> anyhow::Result<Measured<'static>> {
-    workshop.build("bench/programs/trees.cc", "trees", &["-g", "-lstdc++"])?;
-    let program = Program { name: "trees", command: TREES, rounds: workshop.count(20, 6), warmup: 1 };
-    Measured::measure(workshop, recorders, program)
+fn trees(work_directory: &WorkDirectory, recorders: &Recorders) -> anyhow::Result<Measured<'static>> {
+    work_directory.build("bench/programs/trees.cc", "trees", &["-g", "-lstdc++"])?;
+    let program = Program { name: "trees", command: TREES, rounds: work_directory.count(20, 6), warmup: 1 };
+    Measured::measure(work_directory, recorders, program)
 }
 
-fn lines(workshop: &Workshop) -> usize {
-    if workshop.quick {
+fn lines(work_directory: &WorkDirectory) -> usize {
+    if work_directory.quick {
         QUICK_LINES
     } else {
         LINES
     }
 }
 
-fn compiler(workshop: &Workshop, recorders: &Recorders) -> anyhow::Result<Measured<'static>> {
-    std::fs::write(workshop.folder().join("unit.cc"), source::text(lines(workshop)))?;
-    workshop.output(Command::new("g++").args(["-E", "unit.cc", "-o", "unit.ii"]))?;
-    let found = workshop.output(Command::new("g++").arg("-print-prog-name=cc1plus"))?;
-    std::os::unix::fs::symlink(found.trim(), workshop.folder().join("cc1plus"))?;
-    let program = Program { name: "cc1plus", command: COMPILER, rounds: workshop.count(6, 2), warmup: 0 };
-    Measured::measure(workshop, recorders, program)
+fn compiler(work_directory: &WorkDirectory, recorders: &Recorders) -> anyhow::Result<Measured<'static>> {
+    std::fs::write(work_directory.folder().join("unit.cc"), source::text(lines(work_directory)))?;
+    work_directory.output(Command::new("g++").args(["-E", "unit.cc", "-o", "unit.ii"]))?;
+    let found = work_directory.output(Command::new("g++").arg("-print-prog-name=cc1plus"))?;
+    std::os::unix::fs::symlink(found.trim(), work_directory.folder().join("cc1plus"))?;
+    let program =
+        Program { name: "cc1plus", command: COMPILER, rounds: work_directory.count(6, 2), warmup: 0 };
+    Measured::measure(work_directory, recorders, program)
 }
 
 /// What came out on the compiler, and whether it is what must be reached.

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::workshop::{typed, words, Workshop};
+use crate::work_directory::{typed, words, WorkDirectory};
 
 /// Its command line: so many runs of each command, without a shell, after one that does not count.
 pub fn arguments(runs: u32, commands: &[&str]) -> Vec<String> {
@@ -27,9 +27,11 @@ pub fn process(arguments: &[String]) -> Command {
 }
 
 /// Runs it; the wall times of every run in seconds, a list for each command.
-pub fn times(workshop: &Workshop, arguments: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
-    workshop.output(&mut process(arguments)).context("`apt-get install hyperfine` installs the peer")?;
-    let text = std::fs::read_to_string(workshop.folder().join("times.json"))?;
+pub fn times(work_directory: &WorkDirectory, arguments: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
+    work_directory
+        .output(&mut process(arguments))
+        .context("`apt-get install hyperfine` installs the peer")?;
+    let text = std::fs::read_to_string(work_directory.folder().join("times.json"))?;
     let report: Value = serde_json::from_str(&text)?;
     let times = |result: &Value| -> Option<Vec<f64>> {
         result["times"].as_array()?.iter().map(Value::as_f64).collect()

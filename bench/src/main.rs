@@ -18,7 +18,7 @@ mod share;
 mod simulation;
 mod surroundings;
 mod welch;
-mod workshop;
+mod work_directory;
 mod x32;
 mod x32_calls;
 
@@ -31,7 +31,7 @@ use clap::{Parser, ValueEnum};
 use crate::document::Document;
 use crate::section::Section;
 use crate::surroundings::Surroundings;
-use crate::workshop::Workshop;
+use crate::work_directory::WorkDirectory;
 
 /// Measures every claim beside its peer, and writes docs/benchmarks.md.
 #[derive(Debug, Parser)]
@@ -88,19 +88,19 @@ impl Claim {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 
-    fn measure(self, workshop: &Workshop) -> anyhow::Result<Section> {
+    fn measure(self, work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         match self {
-            Claim::FalseAlarms => false_alarms::measure(workshop),
-            Claim::Planted => planted::measure(workshop),
-            Claim::Coverage => coverage::measure(workshop),
-            Claim::Cost => cost::measure(workshop),
-            Claim::Peak => peak::measure(workshop),
-            Claim::X32 => x32::measure(workshop),
-            Claim::X32Calls => x32_calls::measure(workshop),
-            Claim::Heap => heap::measure(workshop),
-            Claim::Scale => scale::measure(workshop),
-            Claim::Simulation => simulation::measure(workshop),
-            Claim::Peringer => peringer::measure(workshop),
+            Claim::FalseAlarms => false_alarms::measure(work_directory),
+            Claim::Planted => planted::measure(work_directory),
+            Claim::Coverage => coverage::measure(work_directory),
+            Claim::Cost => cost::measure(work_directory),
+            Claim::Peak => peak::measure(work_directory),
+            Claim::X32 => x32::measure(work_directory),
+            Claim::X32Calls => x32_calls::measure(work_directory),
+            Claim::Heap => heap::measure(work_directory),
+            Claim::Scale => scale::measure(work_directory),
+            Claim::Simulation => simulation::measure(work_directory),
+            Claim::Peringer => peringer::measure(work_directory),
         }
     }
 }
@@ -119,14 +119,14 @@ fn measure(line: CommandLine) -> anyhow::Result<()> {
     let mut claims = if line.claims.is_empty() { Claim::value_variants().to_vec() } else { line.claims };
     claims.sort();
     claims.dedup();
-    let workshop = Workshop::open(line.widthwise, line.quick, line.seed)?;
+    let work_directory = WorkDirectory::open(line.widthwise, line.quick, line.seed)?;
     let titles: Vec<_> = Claim::value_variants().iter().map(|claim| claim.title()).collect();
-    let path = workshop.repository().join("docs/benchmarks.md");
+    let path = work_directory.repository().join("docs/benchmarks.md");
     let mut document = if line.quick { Document::empty(&titles) } else { Document::read(&path, &titles)? };
     for claim in claims {
         eprintln!("{}", claim.title());
         let surroundings = Surroundings::now();
-        let section = claim.measure(&workshop).with_context(|| claim.name())?;
+        let section = claim.measure(&work_directory).with_context(|| claim.name())?;
         document.put(claim.title(), &section.text(&claim.name(), &surroundings));
         // After each: an hour's work is not lost with the last of it.
         if !line.quick {

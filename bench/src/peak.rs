@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::campaign::{self, Campaign};
 use crate::section::{Section, Table};
-use crate::workshop::{typed, words, Workshop};
+use crate::work_directory::{typed, words, WorkDirectory};
 
 const MIB: f64 = (1 << 20) as f64;
 /// What is touched, in MiB.
@@ -29,12 +29,12 @@ struct Peaks {
 }
 
 /// Measures the peak at each size by Widthwise, and by what its peers have.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let sizes: &[u32] = if workshop.quick { &SIZES[..2] } else { &SIZES };
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let sizes: &[u32] = if work_directory.quick { &SIZES[..2] } else { &SIZES };
     // Static: a dynamic loader maps more or less of a library's pages, as random addresses will have it.
-    workshop.build("tests/programs/allocate.c", "allocate", &["-static"])?;
-    workshop.build("bench/programs/parent.c", "parent", &[])?;
-    let own = peaks(workshop, 0)?;
+    work_directory.build("tests/programs/allocate.c", "allocate", &["-static"])?;
+    work_directory.build("bench/programs/parent.c", "parent", &[])?;
+    let own = peaks(work_directory, 0)?;
     let mut table = Table::new([
         "touched, MiB",
         "widthwise, MiB",
@@ -57,7 +57,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         mib(own.large_parent),
     ]);
     for &size in sizes {
-        let peaks = peaks(workshop, size)?;
+        let peaks = peaks(work_directory, size)?;
         let touched = f64::from(size) * MIB;
         let off = |peak: f64, own: f64| (peak - own - touched) / touched;
         reached &= within(peaks.free, own.free, touched);
@@ -83,8 +83,8 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
                  just that."
             .into(),
         commands: vec![
-            campaign::command(&arguments(workshop, 1000, &[])),
-            campaign::command(&arguments(workshop, 1000, &["--exit-stop"])),
+            campaign::command(&arguments(work_directory, 1000, &[])),
+            campaign::command(&arguments(work_directory, 1000, &["--exit-stop"])),
             typed("./parent", &parent(PARENT, 1000)),
         ],
         table,
@@ -102,22 +102,23 @@ fn within(peak: f64, own: f64, touched: f64) -> bool {
     (touched - tolerance..=touched + own + tolerance).contains(&peak)
 }
 
-fn arguments(workshop: &Workshop, size: u32, more: &[&str]) -> Vec<String> {
+fn arguments(work_directory: &WorkDirectory, size: u32, more: &[&str]) -> Vec<String> {
     let run = format!("{{binary}} {size}");
-    campaign::arguments(&["allocate=./allocate"], workshop.count(5, 2), more, &run)
+    campaign::arguments(&["allocate=./allocate"], work_directory.count(5, 2), more, &run)
 }
 
 fn parent(own: u32, size: u32) -> Vec<String> {
     words([&own.to_string(), "./allocate", &size.to_string()])
 }
 
-fn peaks(workshop: &Workshop, size: u32) -> anyhow::Result<Peaks> {
+fn peaks(work_directory: &WorkDirectory, size: u32) -> anyhow::Result<Peaks> {
     let ours = |more: &[&str]| {
-        Campaign::run(workshop, &arguments(workshop, size, more))?.median("allocate", "peak_resident")
+        Campaign::run(work_directory, &arguments(work_directory, size, more))?
+            .median("allocate", "peak_resident")
     };
     let theirs = |own: u32| -> anyhow::Result<f64> {
-        let mut command = Command::new(workshop.folder().join("parent"));
-        let said = workshop.output(command.args(parent(own, size)))?;
+        let mut command = Command::new(work_directory.folder().join("parent"));
+        let said = work_directory.output(command.args(parent(own, size)))?;
         let last = said.lines().last().context("parent said nothing")?;
         Ok(last.parse::<f64>().with_context(|| format!("parent said {last:?}"))? * 1024.0)
     };

@@ -7,7 +7,7 @@ use anyhow::Context;
 use crate::campaign::Campaign;
 use crate::section::{Section, Table};
 use crate::simulation::built;
-use crate::workshop::{words, Workshop};
+use crate::work_directory::{words, WorkDirectory};
 
 const ABIS: [&str; 3] = ["x86-64", "x32", "i386"];
 /// The paper's limit of the address space, in MiB.
@@ -31,14 +31,17 @@ const PAPER: [(&str, &str, &str); 12] = [
 ];
 
 /// Measures every row.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let folder = workshop.repository().join("experiments/peringer-2007");
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let folder = work_directory.repository().join("experiments/peringer-2007");
     let rows = std::fs::read_to_string(folder.join("rows")).context("experiments/peringer-2007/rows")?;
-    let rows: Vec<&str> = rows.lines().filter(|row| !workshop.quick || row.starts_with("events")).collect();
+    let rows: Vec<&str> =
+        rows.lines().filter(|row| !work_directory.quick || row.starts_with("events")).collect();
     // A quick look does not wait for three builds: it takes the one of the library's tests.
-    let abis = if workshop.quick { &ABIS[..1] } else { &ABIS[..] };
-    let quick = match workshop.quick {
-        true => Some(format!("x86-64={}", built(workshop, "x86-64", &["paper"])?.join("paper").display())),
+    let abis = if work_directory.quick { &ABIS[..1] } else { &ABIS[..] };
+    let quick = match work_directory.quick {
+        true => {
+            Some(format!("x86-64={}", built(work_directory, "x86-64", &["paper"])?.join("paper").display()))
+        }
         false => None,
     };
     let mut table = Table::new([
@@ -56,7 +59,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     for row in &rows {
         let is_memory = row.starts_with("waiting");
         let metric = if is_memory { "peak_resident" } else { "cpu" };
-        let rounds = workshop.count(10, 6).to_string();
+        let rounds = work_directory.count(10, 6).to_string();
         let spec = folder.join("widthwise.toml").display().to_string();
         let mut asked = match &quick {
             Some(program) => words(["compare", "--binary", program, "--run", "{binary}"]),
@@ -64,7 +67,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         };
         asked.extend(words(["--metric", metric, "--rounds", &rounds, "--"]));
         asked.extend(row.split(' ').map(str::to_owned));
-        let campaign = Campaign::run(workshop, &asked)?;
+        let campaign = Campaign::run(work_directory, &asked)?;
         eprintln!("  {row}");
         let medians = abis.iter().map(|abi| campaign.median(abi, metric)).collect::<Result<Vec<_>, _>>()?;
         if *row == "waiting copy 1" {
@@ -101,8 +104,8 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         known += ratios.iter().flatten().count();
         put(&mut table, row, each, &ratios);
     }
-    if !workshop.quick {
-        fit(workshop, &mut table)?;
+    if !work_directory.quick {
+        fit(work_directory, &mut table)?;
     }
     Ok(Section {
         bar: "every row of the paper's tables is measured in three ABIs by one experiment, ends in the same answer in all of them, and has ratios to x86-64. How large the \
@@ -113,7 +116,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
              paper's: {} rounds, as many as the paper's runs, at `-O2`. CPU time for each switch, process or step; ratios are to x86-64, with 95 % intervals, where the \
              paper's are its 32 bits to its 64. x32 runs in user space where the kernel has none. Bytes are the peak of half a million waiting \
              processes less that of one, divided by their number. The paper's machine: Athlon 64 3000+, gcc 4.1.2 `-O2`, Linux 2.6.18.",
-            workshop.count(10, 6)
+            work_directory.count(10, 6)
         ),
         commands: Vec::new(),
         table,
@@ -156,17 +159,17 @@ fn put(table: &mut Table, row: &str, each: String, ratios: &[Option<String>]) {
 }
 
 /// How many processes there is room for; each ABI answers for itself.
-fn fit(workshop: &Workshop, table: &mut Table) -> anyhow::Result<()> {
+fn fit(work_directory: &WorkDirectory, table: &mut Table) -> anyhow::Result<()> {
     for (back_end, wide, narrow) in [("copy", "880000", "1100000"), ("coroutine", "", "")] {
         let mut fits = Vec::new();
         for abi in ABIS {
-            let program = built(workshop, abi, &["paper"])?.join("paper").display().to_string();
+            let program = built(work_directory, abi, &["paper"])?.join("paper").display().to_string();
             let asked = words(["fit", back_end, FIT]);
             let mut command = match abi {
-                "x32" => workshop.widthwise(&words(["exec", &program])),
+                "x32" => work_directory.widthwise(&words(["exec", &program])),
                 _ => Command::new(&program),
             };
-            let said = workshop.output(command.args(asked))?;
+            let said = work_directory.output(command.args(asked))?;
             fits.push(said.split(' ').nth(1).context("the program does not say how many fit")?.to_owned());
         }
         let [x86_64, x32, i386] =

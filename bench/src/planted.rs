@@ -9,7 +9,7 @@ use crate::load::Load;
 use crate::section::{Section, Table};
 use crate::share::Share;
 use crate::welch::{self, Ratio};
-use crate::workshop::Workshop;
+use crate::work_directory::WorkDirectory;
 
 /// How often it must be found: 9 times of 10.
 const OFTEN: f64 = 0.9;
@@ -61,23 +61,23 @@ impl Harvest {
 }
 
 /// Plants each slowdown so many times, and has Widthwise and its peer look for it in turn.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let campaigns = workshop.count(20, 1);
-    calibration::build(workshop, "loop", 1000)?;
-    let lasts = if workshop.quick { LASTS / 10 } else { LASTS };
-    let iterations = calibration::iterations(workshop, lasts)?;
-    let start_up = calibration::start_up(workshop, iterations)?;
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let campaigns = work_directory.count(20, 1);
+    calibration::build(work_directory, "loop", 1000)?;
+    let lasts = if work_directory.quick { LASTS / 10 } else { LASTS };
+    let iterations = calibration::iterations(work_directory, lasts)?;
+    let start_up = calibration::start_up(work_directory, iterations)?;
 
     let mut table =
         Table::new(["slowdown", "who looked", "right sign", "truth inside", "both", "median half-width"]);
     let mut commands = Vec::new();
     let mut outcomes = Vec::new();
     for plant in PLANTS {
-        let plant = Plant { rounds: workshop.count(plant.rounds, 6), ..plant };
-        calibration::build(workshop, plant.name, plant.per_mille)?;
+        let plant = Plant { rounds: work_directory.count(plant.rounds, 6), ..plant };
+        calibration::build(work_directory, plant.name, plant.per_mille)?;
         let ours = ours(&plant, iterations);
         let theirs = theirs(&plant, iterations);
-        let (own, peer) = harvest(workshop, &plant, campaigns, &ours, &theirs)?;
+        let (own, peer) = harvest(work_directory, &plant, campaigns, &ours, &theirs)?;
         let what = what(&plant);
         for (who, harvest) in
             std::iter::once(("widthwise", &own)).chain(peer.iter().map(|peer| ("hyperfine", peer)))
@@ -147,7 +147,7 @@ fn theirs(plant: &Plant, iterations: u64) -> Vec<String> {
 
 /// Ours, and the peer's, which has no runs together: what it finds otherwise is another row's.
 fn harvest(
-    workshop: &Workshop,
+    work_directory: &WorkDirectory,
     plant: &Plant,
     campaigns: u32,
     ours: &[String],
@@ -156,13 +156,13 @@ fn harvest(
     let truth = f64::from(plant.per_mille) / 1000.0;
     let mut own = Harvest::default();
     let mut peer = (!plant.together).then(Harvest::default);
-    let load = plant.loaded.then(|| Load::start(workshop.seed));
+    let load = plant.loaded.then(|| Load::start(work_directory.seed));
     for number in 1..=campaigns {
-        let campaign = Campaign::run(workshop, ours)?;
+        let campaign = Campaign::run(work_directory, ours)?;
         let verdict = campaign.verdict("slowed", "cpu")?;
         own.add(verdict.word == "higher", verdict.interval, truth);
         if let Some(peer) = &mut peer {
-            if let [a, b] = &hyperfine::times(workshop, theirs)?[..] {
+            if let [a, b] = &hyperfine::times(work_directory, theirs)?[..] {
                 let interval = welch::ratio(a, b);
                 peer.add(interval.low > 1.0, Some(interval), truth);
             }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::section::{Section, Table};
-use crate::workshop::{words, Workshop};
+use crate::work_directory::{words, WorkDirectory};
 
 /// An interval may be so wide to either side, as a share of the truth.
 const WIDTH: f64 = 0.03;
@@ -89,13 +89,13 @@ const KNOWN: [Known; 6] = [
 ];
 
 /// Measures known truths, agreement with the system, and cost.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let header = format!("-I{}", workshop.repository().join("runtime/marks").display());
-    workshop.build("tests/programs/crew.c", "crew", &[&header, "-pthread"])?;
-    workshop.build("bench/programs/nothing.c", "nothing", &[])?;
-    let link = workshop.folder().join("workloads");
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let header = format!("-I{}", work_directory.repository().join("runtime/marks").display());
+    work_directory.build("tests/programs/crew.c", "crew", &[&header, "-pthread"])?;
+    work_directory.build("bench/programs/nothing.c", "nothing", &[])?;
+    let link = work_directory.folder().join("workloads");
     if !link.exists() {
-        std::os::unix::fs::symlink(workshop.repository().join("workloads"), &link)?;
+        std::os::unix::fs::symlink(work_directory.repository().join("workloads"), &link)?;
     }
     let mut table = Table::new(["", "truth", "measured", "interval", "half-width"]);
     let mut commands = Vec::new();
@@ -106,8 +106,8 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
         let run = format!("{{binary}} {}", known.run);
         let mut asked = words(["scale", "--binary", "crew=./crew", "--processes", "1,2", "--run", &run]);
         asked.extend(known.options.split(' ').map(str::to_owned));
-        asked.extend(words(["--rounds", &workshop.count(known.rounds, 2).to_string()]));
-        let study = studied(workshop, &asked)?;
+        asked.extend(words(["--rounds", &work_directory.count(known.rounds, 2).to_string()]));
+        let study = studied(work_directory, &asked)?;
         if !commands.contains(&told(&asked)) {
             commands.push(told(&asked));
         }
@@ -140,9 +140,9 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
             format!("{:.1} %", 100.0 * half),
         ]);
     }
-    let (furthest, saving) = reconstruction(workshop, &mut table, &mut commands)?;
+    let (furthest, saving) = reconstruction(work_directory, &mut table, &mut commands)?;
     reached &= furthest <= AGREEMENT;
-    let cost = cost(workshop, &mut commands)?;
+    let cost = cost(work_directory, &mut commands)?;
     reached &= cost <= COST_MS;
     table.row([
         "a process of 200 that do nothing, ms".into(),
@@ -181,11 +181,11 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
 /// The toy reconstruction as the paper's table: how far sums are from the system's counters at most, and what eight
 /// children save against eight jobs.
 fn reconstruction(
-    workshop: &Workshop,
+    work_directory: &WorkDirectory,
     table: &mut Table,
     commands: &mut Vec<String>,
 ) -> anyhow::Result<(f64, f64)> {
-    let memory = format!("--memory={}", workshop.count(3, 1));
+    let memory = format!("--memory={}", work_directory.count(3, 1));
     let asked = words([
         "scale",
         "workloads/reco",
@@ -212,7 +212,7 @@ fn reconstruction(
         &memory,
     ]);
     commands.push(told(&asked));
-    let study = studied(workshop, &asked)?;
+    let study = studied(work_directory, &asked)?;
     let mut furthest: f64 = 0.0;
     let mut largest = Vec::new();
     for part in study["tables"].as_array().context("no tables")? {
@@ -249,8 +249,8 @@ fn reconstruction(
 }
 
 /// Milliseconds for one process of many that do nothing.
-fn cost(workshop: &Workshop, commands: &mut Vec<String>) -> anyhow::Result<f64> {
-    let more = workshop.count(10, 1);
+fn cost(work_directory: &WorkDirectory, commands: &mut Vec<String>) -> anyhow::Result<f64> {
+    let more = work_directory.count(10, 1);
     let with = |rounds: u32| {
         let rounds = rounds.to_string();
         words([
@@ -270,7 +270,7 @@ fn cost(workshop: &Workshop, commands: &mut Vec<String>) -> anyhow::Result<f64> 
     };
     let timed = |rounds: u32| -> anyhow::Result<f64> {
         let began = Instant::now();
-        studied(workshop, &with(rounds))?;
+        studied(work_directory, &with(rounds))?;
         Ok(began.elapsed().as_secs_f64())
     };
     commands.push(told(&with(1 + more)));
@@ -279,10 +279,10 @@ fn cost(workshop: &Workshop, commands: &mut Vec<String>) -> anyhow::Result<f64> 
     Ok(1e3 * (many - few) / (400.0 * f64::from(more)))
 }
 
-fn studied(workshop: &Workshop, asked: &[String]) -> anyhow::Result<Value> {
+fn studied(work_directory: &WorkDirectory, asked: &[String]) -> anyhow::Result<Value> {
     let mut asked = asked.to_vec();
     asked.push("--json".into());
-    let text = workshop.output(&mut workshop.widthwise(&asked))?;
+    let text = work_directory.output(&mut work_directory.widthwise(&asked))?;
     serde_json::from_str(&text).context("scale")
 }
 

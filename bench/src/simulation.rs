@@ -7,7 +7,7 @@ use anyhow::{bail, Context};
 
 use crate::campaign::{self, Campaign};
 use crate::section::{Section, Table};
-use crate::workshop::{words, Workshop};
+use crate::work_directory::{words, WorkDirectory};
 
 /// The peer from Python's package index, as it was when the bar was set.
 const SIMPY: &str = "simpy==4.1.1";
@@ -32,22 +32,23 @@ struct Line {
 }
 
 /// Measures all of it.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let rounds = workshop.count(11, 1).to_string();
-    let folder = built(workshop, "x86-64", &["switches", "event_lists", "memory", "mm1", "work_precision"])?;
-    let ran = |program: &str| workshop.output(Command::new(folder.join(program)).arg(&rounds));
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let rounds = work_directory.count(11, 1).to_string();
+    let folder =
+        built(work_directory, "x86-64", &["switches", "event_lists", "memory", "mm1", "work_precision"])?;
+    let ran = |program: &str| work_directory.output(Command::new(folder.join(program)).arg(&rounds));
     let mut lines = switches(&ran("switches")?)?;
     lines.extend(event_list(&ran("event_lists")?)?);
     // A quick look does not wait for another ABI's build.
-    let abis = if workshop.quick { &BYTES[..1] } else { &BYTES[..] };
+    let abis = if work_directory.quick { &BYTES[..1] } else { &BYTES[..] };
     for &(abi, bar) in abis {
-        let folder = built(workshop, abi, &["memory"])?;
+        let folder = built(work_directory, abi, &["memory"])?;
         let program = folder.join("memory").display().to_string();
         let mut command = match abi {
-            "x32" => workshop.widthwise(&words(["exec", &program])),
+            "x32" => work_directory.widthwise(&words(["exec", &program])),
             _ => Command::new(program),
         };
-        let bytes = waiting(&workshop.output(&mut command)?)?;
+        let bytes = waiting(&work_directory.output(&mut command)?)?;
         let what = format!("a waiting process without locals, resident bytes, {abi}");
         lines.push(Line {
             what,
@@ -60,8 +61,8 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     let precision = precision(&ran("work_precision")?)?;
     lines.extend(precision.iter().flat_map(Contest::lines));
     let mut commands = Vec::new();
-    if !workshop.quick {
-        lines.push(beside_simpy(workshop, &folder.join("mm1"), &mut commands)?);
+    if !work_directory.quick {
+        lines.push(beside_simpy(work_directory, &folder.join("mm1"), &mut commands)?);
     }
     let mut table = Table::new(["", "own", "beside", "ratio", "bar"]);
     for line in &lines {
@@ -113,8 +114,8 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
 }
 
 /// Builds some of `sim/bench` by a preset, where the library's tests are built as well; the folder they lie in.
-pub fn built(workshop: &Workshop, preset: &str, targets: &[&str]) -> anyhow::Result<PathBuf> {
-    let library = workshop.repository().join("sim");
+pub fn built(work_directory: &WorkDirectory, preset: &str, targets: &[&str]) -> anyhow::Result<PathBuf> {
+    let library = work_directory.repository().join("sim");
     for arguments in [
         vec!["--preset", preset],
         [&["--build", "--preset", preset, "--parallel", "2", "--target"], targets].concat(),
@@ -128,7 +129,7 @@ pub fn built(workshop: &Workshop, preset: &str, targets: &[&str]) -> anyhow::Res
             bail!("cmake {}: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr).trim());
         }
     }
-    Ok(workshop.repository().join("target/sim").join(preset).join("bench"))
+    Ok(work_directory.repository().join("target/sim").join(preset).join("bench"))
 }
 
 /// A contestant, as `bench::compare` of `sim/bench/timing.hpp` prints it beneath a contest's title.
@@ -313,19 +314,21 @@ fn precision(text: &str) -> anyhow::Result<Vec<Contest>> {
 
 /// M/M/1 with a million customers, by a campaign.
 fn beside_simpy(
-    workshop: &Workshop,
+    work_directory: &WorkDirectory,
     mm1: &std::path::Path,
     commands: &mut Vec<String>,
 ) -> anyhow::Result<Line> {
-    let model = workshop.repository().join("sim/bench/mm1_simpy.py");
-    workshop
+    let model = work_directory.repository().join("sim/bench/mm1_simpy.py");
+    work_directory
         .output(Command::new("python3").args(["-m", "venv", "python"]))
         .context("apt-get install python3-venv")?;
-    workshop.output(
-        Command::new("python/bin/pip").args(["install", "--quiet", SIMPY]).current_dir(workshop.folder()),
+    work_directory.output(
+        Command::new("python/bin/pip")
+            .args(["install", "--quiet", SIMPY])
+            .current_dir(work_directory.folder()),
     )?;
-    workshop.script("mm1", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", mm1.display()))?;
-    workshop
+    work_directory.script("mm1", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", mm1.display()))?;
+    work_directory
         .script("mm1-simpy", &format!("#!/bin/sh\nexec python/bin/python '{}' \"$@\"\n", model.display()))?;
     let asked = campaign::arguments(
         &["ours=./mm1", "simpy=./mm1-simpy"],
@@ -334,7 +337,7 @@ fn beside_simpy(
         &format!("{{binary}} {CUSTOMERS}"),
     );
     commands.push(campaign::command(&asked));
-    let campaign = Campaign::run(workshop, &asked)?;
+    let campaign = Campaign::run(work_directory, &asked)?;
     let times = campaign.verdict("simpy", "cpu")?.ratio.context("no ratio to SimPy is known")?;
     let seconds = |name: &str| campaign.median(name, "cpu").map(|ns| format!("{:.2} s", ns / 1e9));
     Ok(Line {

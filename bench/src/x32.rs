@@ -8,7 +8,7 @@ use anyhow::{bail, Context};
 
 use crate::cost::{spent, Spent};
 use crate::section::{Section, Table};
-use crate::workshop::{typed, words, Workshop};
+use crate::work_directory::{typed, words, WorkDirectory};
 
 /// What a call may cost, as `bench/programs/calls.c` names it.
 struct Kind {
@@ -49,9 +49,9 @@ const OWN_INSTRUCTIONS_BAR: f64 = 0.001;
 const X32: [&str; 3] = ["-mx32", "-idirafter", "/usr/include/x86_64-linux-gnu"];
 
 /// Measures all of it.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let runtime = widthwise_x32run::place_in(workshop.folder())?;
-    let bench = Bench { workshop, runtime };
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let runtime = widthwise_x32run::place_in(work_directory.folder())?;
+    let bench = Bench { work_directory, runtime };
     bench.build()?;
     let mut table = Table::new(["", "x86-64", "x86-64, armed", "x32", "x32 / x86-64", "x32 / armed", "bar"]);
     let mut missed: Vec<String> = Vec::new();
@@ -99,7 +99,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
 
 /// The programs, built for both, and what starts those for x32.
 struct Bench<'a> {
-    workshop: &'a Workshop,
+    work_directory: &'a WorkDirectory,
     runtime: PathBuf,
 }
 
@@ -108,11 +108,11 @@ impl Bench<'_> {
         for (abi, options) in [("x86-64", &[][..]), ("x32", &X32[..])] {
             let build = |source: &str, more: &[&str]| {
                 let name = source.split(['/', '.']).nth(2).unwrap_or(source);
-                self.workshop.build(source, &format!("{name}-{abi}"), &[options, more].concat())
+                self.work_directory.build(source, &format!("{name}-{abi}"), &[options, more].concat())
             };
             build("bench/programs/calls.c", &["-pthread"])?;
             build("bench/programs/nothing.c", &["-static"])?;
-            self.workshop.build("bench/programs/nothing.c", &format!("true-{abi}"), options)?;
+            self.work_directory.build("bench/programs/nothing.c", &format!("true-{abi}"), options)?;
             build("bench/programs/hello.cc", &[])?;
             build("bench/programs/storm.cc", &[])?;
         }
@@ -120,11 +120,11 @@ impl Bench<'_> {
     }
 
     fn rounds(&self) -> u32 {
-        self.workshop.count(25, 2)
+        self.work_directory.count(25, 2)
     }
 
     fn spells_each(&self) -> u32 {
-        self.workshop.count(40, 3)
+        self.work_directory.count(40, 3)
     }
 
     fn spells(&self) -> u32 {
@@ -132,11 +132,11 @@ impl Bench<'_> {
     }
 
     fn steps(&self) -> u32 {
-        self.workshop.count(1_000_000, 20_000)
+        self.work_directory.count(1_000_000, 20_000)
     }
 
     fn storm(&self) -> u32 {
-        self.workshop.count(3_000_000, 20_000)
+        self.work_directory.count(3_000_000, 20_000)
     }
 
     fn calls_words(&self, abi: &str) -> Vec<String> {
@@ -152,7 +152,7 @@ impl Bench<'_> {
     }
 
     fn native(&self, program: &str, words: &[String]) -> Command {
-        let mut command = Command::new(self.workshop.folder().join(format!("{program}-x86-64")));
+        let mut command = Command::new(self.work_directory.folder().join(format!("{program}-x86-64")));
         command.args(words);
         command
     }
@@ -173,7 +173,7 @@ impl Bench<'_> {
                 self.x32("calls", &self.calls_words("x32")),
             ];
             for (mut command, least) in sides.into_iter().zip(&mut least) {
-                for line in self.workshop.output(&mut command)?.lines() {
+                for line in self.work_directory.output(&mut command)?.lines() {
                     let (name, time) = line.split_once(' ').context("calls.c says a name and a time")?;
                     let time: f64 = time.parse().with_context(|| format!("calls.c said {line:?}"))?;
                     let known = least.entry(name.to_owned()).or_insert(time);
@@ -234,8 +234,8 @@ impl Bench<'_> {
     fn beside(&self, program: &str, words: &[String], times: u32) -> anyhow::Result<[[f64; 2]; 2]> {
         let mut all: [Vec<Spent>; 2] = Default::default();
         for _ in 0..times {
-            all[0].push(spent(self.workshop, self.native(program, words))?);
-            all[1].push(spent(self.workshop, self.x32(program, words))?);
+            all[0].push(spent(self.work_directory, self.native(program, words))?);
+            all[1].push(spent(self.work_directory, self.x32(program, words))?);
         }
         Ok(all.map(|own| {
             [|one: &Spent| one.wall, |one: &Spent| one.cpu]
@@ -244,7 +244,7 @@ impl Bench<'_> {
     }
 
     fn start_up(&self, table: &mut Table, missed: &mut Vec<String>) -> anyhow::Result<f64> {
-        let [native, x32] = self.beside("true", &[], self.workshop.count(400, 3))?;
+        let [native, x32] = self.beside("true", &[], self.work_directory.count(400, 3))?;
         let ratio = x32[0] / native[0];
         if ratio > START_BAR {
             missed.push(format!("starting `true` {ratio:.2}"));
@@ -256,7 +256,7 @@ impl Bench<'_> {
             0,
             &format!("{START_BAR:.2}"),
         ));
-        let [native, x32] = self.beside("hello", &[], self.workshop.count(400, 3))?;
+        let [native, x32] = self.beside("hello", &[], self.work_directory.count(400, 3))?;
         table.row(row("dynamic C++ hello, wall time, µs", native[0], x32[0], 0, ""));
         table.row(row("dynamic C++ hello, CPU time, µs", native[1], x32[1], 0, ""));
         Ok(ratio)
@@ -265,7 +265,8 @@ impl Bench<'_> {
     /// KiB of the runtime in a dynamic C++ program, by its own account.
     fn resident(&self, table: &mut Table, missed: &mut Vec<String>) -> anyhow::Result<f64> {
         let mut command = Command::new(&self.runtime);
-        let done = command.args(["--stats", "./hello-x32"]).current_dir(self.workshop.folder()).output()?;
+        let done =
+            command.args(["--stats", "./hello-x32"]).current_dir(self.work_directory.folder()).output()?;
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         let kib = said
             .split_once(" KiB of the resident")
@@ -289,7 +290,7 @@ impl Bench<'_> {
     /// Programs that compute: for information, since what x32 gains here is its own.
     fn programs(&self, table: &mut Table) -> anyhow::Result<()> {
         let words = [self.storm().to_string()];
-        let [native, x32] = self.beside("storm", &words, self.workshop.count(15, 1))?;
+        let [native, x32] = self.beside("storm", &words, self.work_directory.count(15, 1))?;
         table.row(row("std::map storm, wall time, ms", native[0] / 1e3, x32[0] / 1e3, 0, ""));
         table.row(row("std::map storm, CPU time, ms", native[1] / 1e3, x32[1] / 1e3, 0, ""));
         Ok(())
@@ -324,8 +325,8 @@ impl Bench<'_> {
             let mut simulated = Command::new("setarch");
             simulated.args(["-R", "valgrind", "-q", "--tool=cachegrind", "--cachegrind-out-file=counts"]);
             simulated.arg(command.get_program()).args(command.get_args());
-            self.workshop.output(&mut simulated)?;
-            sums.push(shares(&std::fs::read_to_string(self.workshop.folder().join("counts"))?)?);
+            self.work_directory.output(&mut simulated)?;
+            sums.push(shares(&std::fs::read_to_string(self.work_directory.folder().join("counts"))?)?);
         }
         Ok([sums[0].0 + sums[0].1, sums[1].1, sums[1].0])
     }

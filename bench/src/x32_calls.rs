@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::section::{Section, Table};
-use crate::workshop::{typed, words, Workshop};
+use crate::work_directory::{typed, words, WorkDirectory};
 
 const MOST: f64 = 2.0;
 const SIDES: [(&str, &[&str]); 2] =
@@ -16,21 +16,21 @@ const SIDES: [(&str, &[&str]); 2] =
 const EXPLAINED: [&str; 1] = ["io_setup"];
 
 /// Measures all of them.
-pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
-    let runtime = widthwise_x32run::place_in(workshop.folder())?;
+pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
+    let runtime = widthwise_x32run::place_in(work_directory.folder())?;
     for (abi, options) in SIDES {
-        workshop.build("bench/programs/every_call.c", &format!("every_call-{abi}"), options)?;
+        work_directory.build("bench/programs/every_call.c", &format!("every_call-{abi}"), options)?;
     }
-    let spells = words([&workshop.count(20, 2).to_string(), &workshop.count(50, 5).to_string()]);
+    let spells = words([&work_directory.count(20, 2).to_string(), &work_directory.count(50, 5).to_string()]);
     let armed = [spells.clone(), words(["armed"])].concat();
     let mut least: [BTreeMap<String, f64>; 2] = Default::default();
-    for _ in 0..workshop.count(10, 1) {
-        let mut native = Command::new(workshop.folder().join("every_call-x86-64"));
+    for _ in 0..work_directory.count(10, 1) {
+        let mut native = Command::new(work_directory.folder().join("every_call-x86-64"));
         native.args(&armed);
         let mut x32 = Command::new(&runtime);
         x32.arg("./every_call-x32").args(&spells);
         for (mut command, least) in [native, x32].into_iter().zip(&mut least) {
-            for line in workshop.output(&mut command)?.lines() {
+            for line in work_directory.output(&mut command)?.lines() {
                 let mut said = line.split(' ');
                 let name = said.next().unwrap_or_default().to_owned();
                 let time: f64 =

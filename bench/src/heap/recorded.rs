@@ -9,7 +9,7 @@ use anyhow::{bail, Context};
 
 use super::ratio::{self, Estimate};
 use crate::campaign::{self, Campaign};
-use crate::workshop::{words, Workshop};
+use crate::work_directory::{words, WorkDirectory};
 
 /// Where Debian's package puts what it preloads.
 const HEAPTRACK: &str = "/usr/lib/heaptrack/libheaptrack_preload.so";
@@ -26,7 +26,7 @@ pub struct Recorders {
 pub struct Program<'a> {
     /// Its name in the table.
     pub name: &'a str,
-    /// Its command line, in the workshop's folder.
+    /// Its command line, in the work_directory's folder.
     pub command: &'a str,
     /// Rounds of its campaign.
     pub rounds: u32,
@@ -73,11 +73,12 @@ pub struct Logs {
 
 impl Recorders {
     /// Writes the scripts: `./with-stacks PROGRAM ARGUMENTS...` and so on.
-    pub fn prepare(workshop: &Workshop) -> anyhow::Result<Recorders> {
+    pub fn prepare(work_directory: &WorkDirectory) -> anyhow::Result<Recorders> {
         if !Path::new(HEAPTRACK).exists() {
             bail!("heaptrack is not installed: apt-get install heaptrack");
         }
-        let preload = workshop.output(&mut workshop.widthwise(&words(["explain", "--preload"])))?;
+        let preload =
+            work_directory.output(&mut work_directory.widthwise(&words(["explain", "--preload"])))?;
         let recorders = Recorders { preload: preload.trim().to_owned() };
         for (name, variables) in [
             ("alone", String::new()),
@@ -85,7 +86,7 @@ impl Recorders {
             ("with-stacks", recorders.ours("ours", 1)),
             ("heaptrack", theirs("theirs")),
         ] {
-            workshop.script(name, &format!("#!/bin/sh\n{variables} exec \"$@\"\n"))?;
+            work_directory.script(name, &format!("#!/bin/sh\n{variables} exec \"$@\"\n"))?;
         }
         Ok(recorders)
     }
@@ -95,13 +96,13 @@ impl Recorders {
     }
 
     /// Records one run of the program with stacks, and one under heaptrack.
-    pub fn record(&self, workshop: &Workshop, program: &Program) -> anyhow::Result<Logs> {
+    pub fn record(&self, work_directory: &WorkDirectory, program: &Program) -> anyhow::Result<Logs> {
         // The campaign removes its own, `ours.*` and `theirs`.
         let (log, raw) = (program.log(), format!("{}-heaptrack", program.name));
-        let ours = left(workshop, &self.ours(&log, 1), program.command, &format!("{log}."))?;
-        let theirs = left(workshop, &theirs(&raw), program.command, &raw)?;
+        let ours = left(work_directory, &self.ours(&log, 1), program.command, &format!("{log}."))?;
+        let theirs = left(work_directory, &theirs(&raw), program.command, &raw)?;
         let explained: serde_json::Value =
-            serde_json::from_str(&explain(workshop, &ours)?).context("explain")?;
+            serde_json::from_str(&explain(work_directory, &ours)?).context("explain")?;
         let blocks = explained["a"]["blocks"].as_f64().context("explain tells no blocks")?;
         let complete = explained["a"]["broken_stacks"].as_f64().map(|broken| 1.0 - broken / blocks.max(1.0));
         Ok(Logs { ours, theirs, blocks, complete })
@@ -114,7 +115,7 @@ fn theirs(raw: &str) -> String {
 
 impl Program<'_> {
     /// Measures CPU time in a campaign whose variants are the recorders.
-    pub fn measure(&self, workshop: &Workshop) -> anyhow::Result<Costs> {
+    pub fn measure(&self, work_directory: &WorkDirectory) -> anyhow::Result<Costs> {
         let names = ["alone", "without-stacks", "with-stacks", "heaptrack"];
         let binaries = names.map(|name| format!("{name}=./{name}"));
         let warmup = self.warmup.to_string();
@@ -124,7 +125,7 @@ impl Program<'_> {
             &["--warmup", &warmup, "--metric", "cpu", "--setup", "rm -f ours.* theirs"],
             &format!("{{binary}} {}", self.command),
         );
-        let campaign = Campaign::run(workshop, &arguments)?;
+        let campaign = Campaign::run(work_directory, &arguments)?;
         let rounds = campaign.rounds(names, "cpu")?;
         if rounds.len() < 2 {
             bail!("of {} only {} rounds are complete", self.name, rounds.len());
@@ -171,29 +172,38 @@ impl Logs {
     }
 
     /// Seconds to read each of them in, medians of so many times.
-    pub fn reading(&self, workshop: &Workshop, times: u32) -> anyhow::Result<[f64; 2]> {
+    pub fn reading(&self, work_directory: &WorkDirectory, times: u32) -> anyhow::Result<[f64; 2]> {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
         for _ in 0..times {
-            ours.push(timed(|| explain(workshop, &self.ours).map(drop))?);
+            ours.push(timed(|| explain(work_directory, &self.ours).map(drop))?);
             let mut interpret = Command::new("sh");
             interpret.args(["-c", &format!("{INTERPRET} < {} > interpreted", self.theirs.display())]);
-            theirs.push(timed(|| workshop.output(&mut interpret).map(drop))?);
+            theirs.push(timed(|| work_directory.output(&mut interpret).map(drop))?);
         }
         Ok([median(ours), median(theirs)])
     }
 }
 
-fn explain(workshop: &Workshop, log: &Path) -> anyhow::Result<String> {
-    workshop.output(&mut workshop.widthwise(&words(["explain", "--json", &log.display().to_string()])))
+fn explain(work_directory: &WorkDirectory, log: &Path) -> anyhow::Result<String> {
+    work_directory.output(&mut work_directory.widthwise(&words([
+        "explain",
+        "--json",
+        &log.display().to_string(),
+    ])))
 }
 
 /// Runs the program once, and finds the file that the recorder left.
-fn left(workshop: &Workshop, variables: &str, program: &str, name: &str) -> anyhow::Result<PathBuf> {
+fn left(
+    work_directory: &WorkDirectory,
+    variables: &str,
+    program: &str,
+    name: &str,
+) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("rm -f {name}*; {variables} {program}")]);
-    workshop.output(&mut command)?;
-    std::fs::read_dir(workshop.folder())?
+    work_directory.output(&mut command)?;
+    std::fs::read_dir(work_directory.folder())?
         .flatten()
         .map(|entry| entry.path())
         .find(|path| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name)))

@@ -2,8 +2,9 @@
 //! member, cleaned up; and how rounds of them are made.
 
 mod account;
-pub mod crew;
+
 pub mod lanes;
+pub mod launcher_pool;
 pub mod process_tree;
 mod rounds;
 mod snapshot;
@@ -28,8 +29,8 @@ use crate::sampler::marks::Marks;
 use crate::sampler::MARKS;
 
 use account::accounted;
-pub use crew::Crew;
-use crew::Task;
+pub use launcher_pool::LauncherPool;
+use launcher_pool::Task;
 pub use rounds::{study, End, Keeper, Slot, Study, StudyError};
 use told::Telling;
 use watcher::Watcher;
@@ -68,7 +69,7 @@ pub struct Order<'a> {
 /// error but the attempt's ending.
 pub fn attempt(
     order: &Order,
-    crew: &mut Crew,
+    pool: &mut LauncherPool,
     scratch: &Path,
     limits: Limits,
     cut_off: &dyn Fn() -> bool,
@@ -128,8 +129,8 @@ pub fn attempt(
         });
     }
     let mut watcher = Watcher::new(order, pipes);
-    let performance = crew.perform(&tasks, limits, cut_off, &mut watcher)?;
-    let mut attempt = accounted(order, &tasks, performance, watcher);
+    let result = pool.run_all(&tasks, limits, cut_off, &mut watcher)?;
+    let mut attempt = accounted(order, &tasks, result, watcher);
     if let Some(reason) = order.start.teardown.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         if attempt.is_sound() {
             attempt.ending = Ending::Around { reason: format!("teardown {reason}") };

@@ -99,7 +99,7 @@ pub fn prepare(
     let source = source::prepare(&experiment.program.origin, &place.root, &mut |text| progress.say(text))
         .map_err(Failure::request)?;
     let builds = match &source {
-        Some(source) => build_all(experiment, &Workshop { source, compilers, place, progress })?,
+        Some(source) => build_all(experiment, &BuildContext { source, compilers, place, progress })?,
         None => experiment.variants.iter().map(|_| None).collect(),
     };
     let mut used = BTreeMap::new();
@@ -257,7 +257,7 @@ fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compil
 }
 
 /// What builds are made with, whatever the variant.
-struct Workshop<'a> {
+struct BuildContext<'a> {
     source: &'a Source,
     compilers: &'a [Compiler],
     place: &'a Workplace,
@@ -267,14 +267,14 @@ struct Workshop<'a> {
 /// Builds what the variants need, several builds at a time, each once; in the order of the variants.
 fn build_all(
     experiment: &Experiment,
-    workshop: &Workshop,
+    context: &BuildContext,
 ) -> Result<Vec<Option<Result<Built, Unable>>>, Failure> {
     let variants = &experiment.variants;
     let mut results: Vec<Option<Result<Built, Unable>>> = variants.iter().map(|_| None).collect();
     // Variants whose builds depend on the same things share one.
     let mut shared: Vec<(Order, String, Vec<usize>)> = Vec::new();
     for (index, variant) in variants.iter().enumerate() {
-        match order(experiment, variant, workshop) {
+        match order(experiment, variant, context) {
             Err(reason) => results[index] = Some(Err(Unable { reason, fault: false })),
             Ok(order) => {
                 let folder = builds::folder(&order);
@@ -288,12 +288,12 @@ fn build_all(
     let made: Vec<Mutex<Option<Result<Built, Unable>>>> = shared.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..workshop.place.jobs.clamp(1, shared.len().max(1)) {
+        for _ in 0..context.place.jobs.clamp(1, shared.len().max(1)) {
             scope.spawn(|| loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some((order, _, indices)) = shared.get(number) else { return };
                 let names: Vec<&str> = indices.iter().map(|&index| variants[index].name.as_str()).collect();
-                let result = build_one(order, &names, &experiment.baseline, workshop);
+                let result = build_one(order, &names, &experiment.baseline, context);
                 if let Ok(mut place) = made[number].lock() {
                     *place = Some(result);
                 }
@@ -309,7 +309,7 @@ fn build_all(
                 .map(|result| result.map(|built| Built { cached: built.cached || number > 0, ..built }));
         }
     }
-    blame(experiment, workshop.compilers, &mut results);
+    blame(experiment, context.compilers, &mut results);
     Ok(results)
 }
 
@@ -317,9 +317,9 @@ fn build_all(
 fn order<'a>(
     experiment: &'a Experiment,
     variant: &'a Variant,
-    workshop: &'a Workshop,
+    context: &'a BuildContext,
 ) -> Result<Order<'a>, String> {
-    let compiler = chosen(variant, workshop.compilers)?;
+    let compiler = chosen(variant, context.compilers)?;
     let abi: &'static AbiRow = variant.abi.and_then(|row| abi::find(row.name)).unwrap_or(&abi::ABIS[0]);
     // What cannot be measured is not built.
     program::allocator(variant, abi.name)?;
@@ -327,40 +327,40 @@ fn order<'a>(
     let words: Vec<&str> =
         [Some(abi.name), variant.compiler.as_deref(), flags].into_iter().flatten().collect();
     let training = match variant.flags.profile_guided {
-        true => Some(training(experiment, variant, workshop.source, &workshop.place.here)?),
+        true => Some(training(experiment, variant, context.source, &context.place.here)?),
         false => None,
     };
     Ok(Order {
         variant,
         abi,
         compiler,
-        source: workshop.source,
+        source: context.source,
         training,
         slug: slug(&words.join("/")),
-        jobs: workshop.place.jobs,
+        jobs: context.place.jobs,
     })
 }
 
 /// Builds what the variants of these names share.
-fn build_one(order: &Order, names: &[&str], baseline: &str, workshop: &Workshop) -> Result<Built, Unable> {
+fn build_one(order: &Order, names: &[&str], baseline: &str, context: &BuildContext) -> Result<Built, Unable> {
     let others = match names.len() {
         1 => String::new(),
         count => format!(" (of {count} variants)"),
     };
-    let built = builds::build(order, &workshop.place.root).map_err(|error| {
+    let built = builds::build(order, &context.place.root).map_err(|error| {
         let log = match &error {
             BuildError::Failed { log, .. } => format!("; full log: {}", short(log)),
             _ => String::new(),
         };
         // The baseline's failure ends everything, and is told by that.
         if !names.contains(&baseline) {
-            workshop.progress.say(&format!("  {}{others}: {}", names[0], last_words(&error)));
+            context.progress.say(&format!("  {}{others}: {}", names[0], last_words(&error)));
         }
         Unable { reason: format!("{error}{log}"), fault: true }
     })?;
     if !built.cached {
         let time = duration(Duration::try_from_secs_f64(built.seconds).unwrap_or_default());
-        workshop.progress.say(&format!("  built {}{others} in {time}", names[0]));
+        context.progress.say(&format!("  built {}{others} in {time}", names[0]));
     }
     Ok(built)
 }

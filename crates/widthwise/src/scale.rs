@@ -19,7 +19,7 @@ use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::run::{Limits, Start};
-use widthwise_measure::scale::{study, Crew, End, Order, Slot, Study, StudyError};
+use widthwise_measure::scale::{study, End, LauncherPool, Order, Slot, Study, StudyError};
 
 use crate::arguments::Arguments;
 use crate::beginning;
@@ -236,8 +236,8 @@ impl Scale {
         let background = plan.background.as_ref().map(|text| load(text, &participants[0].start));
         let wanted =
             ["cycles", "instructions", "stalled_cycles", "task_clock"].into_iter().filter_map(metric::find);
-        let mut crew = Crew::new(&wanted.collect::<Vec<_>>());
-        for remark in machine_remarks(&mut crew)? {
+        let mut pool = LauncherPool::new(&wanted.collect::<Vec<_>>());
+        for remark in machine_remarks(&mut pool)? {
             archive.remark(&remark).map_err(Failure::machine)?;
         }
         let known = archive.attempts().map_err(Failure::machine)?;
@@ -303,14 +303,14 @@ impl Scale {
                 scratch: scratch.clone(),
                 limits,
             };
-            ended = study(&mut work, &mut crew, &mut keeper);
+            ended = study(&mut work, &mut pool, &mut keeper);
             if !matches!(ended, Ok(End::Done | End::Enough)) {
                 break;
             }
         }
         let why = keeper.why.clone().or(keeper.unreached.take());
         let archive = keeper.archive;
-        drop(crew);
+        drop(pool);
         let _ = std::fs::remove_dir_all(&scratch);
         match ended {
             Ok(End::Interrupted) => {
@@ -325,7 +325,7 @@ impl Scale {
                 Ok(())
             }
             Err(StudyError::Keeper(error)) => Err(Failure::machine(error)),
-            Err(StudyError::Crew(error)) => Err(Failure::machine(error)),
+            Err(StudyError::Run(error)) => Err(Failure::machine(error)),
         }
     }
 }
@@ -479,15 +479,15 @@ fn load(text: &str, like: &Start) -> Start {
 }
 
 /// What a reader must know of how this study was measured.
-fn machine_remarks(crew: &mut Crew) -> Result<Vec<String>, Failure> {
+fn machine_remarks(pool: &mut LauncherPool) -> Result<Vec<String>, Failure> {
     let mut remarks = Vec::new();
-    if let Some(reason) = &crew.without_taskstats {
+    if let Some(reason) = &pool.without_taskstats {
         remarks.push(format!(
             "times of children and threads are those of the last look at them, up to 0.1 s before their end: taskstats: \
              {reason} (it takes CAP_NET_ADMIN)"
         ));
     }
-    let missing = crew.missing_counters().map_err(Failure::machine)?;
+    let missing = pool.missing_counters().map_err(Failure::machine)?;
     let mut reasons: Vec<&String> = missing.iter().map(|(_, reason)| reason).collect();
     reasons.sort();
     reasons.dedup();

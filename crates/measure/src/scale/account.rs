@@ -9,7 +9,7 @@ use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Attempt, CpuWait, Member, Memory, Mode, Told};
 use widthwise_machine::noise::{self, Snapshot};
 
-use super::crew::{Done, Performance, Task};
+use super::launcher_pool::{Done, GroupResult, Task};
 use super::process_tree::ProcessTree;
 use super::told::{self, Telling};
 use super::waits::Waits;
@@ -33,22 +33,17 @@ const SEEN: f64 = 0.1;
 const MOST_LOG: u64 = 64 << 20;
 
 /// Puts together what is known of an attempt.
-pub(super) fn accounted(
-    order: &Order,
-    tasks: &[Task],
-    performance: Performance,
-    mut watcher: Watcher,
-) -> Attempt {
+pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut watcher: Watcher) -> Attempt {
     let (counted, parent_cpu_ns) = watcher.counted();
     let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
-    let load = performance.done.iter().zip(tasks).filter(|(_, task)| task.background);
+    let load = result.done.iter().zip(tasks).filter(|(_, task)| task.background);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
-    let Performance { done, mut exits, exits_lost, appointed, counters: sums, .. } = performance;
+    let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
     let around = Around {
-        machine: performance.machine,
+        machine: result.machine,
         // Load is on the cell's CPUs only where these are all that there are.
-        own_cpu_ns: performance.own_cpu_ns + if order.cpus.is_empty() { used_by_load } else { 0 },
-        throttled_ns: performance.throttled_ns,
+        own_cpu_ns: result.own_cpu_ns + if order.cpus.is_empty() { used_by_load } else { 0 },
+        throttled_ns: result.throttled_ns,
     };
     let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.background).collect();
     let mut attempt = ended(order, &done);

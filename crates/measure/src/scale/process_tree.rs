@@ -334,7 +334,7 @@ impl ProcessTree {
     /// Whether a process that is seen for the first time, and may run there, has chosen that by itself: what it was given by
     /// its parent is all CPUs of the cell.
     pub fn has_chosen(&self, change: &SetAffinity, cpus: &[u32]) -> bool {
-        // Whoever was started by one that was put somewhere has been given that place. Which thread has started another, and
+        // A task inherits the affinity that its parent was given. Which thread has started another, and
         // whose child an orphan was, is not known.
         let task = self.tasks.get(&change.pid);
         let parent = task.map(|task| task.parent);
@@ -380,7 +380,7 @@ impl ProcessTree {
                 self.order.insert(0, parent);
                 self.tasks.insert(parent, Task::new(0, began_ns, false));
             }
-            // Whoever is not known to have been looked for was on no CPU of its own.
+            // A task that was never seen alive had no CPU of its own.
             self.order.push(pid);
             self.tasks.insert(pid, Task::new(parent, began_ns, false));
         }

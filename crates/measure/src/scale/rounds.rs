@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::scale::{Attempt, Purpose};
 
-use super::crew::Crew;
+use super::launcher_pool::LauncherPool;
 use super::{attempt, Order};
 use crate::run::{Limits, RunError};
 use crate::schedule;
@@ -63,8 +63,8 @@ pub trait Keeper {
 /// A study could not go on.
 #[derive(Debug)]
 pub enum StudyError<E> {
-    /// The crew.
-    Crew(RunError),
+    /// The programs could not be run.
+    Run(RunError),
     /// Whoever keeps.
     Keeper(E),
 }
@@ -72,10 +72,10 @@ pub enum StudyError<E> {
 /// Makes rounds: in each every slot once, in a fresh random order. A cell that fails is left out of the rounds to come.
 ///
 /// # Errors
-/// The crew's and the keeper's.
+/// Those of running the programs, and those of the keeper.
 pub fn study<K: Keeper>(
     study: &mut Study,
-    crew: &mut Crew,
+    pool: &mut LauncherPool,
     keeper: &mut K,
 ) -> Result<End, StudyError<K::Error>> {
     let is_timed = !study.warmup && study.slots.iter().any(|slot| slot.order.purpose == Purpose::Timed);
@@ -95,8 +95,8 @@ pub fn study<K: Keeper>(
             slot.order.padding = turn.padding;
             let interrupted = keeper.interrupted();
             let cut_off = || interrupted.load(Ordering::Relaxed) >= 2;
-            let mut made = attempt(&slot.order, crew, &study.scratch, study.limits, &cut_off)
-                .map_err(StudyError::Crew)?;
+            let mut made = attempt(&slot.order, pool, &study.scratch, study.limits, &cut_off)
+                .map_err(StudyError::Run)?;
             if cut_off() && made.ending != Ending::Done {
                 return Ok(End::Interrupted);
             }

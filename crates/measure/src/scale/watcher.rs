@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::scale::{Mode, Purpose};
 
-use super::crew::Overseer;
+use super::launcher_pool::RunObserver;
 use super::process_tree::{ProcessTree, SetAffinity};
 use super::snapshot::{self, Camera};
 use super::task_snapshot::{self, Scope, TaskCounter};
@@ -234,7 +234,7 @@ impl Watcher {
 
     fn set_affinities(&mut self, changes: &[SetAffinity]) {
         for change in changes {
-            // Whoever changes itself somewhere is left there, and told.
+            // Tasks that set their own CPU affinity keep it; the report lists them.
             if let Some(cpus) =
                 task_snapshot::affinity(change.pid).filter(|cpus| self.tree.has_chosen(change, cpus))
             {
@@ -265,7 +265,7 @@ impl Watcher {
     }
 }
 
-impl Overseer for Watcher {
+impl RunObserver for Watcher {
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration {
         let at = now();
         for pipe in &mut self.pipes {

@@ -8,7 +8,7 @@ use anyhow::{bail, Context};
 
 /// The folder, removed at the end, and what every benchmark needs to know.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct WorkDirectory {
     folder: tempfile::TempDir,
     widthwise: PathBuf,
     /// So few runs that the numbers mean nothing.
@@ -17,14 +17,14 @@ pub struct Workshop {
     pub seed: u64,
 }
 
-impl Workshop {
+impl WorkDirectory {
     /// Opens it. Without a `widthwise` this repository's is built, in the profile that this program has.
-    pub fn open(widthwise: Option<PathBuf>, quick: bool, seed: u64) -> anyhow::Result<Workshop> {
+    pub fn open(widthwise: Option<PathBuf>, quick: bool, seed: u64) -> anyhow::Result<WorkDirectory> {
         let widthwise = match widthwise {
             Some(file) => std::fs::canonicalize(&file).with_context(|| file.display().to_string())?,
             None => build_widthwise()?,
         };
-        Ok(Workshop { folder: tempfile::tempdir()?, widthwise, quick, seed })
+        Ok(WorkDirectory { folder: tempfile::tempdir()?, widthwise, quick, seed })
     }
 
     /// The folder in which everything is run.

@@ -1,4 +1,4 @@
-//! A crew: several launchers, which start their programs at the same moment, one each.
+//! A pool: several launchers, which start their programs at the same moment, one each.
 //!
 //! Every job has a launcher of its own, and with it all that a single run has: a control group, an account of its whole
 //! tree, the end of what it leaves behind. They start together because each waits for the same moment on the same clock
@@ -60,15 +60,15 @@ pub struct Done {
     pub ending: Ending,
 }
 
-/// Who watches while a crew works.
-pub trait Overseer {
+/// Who watches while a pool works.
+pub trait RunObserver {
     /// Looks at what has been started, by the numbers of the launchers, and says how long not to look again.
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration;
 }
 
 /// What became of all.
 #[derive(Debug)]
-pub struct Performance {
+pub struct GroupResult {
     /// Of each task, in their order; those in the background too.
     pub done: Vec<Done>,
     /// Every exit on the machine meanwhile, with the moment at which it was told.
@@ -88,7 +88,7 @@ pub struct Performance {
 }
 
 #[derive(Debug)]
-struct Hand {
+struct Worker {
     // In the order of dropping: the launcher must be gone before its group can be removed.
     launcher: Launcher,
     counters: Counters,
@@ -99,8 +99,8 @@ struct Hand {
 
 /// Launchers, as many as were ever needed at once.
 #[derive(Debug)]
-pub struct Crew {
-    hands: Vec<Hand>,
+pub struct LauncherPool {
+    workers: Vec<Worker>,
     listener: Option<Listener>,
     /// Why there are no taskstats.
     pub without_taskstats: Option<String>,
@@ -109,15 +109,15 @@ pub struct Crew {
     throttling: Throttling,
 }
 
-impl Crew {
-    /// A crew that counts these metrics, where they are counters and the machine has them.
-    pub fn new(metrics: &[Metric]) -> Crew {
+impl LauncherPool {
+    /// A pool that counts these metrics, where they are counters and the machine has them.
+    pub fn new(metrics: &[Metric]) -> LauncherPool {
         let (listener, without_taskstats) = match Listener::open() {
             Ok(listener) => (Some(listener), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        Crew {
-            hands: Vec::new(),
+        LauncherPool {
+            workers: Vec::new(),
             listener,
             without_taskstats,
             metrics: metrics.to_vec(),
@@ -129,16 +129,16 @@ impl Crew {
     /// Counters that cannot be had here, with the reason. Known once there is a first launcher.
     pub fn missing_counters(&mut self) -> Result<Vec<(Metric, String)>, RunError> {
         self.grow(1)?;
-        Ok(self.hands.first().map(|hand| hand.counters.missing.clone()).unwrap_or_default())
+        Ok(self.workers.first().map(|worker| worker.counters.missing.clone()).unwrap_or_default())
     }
 
-    fn grow(&mut self, hands: usize) -> Result<(), RunError> {
-        while self.hands.len() < hands {
+    fn grow(&mut self, workers: usize) -> Result<(), RunError> {
+        while self.workers.len() < workers {
             let group = Cgroup::make();
             let launcher = Launcher::start(&group)?;
             group.adopt(launcher.pid());
             let counters = Counters::open(&self.metrics, launcher.pid());
-            self.hands.push(Hand { launcher, counters, group, used: Usage::default() });
+            self.workers.push(Worker { launcher, counters, group, used: Usage::default() });
         }
         Ok(())
     }
@@ -147,13 +147,13 @@ impl Crew {
     ///
     /// # Errors
     /// A launcher is gone, or something cannot be killed. How the programs end is no error.
-    pub fn perform(
+    pub fn run_all(
         &mut self,
         tasks: &[Task],
         limits: Limits,
         cut_off: &dyn Fn() -> bool,
-        overseer: &mut dyn Overseer,
-    ) -> Result<Performance, RunError> {
+        observer: &mut dyn RunObserver,
+    ) -> Result<GroupResult, RunError> {
         self.grow(tasks.len())?;
         let own_before = own_cpu();
         if let Some(listener) = &mut self.listener {
@@ -163,13 +163,13 @@ impl Crew {
         let before = self.noise.as_mut().map(NoiseReader::read);
         let appointed = Duration::from_nanos(now()) + LEAD + LEAD_EACH * tasks.len() as u32;
         let mut running = self.begin(tasks, appointed)?;
-        self.wait(&mut running, limits, cut_off, overseer)?;
+        self.wait(&mut running, limits, cut_off, observer)?;
         let machine = before.zip(self.noise.as_mut().map(NoiseReader::read));
         let throttled = self.throttling.read().into_iter().zip(throttled_before);
         let throttled_ns = throttled.map(|(now, then)| now.saturating_sub(then)).max().unwrap_or(0);
         let counters = self.counted(tasks);
         let (exits, exits_lost) = (std::mem::take(&mut running.exits), running.exits_lost);
-        Ok(Performance {
+        Ok(GroupResult {
             done: self.done(running)?,
             exits,
             exits_lost,
@@ -184,15 +184,15 @@ impl Crew {
     /// Asks every launcher for its program.
     fn begin<'a>(&mut self, tasks: &'a [Task<'a>], appointed: Duration) -> Result<Running<'a>, RunError> {
         let mut numbers = Vec::new();
-        for (hand, task) in self.hands.iter_mut().zip(tasks) {
-            numbers.push(hand.begin(task, appointed)?);
+        for (worker, task) in self.workers.iter_mut().zip(tasks) {
+            numbers.push(worker.begin(task, appointed)?);
         }
-        let foreground = || self.hands.iter().zip(tasks).filter(|(_, task)| !task.background);
+        let foreground = || self.workers.iter().zip(tasks).filter(|(_, task)| !task.background);
         Ok(Running {
             tasks,
             numbers,
-            launchers: foreground().map(|(hand, _)| hand.launcher.pid()).collect(),
-            groups: foreground().map(|(hand, _)| hand.group.unified().map(Path::to_owned)).collect(),
+            launchers: foreground().map(|(worker, _)| worker.launcher.pid()).collect(),
+            groups: foreground().map(|(worker, _)| worker.group.unified().map(Path::to_owned)).collect(),
             replies: tasks.iter().map(|_| None).collect(),
             killed: vec![None; tasks.len()],
             told_to_end: None,
@@ -207,7 +207,7 @@ impl Crew {
         running: &mut Running,
         limits: Limits,
         cut_off: &dyn Fn() -> bool,
-        overseer: &mut dyn Overseer,
+        observer: &mut dyn RunObserver,
     ) -> Result<(), RunError> {
         let deadline = Instant::now() + limits.timeout;
         let mut next_look = Instant::now();
@@ -223,7 +223,7 @@ impl Crew {
                 return Err(RunError::Escaped);
             }
             if working && Instant::now() >= next_look {
-                next_look = Instant::now() + overseer.look(&running.launchers, &running.groups);
+                next_look = Instant::now() + observer.look(&running.launchers, &running.groups);
             }
             let until = if working { next_look.saturating_duration_since(Instant::now()) } else { TICK };
             self.sleep(&running.replies, until);
@@ -244,9 +244,9 @@ impl Crew {
 
     /// Tells every launcher whose program still runs to end it.
     fn end(&mut self, running: &mut Running, why: &Ending) -> Result<(), RunError> {
-        for (place, hand) in self.hands.iter_mut().enumerate().take(running.tasks.len()) {
+        for (place, worker) in self.workers.iter_mut().enumerate().take(running.tasks.len()) {
             if running.replies[place].is_none() {
-                hand.launcher.cut_off(running.numbers[place])?;
+                worker.launcher.cut_off(running.numbers[place])?;
                 running.killed[place] = Some(why.clone());
             }
         }
@@ -260,13 +260,13 @@ impl Crew {
         let without_load = failed_load(running.tasks, &running.replies);
         let mut done = Vec::new();
         let replies = running.replies.into_iter().zip(running.killed);
-        for ((hand, task), (reply, killed)) in self.hands.iter_mut().zip(running.tasks).zip(replies) {
+        for ((worker, task), (reply, killed)) in self.workers.iter_mut().zip(running.tasks).zip(replies) {
             let Some(mut reply) = reply.filter(|reply| !reply.escaped) else {
                 return Err(RunError::Escaped);
             };
             let used = reply.group;
-            add_forgotten(&mut reply, hand.used, used);
-            hand.used = used;
+            add_forgotten(&mut reply, worker.used, used);
+            worker.used = used;
             let ending = match (&without_load, killed) {
                 (Some(reason), _) if !task.background => Ending::Around { reason: reason.clone() },
                 (_, Some(why)) if reply.failed.is_none() && reply.cut_off => why,
@@ -278,11 +278,11 @@ impl Crew {
     }
 
     fn hear(&mut self, replies: &mut [Option<Reply>]) -> Result<(), RunError> {
-        for (hand, reply) in
-            self.hands.iter_mut().zip(replies.iter_mut()).filter(|(_, reply)| reply.is_none())
+        for (worker, reply) in
+            self.workers.iter_mut().zip(replies.iter_mut()).filter(|(_, reply)| reply.is_none())
         {
             let mut heard = VecDeque::new();
-            hand.launcher.replies(&mut heard)?;
+            worker.launcher.replies(&mut heard)?;
             *reply = heard.pop_front();
         }
         Ok(())
@@ -290,8 +290,8 @@ impl Crew {
 
     /// Sleeps until something has ended, or so much time has passed.
     fn sleep(&self, replies: &[Option<Reply>], most: Duration) {
-        let waiting = self.hands.iter().zip(replies).filter(|(_, reply)| reply.is_none());
-        let mut descriptors: Vec<RawFd> = waiting.map(|(hand, _)| hand.launcher.as_raw_fd()).collect();
+        let waiting = self.workers.iter().zip(replies).filter(|(_, reply)| reply.is_none());
+        let mut descriptors: Vec<RawFd> = waiting.map(|(worker, _)| worker.launcher.as_raw_fd()).collect();
         descriptors.extend(self.listener.as_ref().map(Listener::descriptor));
         let mut polls: Vec<libc::pollfd> =
             descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
@@ -303,8 +303,8 @@ impl Crew {
 
     fn counted(&mut self, tasks: &[Task]) -> Vec<(Metric, f64)> {
         let mut sums: Vec<(Metric, f64)> = Vec::new();
-        for (hand, task) in self.hands.iter_mut().zip(tasks) {
-            let counted = hand.counters.end();
+        for (worker, task) in self.workers.iter_mut().zip(tasks) {
+            let counted = worker.counters.end();
             if task.background {
                 continue;
             }
@@ -365,7 +365,7 @@ fn failed_load(tasks: &[Task], replies: &[Option<Reply>]) -> Option<String> {
     Some(format!("the load on CPU {} failed: {how}", task.cpus.first().copied().unwrap_or_default()))
 }
 
-impl Hand {
+impl Worker {
     fn begin(&mut self, task: &Task, not_before: Duration) -> Result<u64, RunError> {
         let (file, arguments) = task.start.executed();
         let errors = task.errors();
