@@ -21,7 +21,7 @@ build: ## The release binary
 
 demo: build ## Measure SQLite in every ABI: table on the terminal, report in HTML
 	@sh packaging/install.sh demo
-	$(WIDTHWISE) compare experiments/sqlite/widthwise.toml --budget 2m
+	$(WIDTHWISE) compare experiments/sqlite/widthwise.toml --max-time 2m
 
 test: ## Every test, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test

@@ -20,7 +20,7 @@ fn every_compiler_of_this_machine_builds_a_variant_of_its_own() {
     let names = names(&report);
     for family in ["gcc", "clang"] {
         let of_family: Vec<_> =
-            names.iter().filter(|name| name.contains(family) && !name.ends_with("again")).collect();
+            names.iter().filter(|name| name.contains(family) && !name.ends_with("control")).collect();
         assert!(!of_family.is_empty(), "no variant of {family} in {names:?}");
         for name in of_family {
             assert_eq!(lab.answer(name).trim(), family, "{name}");
@@ -68,7 +68,7 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
     );
     for abi in ["x86-64", "i386"] {
         let name = format!("{abi}/pgo");
-        assert_eq!(variant(&report, &name)["standing"], "measured");
+        assert_eq!(variant(&report, &name)["status"], "ready");
         let log = lab.build_log(&name);
         let used = log.find("-fprofile-use=").unwrap_or_else(|| panic!("{log}"));
         assert!(log.find("-fprofile-generate=").is_some_and(|trained| trained < used), "{log}");
@@ -130,7 +130,7 @@ fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
          allocator",
     );
     let absent = variant(&report, "x32/jemalloc");
-    assert_eq!(absent["standing"], "unable", "{absent}");
+    assert_eq!(absent["status"], "unsupported", "{absent}");
     assert!(
         absent["reason"].as_str().unwrap().contains("no distribution builds jemalloc for x32"),
         "{absent}"
@@ -181,7 +181,7 @@ fn huge_pages_for_the_whole_system_are_put_back_or_need_root() {
     let report = lab.compare_json("tells.c --abi x86-64 --thp system,always --rounds 6");
     assert_eq!(setting().ok(), before);
     let always = variant(&report, "x86-64/always");
-    if always["standing"] != "measured" {
+    if always["status"] != "ready" {
         assert!(
             always["reason"].as_str().unwrap().contains("transparent huge pages could not be changed"),
             "{always}"
@@ -206,7 +206,7 @@ fn each_environment_reaches_its_variant_alone() {
 
     // A variable for every variant, and a set that the command line makes.
     let said = lab.compare(
-        "tells.c --abi x86-64 --variable 'TUNED=for all' --set 'env.other.TUNED = \"otherwise\"' \
+        "tells.c --abi x86-64 --set-env 'TUNED=for all' --set 'env.other.TUNED = \"otherwise\"' \
          --env default,other --allow-different-output --rounds 6 -- variable TUNED",
     );
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -220,7 +220,7 @@ fn what_is_excluded_is_not_in_the_matrix() {
     let report = lab.compare_json(
         "tells.c --abi x86-64,i386 --flags -O0 --flags -O2 --exclude abi=i386,flags=-O0 --rounds 6",
     );
-    assert_eq!(names(&report), ["x86-64/-O0", "x86-64/-O2", "i386/-O2", "x86-64/-O0 again"]);
+    assert_eq!(names(&report), ["x86-64/-O0", "x86-64/-O2", "i386/-O2", "x86-64/-O0 control"]);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_list_of_variants_stands_for_itself_and_may_give_names() {
          [[variant]]\nabi = \"i386\"\nflags = \"-O0\"\n",
     );
     let report = lab.compare_json("widthwise.toml --baseline 'small words' --rounds 6");
-    assert_eq!(names(&report), ["slow", "small words", "i386/-O0", "small words again"]);
+    assert_eq!(names(&report), ["slow", "small words", "i386/-O0", "small words control"]);
     assert_eq!(report["judging"]["baseline"], "small words");
     assert_eq!(lab.answer("slow"), "not optimised\n");
     assert_eq!(lab.answer("small words"), "optimised\n");
@@ -246,7 +246,7 @@ fn addresses_are_random_unless_they_are_asked_to_be_fixed() {
     let random = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--", "addresses"];
     assert_eq!(lab.compare(&random).status, Some(0));
     assert_eq!(lab.answer("x86-64"), "random\n");
-    assert_eq!(lab.compare(&[&["--fixed-addresses"], &random[..]].concat()).status, Some(0));
+    assert_eq!(lab.compare(&[&["--no-aslr"], &random[..]].concat()).status, Some(0));
     assert_eq!(lab.answer("x86-64"), "fixed\n");
 }
 
@@ -258,7 +258,7 @@ const COUNTED: [&str; 4] = [
     "{build}/tells arguments",
 ];
 
-fn builds_of(lab: &Laboratory, words: &[&str]) -> (laboratory::Said, usize) {
+fn builds_of(lab: &Laboratory, words: &[&str]) -> (laboratory::SourceLocation, usize) {
     let _ = std::fs::remove_file(lab.path("builds"));
     let said =
         lab.compare(&[&["project", "--rounds", "1", "--warmup", "0"], &COUNTED[..], words].concat()[..]);

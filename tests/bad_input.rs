@@ -3,7 +3,7 @@
 
 mod laboratory;
 
-use laboratory::{count, is_root, open, said, unfolded, variant, Laboratory, Said};
+use laboratory::{count, is_root, open, said, unfolded, variant, Laboratory, SourceLocation};
 use std::path::Path;
 use std::process::Command;
 
@@ -49,7 +49,7 @@ fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_mean
             ["--allocator: unknown allocator \"jemaloc\"", "did you mean \"jemalloc\"?"],
         ),
         (&["--abi", "x86_64"], ["--abi: unknown ABI \"x86_64\"", "did you mean \"x86-64\"?"]),
-        (&["--metric", "pek_resident"], ["--metric: unknown metric", "did you mean \"peak_resident\"?"]),
+        (&["--metric", "pek_resident"], ["--metric: unknown metric", "did you mean \"max_rss\"?"]),
         (&["--exclude", "abbi=x32"], ["--exclude: unknown axis \"abbi\"", "did you mean \"abi\"?"]),
         (&["--run", "{bild}/tells"], ["--run: unknown placeholder {bild}", "did you mean {build}?"]),
         (&["--build", "{binary}"], ["--build: {binary} means nothing in a build command", "{cflags}"]),
@@ -59,16 +59,16 @@ fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_mean
         (&["--env", "tuned"], ["--env: unknown environment \"tuned\"", "default"]),
         (&["--thp", "sometimes"], ["--thp: unknown setting of thp", "never"]),
         (&["--baseline", "i368"], ["--baseline: unknown baseline \"i368\"", "did you mean \"i386\"?"]),
-        (&["--until", "1x"], ["--until: \"1x\" is no percentage", "\"1%\""]),
-        (&["--budget", "soon"], ["--budget: \"soon\" is no duration", "\"5m\""]),
+        (&["--precision", "1x"], ["--precision: \"1x\" is no percentage", "\"1%\""]),
+        (&["--max-time", "soon"], ["--max-time: \"soon\" is no duration", "\"5m\""]),
         (&["--rounds", "0"], ["--rounds: \"rounds\" must be at least 1", "not 0"]),
         (&["--cpus", "0-x"], ["--cpus: cpus \"0-x\"", "\"any\""]),
         (&["--estimator", "ten"], ["--estimator: unknown estimator", "ten-run-trim"]),
-        (&["--variable", "FOO"], ["--variable: \"FOO\" has no \"=\"", "MALLOC_ARENA_MAX=1"]),
+        (&["--set-env", "FOO"], ["--set-env: \"FOO\" has no \"=\"", "MALLOC_ARENA_MAX=1"]),
         (&["--stdin", "nowhere"], ["--stdin: ", "nowhere: No such file or directory"]),
         (&["--input", "nowhere"], ["--input: ", "nowhere: No such file or directory"]),
-        (&["--variable", "A={bild}/x"], ["--variable: unknown placeholder {bild}", "did you mean {build}?"]),
-        (&["--variable", "A={jobs}"], ["{jobs} means nothing in a variable of a run", "{work}"]),
+        (&["--set-env", "A={bild}/x"], ["--set-env: unknown placeholder {bild}", "did you mean {build}?"]),
+        (&["--set-env", "A={jobs}"], ["{jobs} means nothing in a variable of a run", "{work}"]),
         (&["--set", "env.tuned.A = '{binary}'"], ["--set:1: {binary} means nothing here", "{build}"]),
         (&["--run", "'"], ["--run: the run command has a quotation mark", "without its partner"]),
     ] {
@@ -156,7 +156,7 @@ fn a_request_that_says_too_little_is_told_what_to_add() {
 fn the_long_help_lists_every_metric() {
     let help = Laboratory::new().widthwise("compare --help").stdout;
     let (_, metrics) = help.split_once("\nMetrics").unwrap();
-    for word in ["* peak_resident ", "  instructions ", "cpu_migrations ", "moves from one CPU to another"] {
+    for word in ["* max_rss ", "  instructions ", "cpu_migrations ", "moves from one CPU to another"] {
         assert!(metrics.contains(word), "{word:?} is not in {metrics:?}");
     }
 }
@@ -188,15 +188,15 @@ fn an_empty_matrix_and_two_variants_of_one_name_are_refused() {
         .refuses(2, &["widthwise.toml:5: two variants are called \"one\""]);
     lab.write(
         "widthwise.toml",
-        "[program]\nsource = \"tells.c\"\n[[variant]]\nname = \"one\"\n[[variant]]\nname = \"one again\"\n",
+        "[program]\nsource = \"tells.c\"\n[[variant]]\nname = \"one\"\n[[variant]]\nname = \"one control\"\n",
     );
-    lab.widthwise("compare widthwise.toml").refuses(2, &["\"one again\"", "second name"]);
+    lab.widthwise("compare widthwise.toml").refuses(2, &["\"one control\"", "second name"]);
 }
 
 #[test]
 fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
     let lab = Laboratory::new();
-    let log_of = |said: &Said| {
+    let log_of = |said: &SourceLocation| {
         let log = said.stderr.trim_end().rsplit("full log: ").next().unwrap().to_owned();
         std::fs::read_to_string(lab.path(&log)).unwrap_or_else(|error| panic!("{log}: {error}"))
     };
@@ -240,8 +240,8 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
     assert!(lines.iter().any(|line| line.contains(reason)), "{said:?}");
     assert!(lines.iter().any(|line| line.starts_with("    full log: .widthwise/builds/i386-")), "{said:?}");
     let report = lab.compare_json(&arguments);
-    assert_eq!(variant(&report, "x86-64")["standing"], "measured");
-    assert_eq!(variant(&report, "i386")["standing"], "unable");
+    assert_eq!(variant(&report, "x86-64")["status"], "ready");
+    assert_eq!(variant(&report, "i386")["status"], "unsupported");
     assert!(variant(&report, "i386")["reason"]
         .as_str()
         .unwrap()
@@ -341,7 +341,7 @@ fn one_variant_that_fails_does_not_take_the_others_along() {
     );
     let arguments = ["widthwise.toml", "--rounds", "6", "--timeout", "1s"];
     let report = lab.compare_json(&arguments);
-    assert_eq!(variant(&report, "x86-64/default")["standing"], "measured");
+    assert_eq!(variant(&report, "x86-64/default")["status"], "ready");
     // The shell says it as shells do: 128 and the signal's number.
     assert!(variant(&report, "x86-64/crash")["reason"].as_str().unwrap().contains("139"), "{report}");
     assert!(
@@ -372,7 +372,7 @@ fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
         "{said:?}"
     );
     let report = lab.compare_json(arguments);
-    assert_eq!(variant(&report, "unsound")["standing"], "unable");
+    assert_eq!(variant(&report, "unsound")["status"], "unsupported");
     assert_eq!(laboratory::verdict(&report, "unsound", "cpu")["verdict"], "no_data");
 }
 

@@ -18,15 +18,15 @@ fn one_file_is_built_and_compared_in_every_abi() {
     let report = lab.compare_json("nodes.cpp --rounds 8 -- 1000000");
     assert_eq!(report["schema"], 2);
     // A chunk for a node is 32 bytes in LP64 and 16 in ILP32: 32 MB against 16.
-    let memory = verdict(&report, "i386", "peak_resident");
+    let memory = verdict(&report, "i386", "max_rss");
     assert_eq!(memory["verdict"], "lower", "{memory}");
     let ratio = memory["ratio"].as_f64().unwrap();
     assert!((0.48..0.58).contains(&ratio), "{memory}");
     assert!(memory["low"].as_f64().unwrap() <= ratio && ratio <= memory["high"].as_f64().unwrap());
-    let twin = verdict(&report, "x86-64 again", "peak_resident");
-    assert_eq!(twin["verdict"], "no_difference", "{twin}");
+    let control = verdict(&report, "x86-64 control", "max_rss");
+    assert_eq!(control["verdict"], "no_difference", "{control}");
     // x32 builds here; whether it starts depends on the kernel. Either way it has its row.
-    let x32 = verdict(&report, "x32", "peak_resident");
+    let x32 = verdict(&report, "x32", "max_rss");
     if x32["verdict"] == "no_data" {
         assert!(x32["reason"].as_str().unwrap().contains("kernel"), "{x32}");
     } else {
@@ -40,7 +40,7 @@ fn the_terminal_says_the_answer_and_the_page_is_written() {
     lab.program("allocate.c");
     let said = lab.compare("allocate.c --abi x86-64,i386 --rounds 8 -- 20");
     assert_eq!(said.status, Some(0), "{said:?}");
-    for word in ["x86-64", "baseline", "i386", "again", "detection floor", "peak resident", "report.html"] {
+    for word in ["x86-64", "baseline", "i386", "control", "detection floor", "max RSS", "report.html"] {
         assert!(said.stdout.contains(word), "{word} is not in {}", said.stdout);
     }
     assert!(!said.stdout.contains('\u{1b}'), "colours without a terminal");
@@ -92,15 +92,12 @@ fn finished_binaries_are_compared_as_they_are() {
     let binaries =
         ["--binary", "x86-64=./a64", "--binary", "i386=a32", "--run", "{binary} 8", "--rounds", "6"];
     let report = lab.compare_json(&binaries);
-    assert_eq!(laboratory::names(&report), ["x86-64", "i386", "x86-64 again"]);
+    assert_eq!(laboratory::names(&report), ["x86-64", "i386", "x86-64 control"]);
     assert_eq!(report["program"]["origin"], "binaries");
     assert!(!lab.path(".widthwise/builds").exists(), "something was built");
     // 8 MiB in both, whatever the width.
-    let peak = variant(&report, "i386")["typical"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|m| m["metric"] == "peak_resident");
+    let peak =
+        variant(&report, "i386")["typical"].as_array().unwrap().iter().find(|m| m["metric"] == "max_rss");
     let mebibytes = peak.unwrap()["value"].as_f64().unwrap() / f64::from(1 << 20);
     assert!((8.0..10.0).contains(&mebibytes), "{mebibytes}");
 }
@@ -145,7 +142,7 @@ fn what_the_command_line_says_stands_over_what_the_spec_file_says() {
          [run]\nstdin = \"../text\"\n[measure]\nrounds = 50\nseed = 7\n",
     );
     let report = lab.compare_json("specs/widthwise.toml --rounds 6 --flags -O2");
-    assert_eq!(laboratory::names(&report), ["x86-64/-O2", "i386/-O2", "x86-64/-O2 again"]);
+    assert_eq!(laboratory::names(&report), ["x86-64/-O2", "i386/-O2", "x86-64/-O2 control"]);
     assert_eq!(report["program"]["name"], "told");
     assert_eq!((&report["stopping"]["rounds"], &report["judging"]["seed"]), (&6.into(), &"7".into()));
     assert_eq!(lab.answer("x86-64/-O2"), "from the spec's folder\n");
@@ -191,7 +188,7 @@ fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
         let runs = report["runs"].as_array().unwrap().iter().take(12);
         runs.map(|run| run["variant"].as_str().unwrap().to_owned()).collect()
     };
-    let arguments = ["nap.c", "--abi", "x86-64,i386", "--seed", "11", "--budget", "500ms", "--", "1", "5"];
+    let arguments = ["nap.c", "--abi", "x86-64,i386", "--seed", "11", "--max-time", "500ms", "--", "1", "5"];
     let first = lab.compare_json(&arguments);
     assert!(first["stopping"]["elapsed_seconds"].as_f64().unwrap() >= 0.5);
     assert_eq!(order(&first), order(&lab.compare_json(&arguments)));
@@ -203,14 +200,14 @@ fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
 #[test]
 fn a_budget_too_short_for_an_interval_is_told_after_the_first_round() {
     let lab = Laboratory::new();
-    let nap = |budget: &str| lab.compare(&["--binary", "nap=/bin/sleep", "--budget", budget, "--", "0.3"]);
+    let nap = |budget: &str| lab.compare(&["--binary", "nap=/bin/sleep", "--max-time", budget, "--", "0.3"]);
     let said = nap("1s");
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(
-        said.stderr.contains("warning: --budget 1s is too short for an interval, which needs 6"),
+        said.stderr.contains("warning: --max-time 1s is too short for an interval, which needs 6"),
         "{said:?}"
     );
-    let enough = said.stderr.rsplit("--budget ").next().unwrap().split(' ').next().unwrap();
+    let enough = said.stderr.rsplit("--max-time ").next().unwrap().split(' ').next().unwrap();
     // What would do at the first round's pace; a machine that others use may go on at half of it.
     let seconds: f64 = enough.strip_suffix('s').and_then(|number| number.parse().ok()).unwrap();
     let said = nap(&format!("{}s", 2.0 * seconds));
@@ -222,8 +219,8 @@ fn a_budget_too_short_for_an_interval_is_told_after_the_first_round() {
 fn a_campaign_ends_when_its_intervals_are_narrow_enough() {
     let lab = Laboratory::new();
     lab.program("work.c");
-    let report = lab.compare_json("work.c --abi x86-64,i386 --until 40% --budget 60s -- 20");
-    for metric in ["cpu", "peak_resident"] {
+    let report = lab.compare_json("work.c --abi x86-64,i386 --precision 40% --max-time 60s -- 20");
+    for metric in ["cpu", "max_rss"] {
         let judged = verdict(&report, "i386", metric);
         let (low, high) = (judged["low"].as_f64().unwrap(), judged["high"].as_f64().unwrap());
         assert!((high.ln() - low.ln()) / 2.0 <= 0.41_f64, "{judged}");
@@ -257,7 +254,7 @@ fn setup_and_teardown_surround_each_run_and_files_are_compared() {
 }
 
 #[test]
-fn a_library_of_its_own_build_that_the_program_would_not_be_given_is_told_with_what_mends_it() {
+fn a_library_of_its_own_build_that_the_program_would_not_be_given_is_told_with_what_fixes_it() {
     let lab = Laboratory::new();
     // A library that every system has under that name: the program starts, with the wrong one.
     lab.write("lib/z.c", "const char *zlibVersion(void) { return \"our own\"; }\n");
@@ -275,16 +272,16 @@ fn a_library_of_its_own_build_that_the_program_would_not_be_given_is_told_with_w
     };
     let (table, said) = compared(build, &[]);
     let warning = "warning: x86-64: program asks for libm.so.6, and is given /usr/lib/x86_64-linux-gnu/libm.so.6 \
-                   instead of its own build's {build}/out/libm.so.6: link with -Wl,-rpath,{build}/out, or set --variable \
+                   instead of its own build's {build}/out/libm.so.6: link with -Wl,-rpath,{build}/out, or set --set-env \
                    'LD_LIBRARY_PATH={build}/out'";
     assert!(table.contains(warning), "{said:?}");
     assert_eq!(lab.answer("x86-64"), "the system's\n");
-    for mended in [
+    for with_fix in [
         compared(&format!("{build} -Wl,-rpath,{{build}}/out"), &[]),
         compared(&format!("{build} -Wl,-rpath,'$ORIGIN/out'"), &[]),
-        compared(build, &["--variable", "LD_LIBRARY_PATH={build}/out"]),
+        compared(build, &["--set-env", "LD_LIBRARY_PATH={build}/out"]),
     ] {
-        assert!(!mended.0.contains("asks for"), "{:?}", mended.1);
+        assert!(!with_fix.0.contains("asks for"), "{:?}", with_fix.1);
         assert_eq!(lab.answer("x86-64"), "our own\n");
     }
 }
@@ -304,7 +301,7 @@ fn a_shell_may_start_the_variants_own_program_and_variables_know_where_it_is() {
         "$CC $CFLAGS main.c -o program",
         "--run",
         "sh -c '\"$PLACE\"/program'",
-        "--variable",
+        "--set-env",
         "PLACE={build}",
         "--rounds",
         "6",

@@ -1,4 +1,4 @@
-//! `doctor`: what it says is so, and what is missing has its mend.
+//! `doctor`: what it says is so, and what is missing has its fix.
 
 mod laboratory;
 
@@ -34,7 +34,7 @@ fn what_it_says_of_each_abi_is_what_compare_finds() {
         };
         let gcc = abilities.iter().find(is_default).unwrap_or_else(|| panic!("{abilities:?}"));
         let starts = gcc["runs"].get("yes").is_some();
-        let measured = laboratory::variant(&report, abi)["standing"] == "measured";
+        let measured = laboratory::variant(&report, abi)["status"] == "ready";
         assert_eq!(starts, measured, "{abi}: {gcc}");
         if !starts {
             let reason = gcc["runs"]["no"]["reason"].as_str().unwrap();
@@ -68,7 +68,7 @@ fn what_is_missing_has_a_reason_and_a_command_or_none() {
         assert!(!missing["what"].as_str().unwrap().is_empty(), "{missing}");
         assert!(!missing["reason"].as_str().unwrap().is_empty(), "{missing}");
         // Null is an answer: nothing on this machine helps.
-        assert!(missing["mend"].is_null() || !missing["mend"].as_str().unwrap().is_empty(), "{missing}");
+        assert!(missing["fix"].is_null() || !missing["fix"].as_str().unwrap().is_empty(), "{missing}");
     }
 }
 

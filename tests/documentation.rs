@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use laboratory::outcomes::retried;
-use laboratory::{here, repository, said, Laboratory, Said};
+use laboratory::{here, repository, said, Laboratory, SourceLocation};
 
 /// A block of code in a page.
 struct Block {
@@ -71,10 +71,10 @@ fn hurried(command: &str) -> String {
         return command.to_owned();
     };
     let mut words: Vec<&str> = command.split(' ').collect();
-    if let Some(at) = words.iter().position(|word| *word == "--budget") {
+    if let Some(at) = words.iter().position(|word| *word == "--max-time") {
         words.drain(at..at + 2);
     }
-    words.join(" ").replace(verb, &format!("{verb} --budget 1s"))
+    words.join(" ").replace(verb, &format!("{verb} --max-time 1s"))
 }
 
 /// Every file that the book speaks of.
@@ -153,7 +153,7 @@ fn library() -> Laboratory {
     lab
 }
 
-fn run(lab: &Laboratory, command: &str) -> Said {
+fn run(lab: &Laboratory, command: &str) -> SourceLocation {
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
     said(Command::new("sh").args(["-e", "-c", command]).current_dir(lab.path("")).env("PATH", path))
 }
@@ -181,7 +181,7 @@ fn prepare(lab: &Laboratory, command: &str) {
 
 /// Makes an attempt that asks Debian's mirrors, and once more where these failed, which is told and counted. Whatever else
 /// fails, fails.
-fn asking_mirrors(attempt: impl Fn() -> Said) -> Said {
+fn asking_mirrors(attempt: impl Fn() -> SourceLocation) -> SourceLocation {
     let first = attempt();
     match network_failure(&first) {
         Some(reason) => {
@@ -193,7 +193,7 @@ fn asking_mirrors(attempt: impl Fn() -> Said) -> Said {
 }
 
 /// The line that says that a server failed or could not be reached, if one does.
-fn network_failure(said: &Said) -> Option<String> {
+fn network_failure(said: &SourceLocation) -> Option<String> {
     let signs = [
         "Failed to fetch",
         "Temporary failure",
@@ -320,7 +320,7 @@ fn the_flags_that_the_book_names_are_there() {
 #[test]
 fn only_what_a_mirror_has_failed_in_is_tried_again() {
     let tries = |status: i32, stderr: &str| {
-        let said = Said { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
+        let said = SourceLocation { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
         network_failure(&said).is_some()
     };
     assert!(tries(1, "error: Failed to fetch http://x/y  Hash Sum mismatch"));
@@ -331,10 +331,10 @@ fn only_what_a_mirror_has_failed_in_is_tried_again() {
 #[test]
 fn hurrying_changes_the_budget_alone() {
     assert_eq!(hurried("widthwise doctor"), "widthwise doctor");
-    assert_eq!(hurried("widthwise compare a.c -- 1"), "widthwise compare --budget 1s a.c -- 1");
+    assert_eq!(hurried("widthwise compare a.c -- 1"), "widthwise compare --max-time 1s a.c -- 1");
     assert_eq!(
-        hurried("widthwise compare a.c --budget 1m --until 2%"),
-        "widthwise compare --budget 1s a.c --until 2%"
+        hurried("widthwise compare a.c --max-time 1m --precision 2%"),
+        "widthwise compare --max-time 1s a.c --precision 2%"
     );
     assert_eq!(commands("# x\na \\\n b\n\nc |\n d\n"), ["a \\\n b", "c |\n d"]);
 }

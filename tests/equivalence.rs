@@ -48,7 +48,7 @@ fn equals_are_no_difference_and_what_varies_is_inconclusive_in_every_format() {
         assert!(text.contains("lies within ±1 % (--equal-within)"), "{text}");
     }
     assert!(terminal.contains("b no difference") && terminal.contains("unsteady inconclusive"), "{terminal}");
-    assert!(terminal.contains("a again A/A "), "{terminal}");
+    assert!(terminal.contains("a control A/A "), "{terminal}");
     let page = lab.widthwise("report --html -").stdout.replace('\u{a0}', " ");
     for part in ["class=\"inconclusive\">inconclusive<", "class=\"no_difference\">no difference<", "±1 %"] {
         assert!(page.contains(part), "{part}");
@@ -139,7 +139,7 @@ fn beside_a_baseline_of_zero_the_difference_stands_with_its_interval_and_no_rati
     // Each run reads 9 to 13 pages. The interval is as wide as ten rounds make it.
     assert!(0.0 < low && low <= difference && difference <= high, "{found}");
     assert!((9.0..=13.0).contains(&difference), "{found}");
-    let control = verdict(&report, "none again", "major_faults");
+    let control = verdict(&report, "none control", "major_faults");
     assert_eq!(
         (&control["verdict"], &control["difference"]),
         (&"no_difference".into(), &0.0.into()),

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use laboratory::outcomes::skipped;
-use laboratory::{said, Laboratory, Said, NOBODY};
+use laboratory::{said, Laboratory, SourceLocation, NOBODY};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu -O1";
 
@@ -35,7 +35,7 @@ fn lab(options: &str) -> Laboratory {
     lab
 }
 
-fn exec(lab: &Laboratory, arguments: &str) -> Said {
+fn exec(lab: &Laboratory, arguments: &str) -> SourceLocation {
     said(lab.command(&format!("exec {arguments}")).env("TOLD", "a value"))
 }
 

@@ -4,7 +4,7 @@
 mod laboratory;
 
 use laboratory::outcomes::skipped;
-use laboratory::{unfolded, Laboratory, Said};
+use laboratory::{unfolded, Laboratory, SourceLocation};
 use serde_json::Value;
 
 /// Two binaries of `unsteady.c`, the second one built with these options.
@@ -15,10 +15,10 @@ fn binaries(lab: &Laboratory, options: &str) {
 }
 
 /// A campaign of both, in that mode.
-fn compared(lab: &Laboratory, mode: &str, words: &str) -> Said {
+fn compared(lab: &Laboratory, mode: &str, words: &str) -> SourceLocation {
     let said = lab.compare(&format!(
         "--binary one=./one --binary other=./another-one --run '{{binary}} {mode}' --warmup 0 \
-         --metric cpu,peak_resident {words}"
+         --metric cpu,max_rss {words}"
     ));
     assert_eq!(said.status, Some(0), "{mode}: {said:?}");
     said
@@ -317,10 +317,10 @@ fn compare_explain_and_the_page_have_the_same_peaks() {
     for (side, name) in [("a", "one"), ("b", "other")] {
         let variant = laboratory::variant(&report, name);
         let typical = variant["typical"].as_array().unwrap().iter();
-        let peak = typical.clone().find(|one| one["metric"] == "peak_resident").unwrap();
+        let peak = typical.clone().find(|one| one["metric"] == "max_rss").unwrap();
         assert_eq!(told["max_rss"][side], peak["value"], "{name}");
     }
-    assert_eq!(told["max_rss"]["verdict"], laboratory::verdict(&report, "other", "peak_resident")["verdict"]);
+    assert_eq!(told["max_rss"]["verdict"], laboratory::verdict(&report, "other", "max_rss")["verdict"]);
     let page = unfolded(&lab.read(".widthwise/latest/report.html"));
     let text = explained(&lab, "--heap");
     for (name, peak) in [("one", "4.00 MB"), ("other", "4.40 MB")] {

@@ -20,13 +20,13 @@ fn with_programs() -> Laboratory {
 fn finished_programs_are_compared_as_they_are_named() {
     let lab = with_programs();
     let report = lab.compare_json(&format!("./a.out {FEW} -- 1"));
-    assert_eq!(variant(&report, "a.out")["standing"], "measured");
+    assert_eq!(variant(&report, "a.out")["status"], "ready");
     let report = lab.compare_json(&format!("./a.out ./b.out {FEW} -- 1"));
     assert_eq!(report["judging"]["baseline"], "a.out");
-    assert_eq!(variant(&report, "b.out")["standing"], "measured");
+    assert_eq!(variant(&report, "b.out")["status"], "ready");
     // Of two that have one name, each has its path.
     let report = lab.compare_json(&format!("./a.out new/a.out {FEW} --run '{{binary}} 1'"));
-    assert_eq!(variant(&report, "new/a.out")["standing"], "measured");
+    assert_eq!(variant(&report, "new/a.out")["status"], "ready");
     let said = lab.widthwise("scale ./a.out ./b.out --processes 1 --rounds 1 --warmup 0 -- 1");
     assert_eq!(said.status, Some(0), "{said:?}");
 }
@@ -36,7 +36,7 @@ fn a_script_is_started_or_the_line_that_starts_it_is_shown_and_does() {
     let lab = with_programs();
     lab.script("script", "#!/bin/sh\necho $1\n");
     let report = lab.compare_json(&format!("./script {FEW} -- 1"));
-    assert_eq!(variant(&report, "script")["standing"], "measured");
+    assert_eq!(variant(&report, "script")["status"], "ready");
     lab.write("fib.py", "print(1)\n");
     lab.write("with head", "#!/usr/bin/env sh\necho 1\n");
     for (name, line) in [

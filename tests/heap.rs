@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laboratory::outcomes::skipped;
-use laboratory::{said, Laboratory, Said};
+use laboratory::{said, Laboratory, SourceLocation};
 use serde_json::Value;
 
 const ABIS: [(&str, &str); 3] = [
@@ -118,7 +118,7 @@ fn it_is_told_how_long_the_blocks_of_each_site_live() {
         built(&lab, "lives.c", options);
         let logs = record(&lab, "./lives", &[]);
         let log = logs[0].to_str().unwrap();
-        let said = lab.widthwise(&["explain", log, "--through", "ask", "--json"]);
+        let said = lab.widthwise(&["explain", log, "--skip-frames", "ask", "--json"]);
         assert_eq!(said.status, Some(0), "{said:?}");
         let told: Value = serde_json::from_str(&said.stdout).unwrap();
         let lives = |function: &str| {
@@ -141,7 +141,7 @@ fn it_is_told_how_long_the_blocks_of_each_site_live() {
     let said = lab.widthwise(&[
         "explain",
         lab.path("logs").read_dir().unwrap().next().unwrap().unwrap().path().to_str().unwrap(),
-        "--through",
+        "--skip-frames",
         "ask",
     ]);
     assert!(said.stdout.contains("Of its 12\u{202f}000 blocks 25 % are given back before the next one is asked for, 50 % later, 25 % never."), "{said:?}");
@@ -192,9 +192,9 @@ fn whenever_a_program_is_killed_every_block_it_had_by_then_is_there() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
-        for lasting in (0..8).map(|step| 20_000 + step * 1009) {
+        for permanent in (0..8).map(|step| 20_000 + step * 1009) {
             let _ = std::fs::remove_file(lab.path("counted"));
-            let told = told(&lab, &format!("./heap count counted {lasting}"));
+            let told = told(&lab, &format!("./heap count counted {permanent}"));
             let counted = std::fs::read(lab.path("counted")).unwrap();
             let counted = u64::from_le_bytes(counted.try_into().unwrap());
             assert!(counted > 0, "{abi}: it had no time");
@@ -382,7 +382,7 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
 }
 
 #[test]
-fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_mend() {
+fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_fix() {
     let lab = Laboratory::new();
     lab.program("tree.cpp");
     let said = lab.compare("tree.cpp --abi x86-64 --flags -static --rounds 1 --warmup 0 -- 10");
@@ -390,7 +390,7 @@ fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_mend() {
     let said = lab.widthwise("explain --heap");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("--resume") && said.stderr.contains("--heap"), "{said:?}");
-    // What is known without a recording is said all the same, with both mends.
+    // What is known without a recording is said all the same, with both fixes.
     let said = lab.widthwise("explain");
     assert_eq!(said.status, Some(0), "{said:?}");
     for words in ["Max RSS (", "x86-64/-static has ", "compare --memory", "--resume .widthwise", "--heap"] {
@@ -461,7 +461,8 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     assert!(mean("b", "kept") < 1e6, "{told:#}");
     let said = lab.widthwise("explain --heap");
     let starved = "other programs had the CPUs: the samples hold for less than 80 % of the run";
-    let is_withheld = |said: &Said| words_of(&said.stdout).contains("is not compared: changing too fast");
+    let is_withheld =
+        |said: &SourceLocation| words_of(&said.stdout).contains("is not compared: changing too fast");
     if is_withheld(&said) {
         return skipped(starved);
     }
@@ -469,7 +470,7 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     assert!(said.stdout.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{said:?}");
     // With the threshold pinned both views agree.
     let said = lab.compare(
-        "events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap --variable MALLOC_MMAP_THRESHOLD_=131072",
+        "events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap --set-env MALLOC_MMAP_THRESHOLD_=131072",
     );
     assert_eq!(said.status, Some(0), "{said:?}");
     let said = lab.widthwise("explain --heap");

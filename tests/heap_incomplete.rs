@@ -172,7 +172,7 @@ fn a_campaign_with_a_damaged_log_withholds_what_it_said_of_the_heap() {
     lab.gcc("-g -O1 -fno-builtin -pthread unsteady.c -o one");
     lab.gcc("-g -O1 -fno-builtin -pthread -DMORE=2 unsteady.c -o another-one");
     let said = lab.compare(
-        "--binary one=./one --binary other=./another-one --run '{binary} fixed' --warmup 0 --metric cpu,peak_resident \
+        "--binary one=./one --binary other=./another-one --run '{binary} fixed' --warmup 0 --metric cpu,max_rss \
          --rounds 1 --heap=2",
     );
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -283,12 +283,12 @@ fn flags_that_cannot_be_followed_are_refused() {
     );
     lab.gcc("-g -O0 through.c -o through");
     record(&lab, "logs", &["./through"]);
-    assert!(text(&lab, "logs --through xmalloc").contains("main through.c:3"));
-    assert!(text(&lab, "logs --through xmal*").contains("main through.c:3"));
-    lab.widthwise("explain logs --through xmaloc")
-        .refuses(2, &["--through xmaloc", "no stack goes through", "xmalloc"]);
-    lab.widthwise("explain logs --through xmalloc --through nosuchfn")
-        .refuses(2, &["--through nosuchfn", "no stack"]);
+    assert!(text(&lab, "logs --skip-frames xmalloc").contains("main through.c:3"));
+    assert!(text(&lab, "logs --skip-frames xmal*").contains("main through.c:3"));
+    lab.widthwise("explain logs --skip-frames xmaloc")
+        .refuses(2, &["--skip-frames xmaloc", "no stack goes through", "xmalloc"]);
+    lab.widthwise("explain logs --skip-frames xmalloc --skip-frames nosuchfn")
+        .refuses(2, &["--skip-frames nosuchfn", "no stack"]);
     for (flags, words) in [
         ("--folded - --json", ["--folded -", "--json"]),
         ("--pprof - --folded -", ["--folded -", "--pprof -"]),

@@ -5,7 +5,7 @@ mod laboratory;
 
 use browser::Browser;
 use laboratory::{
-    calls_none, count, open, repository, said, signal, unfolded, until, verdict, Laboratory, Said,
+    calls_none, count, open, repository, said, signal, unfolded, until, verdict, Laboratory, SourceLocation,
 };
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -144,8 +144,8 @@ fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_ph
             assert_eq!(sum, *whole, "{abi}");
         }
         // A program of one process is as large as the kernel says at its peak.
-        let glances = numbers(&series["glances"]["resident"]);
-        let peak = tree.iter().chain(&glances).max().unwrap();
+        let statm_samples = numbers(&series["glances"]["resident"]);
+        let peak = tree.iter().chain(&statm_samples).max().unwrap();
         assert!(about((8 + 24) * MIB, 4 * MIB).contains(peak), "{abi}: {peak}");
         let libraries: Vec<&str> = series["parts"]
             .as_array()
@@ -322,7 +322,7 @@ fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
     let ratio = found["ratio"].as_f64().unwrap();
     assert!((0.65..0.69).contains(&ratio), "{found}");
     assert!(found["floor"].as_f64().unwrap() < 0.05, "{found}");
-    assert_eq!(verdict(&report, "x86-64 again", "tree_allocated")["verdict"], "no_difference");
+    assert_eq!(verdict(&report, "x86-64 control", "tree_allocated")["verdict"], "no_difference");
     assert_eq!(verdict(&report, "i386", "cpu")["verdict"], "withheld", "one round is too few");
     let archive = lab.archive();
     let mixed = "SELECT count(*) FROM samples WHERE (kind = 'memory') <> (metric LIKE 'tree%')";
@@ -340,10 +340,10 @@ fn a_program_that_ends_at_once_says_that_it_is_too_short() {
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(unfolded(&said.stdout).contains("too short for a memory series"), "{said:?}");
     let report = lab.widthwise("report --json").json();
-    let found = verdict(&report, "a again", "tree_heap");
+    let found = verdict(&report, "a control", "tree_heap");
     assert_eq!(found["verdict"], "no_data");
     assert!(found["reason"].as_str().unwrap().contains("too short"), "{found}");
-    assert!(calls_none(verdict(&report, "a again", "cpu")));
+    assert!(calls_none(verdict(&report, "a control", "cpu")));
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn ctrl_c_ends_the_series_after_the_run_and_resume_makes_the_rest() {
     let lab = lab();
     let child = reading(&lab);
     signal(&child, libc::SIGINT);
-    let said = Said::of(child.wait_with_output().unwrap());
+    let said = SourceLocation::of(child.wait_with_output().unwrap());
     assert_eq!(said.status, Some(130), "{said:?}");
     assert!(said.stderr.contains("reading memory over time in 4 more rounds"), "{said:?}");
     assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");

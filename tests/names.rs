@@ -40,13 +40,13 @@ fn name(bytes: &[u8], end: &str) -> OsString {
     OsString::from_vec([bytes, end.as_bytes()].concat())
 }
 
-fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::Said {
+fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::SourceLocation {
     let mut command = lab.command("compare --cpus any --abi x86-64 --rounds 2 --warmup 0");
     laboratory::said(command.args(words).env("SHELL", "/bin/false"))
 }
 
 /// Nothing was run, and nothing of the terminal's own language is shown.
-fn is_harmless(lab: &Laboratory, said: &laboratory::Said, what: &[u8]) {
+fn is_harmless(lab: &Laboratory, said: &laboratory::SourceLocation, what: &[u8]) {
     let what = String::from_utf8_lossy(what);
     assert_eq!(said.status, Some(0), "{what}: {said:?}");
     assert!(!said.stdout.contains('\x1b') && !said.stderr.contains('\x1b'), "{what}: {said:?}");
@@ -82,7 +82,7 @@ fn every_word_reaches_the_program_byte_by_byte() {
         let lab = Laboratory::new();
         std::fs::write(lab.path("echo.c"), ECHO).unwrap();
         let variable = OsString::from_vec([b"NAME=".as_slice(), hostile].concat());
-        let words = ["echo.c", "--variable", "", "--", ""].map(OsStr::new);
+        let words = ["echo.c", "--set-env", "", "--", ""].map(OsStr::new);
         let mut words = words.to_vec();
         words[2] = &variable;
         words[4] = OsStr::from_bytes(hostile);

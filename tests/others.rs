@@ -146,13 +146,13 @@ fn another_task_is_told_with_its_cpu_time_beside_runs_in_turn() {
 
 #[test]
 fn another_task_is_told_with_its_cpu_time_beside_runs_made_together() {
-    with_another_task("--together");
+    with_another_task("--concurrent");
 }
 
 #[test]
 fn what_the_programs_and_their_launchers_use_is_no_other_tasks() {
     let _alone = alone();
-    for (more, ms, rounds) in [("--together", 60, 8), ("--warmup 1", 60, 8), ("--warmup 1", 0, 200)] {
+    for (more, ms, rounds) in [("--concurrent", 60, 8), ("--warmup 1", 60, 8), ("--warmup 1", 0, 200)] {
         let lab = with_burn();
         let before = busy(cpu());
         let report = report(campaign(&lab, more, ms, rounds));

@@ -17,7 +17,7 @@ fn works_in_both(project: &str, build: &str, run: &str) {
     let name = run.rsplit('/').next().unwrap();
     let mut widths = Vec::new();
     for variant_name in ["x86-64/-O2 -DCHOSEN", "i386/-O2 -DCHOSEN"] {
-        assert_eq!(variant(&report, variant_name)["standing"], "measured");
+        assert_eq!(variant(&report, variant_name)["status"], "ready");
         assert_eq!(lab.answer(variant_name), "64\n");
     }
     for tree in trees(&lab) {
@@ -93,8 +93,9 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
     lab.project("make");
     let arguments =
         ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64,i386", "--rounds", "6"];
-    let built =
-        |said: &laboratory::Said| said.stderr.lines().filter(|line| line.contains("  built ")).count();
+    let built = |said: &laboratory::SourceLocation| {
+        said.stderr.lines().filter(|line| line.contains("  built ")).count()
+    };
 
     let first = lab.compare(&arguments);
     assert_eq!((first.status, built(&first)), (Some(0), 2), "{first:?}");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use laboratory::{repository, said, signal, until, Laboratory, Said, Words};
+use laboratory::{repository, said, signal, until, Laboratory, SourceLocation, Words};
 
 /// Each ABI, and what the compiler is told for it.
 const ABIS: [(&str, &str); 3] = [
@@ -51,7 +51,7 @@ fn command(lab: &Laboratory, abi: &str, words: impl Words) -> Command {
     command
 }
 
-fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> Said {
+fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> SourceLocation {
     said(&mut command(lab, abi, words))
 }
 
@@ -161,8 +161,8 @@ fn round_robin_gives_every_nth_event_and_chunks_are_neighbours() {
         "x86-64",
         "--events 7 --first 10 --processes 3 --hand-out round-robin --log-events --output turns",
     );
-    let turns: Vec<_> = files(&lab, "turns", "log").iter().map(|log| events(log)).collect();
-    assert_eq!(turns, [vec![10, 13, 16], vec![11, 14], vec![12, 15]]);
+    let executor: Vec<_> = files(&lab, "turns", "log").iter().map(|log| events(log)).collect();
+    assert_eq!(executor, [vec![10, 13, 16], vec![11, 14], vec![12, 15]]);
 
     answer(&lab, "x86-64", "--events 12 --processes 2 --chunk 4 --log-events --output chunks");
     let chunks: Vec<_> = files(&lab, "chunks", "log").iter().flat_map(|log| events(log)).collect();

@@ -71,9 +71,9 @@ fn threads_and_coroutines_with_small_stacks_are_recorded_to_the_last_block() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "small_stacks.c", options);
-        for (what, turns) in [("threads", 8 * 4000), ("coroutines", 4 * 4000), ("neighbour", 4000)] {
+        for (what, executor) in [("threads", 8 * 4000), ("coroutines", 4 * 4000), ("neighbour", 4000)] {
             let (_, facts) = whole(&lab, &format!("./small_stacks {what}"));
-            assert_eq!(facts.blocks_of("work"), (5 * turns, 0), "{abi}, {what}");
+            assert_eq!(facts.blocks_of("work"), (5 * executor, 0), "{abi}, {what}");
         }
     }
 }

@@ -112,7 +112,7 @@ fn the_markdown_has_a_row_for_every_variant() {
     let lab = measured();
     let page = lab.widthwise("report --markdown").stdout;
     for name in laboratory::names(&json(&lab)) {
-        let name = name.trim_end_matches(" again");
+        let name = name.trim_end_matches(" control");
         assert!(
             page.lines().any(|line| line.starts_with('|') && line.contains(name)),
             "{name} is not in {page}"

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use laboratory::{count, signal, until, Laboratory, Said};
+use laboratory::{count, signal, until, Laboratory, SourceLocation};
 use rusqlite::Connection;
 
 /// Starts a campaign, and waits until it has runs.
@@ -20,11 +20,11 @@ fn begun(lab: &Laboratory, arguments: &[&str]) -> Child {
     child
 }
 
-fn ended(child: Child) -> Said {
-    Said::of(child.wait_with_output().unwrap())
+fn ended(child: Child) -> SourceLocation {
+    SourceLocation::of(child.wait_with_output().unwrap())
 }
 
-fn resumed(lab: &Laboratory, more: &[&str]) -> Said {
+fn resumed(lab: &Laboratory, more: &[&str]) -> SourceLocation {
     lab.widthwise(&[&["compare", "--resume", ".widthwise/latest"], more].concat())
 }
 
@@ -210,7 +210,7 @@ fn only_the_stopping_rule_may_be_given_anew() {
     for other in
         [&["--abi", "i386"][..], &["--metric", "cpu"], &["--warmup", "3"], &["tells.c"], &["--cpus", "any"]]
     {
-        resumed(&lab, other).refuses(2, &["only --rounds, --until and --budget may be given anew"]);
+        resumed(&lab, other).refuses(2, &["only --rounds, --precision and --max-time may be given anew"]);
     }
     assert_eq!(timed(&lab.archive()), 6);
     assert_eq!(resumed(&lab, &["--rounds", "9"]).status, Some(0));

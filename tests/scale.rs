@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
 use laboratory::outcomes::skipped;
-use laboratory::{is_root, repository, said, unfolded, Laboratory, Said};
+use laboratory::{is_root, repository, said, unfolded, Laboratory, SourceLocation};
 use serde_json::Value;
 
 /// Who looks at times runs alone among these tests.
@@ -50,13 +50,13 @@ fn shell_words(text: &str) -> Vec<String> {
     all
 }
 
-fn scale(lab: &Laboratory, abis: &str, run: &str, options: &str) -> Said {
+fn scale(lab: &Laboratory, abis: &str, run: &str, options: &str) -> SourceLocation {
     let words = words(abis, run, options);
     lab.widthwise(&words.iter().map(String::as_str).collect::<Vec<_>>()[..])
 }
 
 /// A study of one timed round and nothing else.
-fn once(lab: &Laboratory, run: &str, options: &str) -> Said {
+fn once(lab: &Laboratory, run: &str, options: &str) -> SourceLocation {
     scale(lab, "x86-64", run, &format!("--rounds 1 --warmup 0 --memory=0 {options}"))
 }
 
@@ -159,7 +159,7 @@ fn children_and_jobs_that_sleep_speed_up_as_they_must() {
     let run = "fork {processes} {events} seq=200000 event=20000";
     let truth = lab.path("truth");
     let options = format!(
-        "--mode fork,jobs --processes 1,2,4 --events 40 --rounds 3 --warmup 0 --memory=0 --variable CREW_TRUTH={} \
+        "--mode fork,jobs --processes 1,2,4 --events 40 --rounds 3 --warmup 0 --memory=0 --set-env CREW_TRUTH={} \
          --jobs-run '{{build}}/crew alone 1 {{events}} seq=200000 event=20000'",
         truth.display()
     );
@@ -229,7 +229,7 @@ fn threads_are_members_and_a_lock_holds_them_back() {
     ] {
         let lab = lab();
         let options = format!(
-            "--mode threads --processes 1,2,4 --events 40 --rounds 2 --warmup 0 --memory=0 --variable CREW_TRUTH={}",
+            "--mode threads --processes 1,2,4 --events 40 --rounds 2 --warmup 0 --memory=0 --set-env CREW_TRUTH={}",
             lab.path("truth").display()
         );
         let study =
@@ -518,7 +518,7 @@ fn memory_is_shared_by_children_and_not_by_jobs_and_what_unshares_it_is_told() {
             }
             about(memory["member_uss"].as_f64().unwrap(), 24.0 * MIB, 0.05);
             about(memory["anonymous"].as_f64().unwrap(), (96.0 + 24.0 * processes as f64) * MIB, 0.05);
-            let unshared = memory["unshared"].as_array().unwrap();
+            let unshared = memory["copy_on_write"].as_array().unwrap();
             let sum = |key: &str| unshared.iter().map(|part| part[key].as_f64().unwrap()).sum::<f64>();
             about(sum("copied") + sum("own"), 24.0 * MIB * processes as f64, 0.06);
             let mapped = unshared.iter().find(|part| part["part"] == "mmapped blocks").unwrap();
@@ -541,8 +541,8 @@ fn events_are_told_by_logs_and_by_marks() {
     for (study, is_log) in [(&by_log, true), (&by_marks, false)] {
         let attempt = attempts(study).iter().find(|attempt| attempt["purpose"] == "timed").unwrap();
         for member in attempt["members"].as_array().unwrap() {
-            assert_eq!(member["told"]["events"], 10, "{attempt}");
-            let each = member["told"]["elapsed_s"].as_f64().unwrap();
+            assert_eq!(member["reported"]["events"], 10, "{attempt}");
+            let each = member["reported"]["elapsed_s"].as_f64().unwrap();
             if is_log {
                 about(each, 0.01, 0.001);
             } else {
@@ -551,7 +551,7 @@ fn events_are_told_by_logs_and_by_marks() {
             }
         }
         let row = row(table(study, "x86-64", "fork"), 2);
-        assert_eq!(row["evtime_source"], "told-elapsed");
+        assert_eq!(row["evtime_source"], "reported-elapsed");
     }
 }
 
@@ -634,7 +634,7 @@ const BESIDE_LOAD: &str = "fork {processes} {events} event=200000";
 #[test]
 fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
     let lab = lab();
-    let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --background 'no-such-load'");
+    let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --load 'no-such-load'");
     let several = std::thread::available_parallelism().unwrap().get() > 1;
     assert_eq!(said.status, Some(if several { 1 } else { 0 }), "{said:?}");
     let words = "the load on CPU ";
@@ -645,7 +645,7 @@ fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
 #[test]
 fn load_runs_on_what_is_left_free_and_ends_with_the_study() {
     let lab = lab();
-    let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --background 'touch was-here; sleep 1000'");
+    let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --load 'touch was-here; sleep 1000'");
     assert_eq!(said.status, Some(0), "{said:?}");
     let several = std::thread::available_parallelism().unwrap().get() > 1;
     assert_eq!(lab.path("was-here").exists(), several);
@@ -695,7 +695,7 @@ fn a_variant_that_answers_otherwise_is_told() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_with_the_mend() {
+fn what_is_wrong_is_said_in_one_line_with_the_fix() {
     let lab = lab();
     let plain = "alone 1 10";
     for (run, options, told) in [

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use laboratory::outcomes::skipped;
-use laboratory::{Laboratory, Said};
+use laboratory::{Laboratory, SourceLocation};
 use rusqlite::Connection;
 
 /// Begins a study of a program that sleeps for 5 ms.
-fn begin(options: &str) -> (Laboratory, Said) {
+fn begin(options: &str) -> (Laboratory, SourceLocation) {
     let lab = Laboratory::new();
     lab.program("nap.c");
     let said = lab
@@ -37,7 +37,7 @@ fn database(lab: &Laboratory) -> PathBuf {
 
 #[test]
 fn a_width_must_be_reached_at_two_looks_of_which_the_first_is_at_ten_rounds() {
-    let (lab, said) = begin("--until 90% --rounds 30");
+    let (lab, said) = begin("--precision 90% --rounds 30");
     assert_eq!(said.status, Some(0), "{said:?}");
     if said.stdout.contains("withheld") {
         return skipped("other programs had the CPUs, so that no throughput is known");
@@ -48,7 +48,7 @@ fn a_width_must_be_reached_at_two_looks_of_which_the_first_is_at_ten_rounds() {
 
 #[test]
 fn a_rule_that_is_given_at_a_resumption_holds_at_the_next_one_too() {
-    let (lab, _) = begin("--budget 1ms");
+    let (lab, _) = begin("--max-time 1ms");
     assert_eq!(timed_rounds(&lab), 1);
     resume(&lab, "--rounds 3");
     assert_eq!(timed_rounds(&lab), 3);
@@ -58,13 +58,13 @@ fn a_rule_that_is_given_at_a_resumption_holds_at_the_next_one_too() {
 
 #[test]
 fn a_budget_is_for_all_sessions_together() {
-    let (lab, said) = begin("--budget 200ms");
+    let (lab, said) = begin("--max-time 200ms");
     assert!(said.stderr.contains("the budget was spent"), "{said:?}");
     let first = timed_rounds(&lab);
     assert!(first > 1, "{said:?}");
     resume(&lab, "");
     assert_eq!(timed_rounds(&lab), first);
-    resume(&lab, "--budget 1h --rounds 60");
+    resume(&lab, "--max-time 1h --rounds 60");
     assert_eq!(timed_rounds(&lab), first.max(60));
 }
 
@@ -72,7 +72,7 @@ fn a_budget_is_for_all_sessions_together() {
 fn a_study_that_fails_in_every_cell_ends() {
     let lab = Laboratory::new();
     lab.write("fails.c", "int main(void) { return 3; }\n");
-    let said = lab.widthwise("scale fails.c --abi x86-64 --processes 1 --until 1%");
+    let said = lab.widthwise("scale fails.c --abi x86-64 --processes 1 --precision 1%");
     assert_eq!(said.status, Some(1), "{said:?}");
 }
 
@@ -87,14 +87,14 @@ fn every_option_of_scale_is_refused_at_a_resumption() {
         "--events 4",
         "--events-each",
         "--jobs-run ./x",
-        "--background true",
+        "--load true",
         "--event-pattern cms",
         "--event-log log",
         "--event-marks",
         "--memory-limit 1G",
     ] {
         let said = lab.widthwise(&format!("scale --resume .widthwise/latest {option}"));
-        said.refuses(2, &["only --rounds, --until and --budget may be given anew"]);
+        said.refuses(2, &["only --rounds, --precision and --max-time may be given anew"]);
     }
 }
 

@@ -29,11 +29,11 @@ fn times_and_peak_memory_need_no_rights_and_what_does_says_so() {
     let report = as_nobody(&lab, &["allocate.c", "--", "0"]);
     // A program that allocates nothing: its peak is its own, not that of whatever has started it.
     for name in ["x86-64", "i386"] {
-        let peak = typical(&report, name, "peak_resident");
+        let peak = typical(&report, name, "max_rss");
         assert!((200e3..4e6).contains(&peak), "{name}: {peak}");
         assert!(typical(&report, name, "cpu") > 0.0);
     }
-    let source = &report["runs"][0]["sample"]["peak_resident"]["source"];
+    let source = &report["runs"][0]["sample"]["max_rss"]["source"];
     assert_eq!(source, "rusage");
     let missing = verdict(&report, "i386", "peak_virtual");
     assert_eq!(missing["verdict"], "no_data", "{missing}");
@@ -46,8 +46,8 @@ fn times_and_peak_memory_need_no_rights_and_what_does_says_so() {
 fn peak_memory_without_rights_grows_as_the_program_does() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
-    let small = typical(&as_nobody(&lab, &["allocate.c", "--", "0"]), "x86-64", "peak_resident");
-    let large = typical(&as_nobody(&lab, &["allocate.c", "--", "64"]), "x86-64", "peak_resident");
+    let small = typical(&as_nobody(&lab, &["allocate.c", "--", "0"]), "x86-64", "max_rss");
+    let large = typical(&as_nobody(&lab, &["allocate.c", "--", "64"]), "x86-64", "max_rss");
     let grown = (large - small) / f64::from(1 << 20);
     assert!((63.0..65.0).contains(&grown), "64 MiB measured as {grown}");
 }
@@ -59,7 +59,7 @@ fn stopping_each_process_at_its_exit_gives_peak_address_space_without_rights() {
     let report = as_nobody(&lab, &["--exit-stop", "reserve.c", "--", "512"]);
     let mebibytes = typical(&report, "x86-64", "peak_virtual") / f64::from(1 << 20);
     assert!((512.0..530.0).contains(&mebibytes), "512 MiB measured as {mebibytes}");
-    assert_eq!(verdict(&report, "x86-64 again", "peak_virtual")["verdict"], "no_difference");
+    assert_eq!(verdict(&report, "x86-64 control", "peak_virtual")["verdict"], "no_difference");
     assert_eq!(report["runs"][0]["sample"]["peak_virtual"]["source"], "exit-stop");
     assert!(report["warnings"].to_string().contains("times are not those of a free run"));
 }

@@ -58,7 +58,7 @@ fn the_callers_of_a_wrapper_are_the_sites_and_the_text_says_so() {
     );
     assert_eq!(functions(&lab, "--keep-wrappers").0, ["checked_alloc"]);
     // Who names one is asked no more.
-    assert_eq!(functions(&lab, "--through checked_alloc").0, ["xmalloc"]);
+    assert_eq!(functions(&lab, "--skip-frames checked_alloc").0, ["xmalloc"]);
 }
 
 #[test]

@@ -113,8 +113,7 @@ fn parent(own: u32, size: u32) -> Vec<String> {
 
 fn peaks(work_directory: &WorkDirectory, size: u32) -> anyhow::Result<Peaks> {
     let ours = |more: &[&str]| {
-        Campaign::run(work_directory, &arguments(work_directory, size, more))?
-            .median("allocate", "peak_resident")
+        Campaign::run(work_directory, &arguments(work_directory, size, more))?.median("allocate", "max_rss")
     };
     let theirs = |own: u32| -> anyhow::Result<f64> {
         let mut command = Command::new(work_directory.folder().join("parent"));

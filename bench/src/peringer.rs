@@ -58,7 +58,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let mut shown = 0;
     for row in &rows {
         let is_memory = row.starts_with("waiting");
-        let metric = if is_memory { "peak_resident" } else { "cpu" };
+        let metric = if is_memory { "max_rss" } else { "cpu" };
         let rounds = work_directory.count(10, 6).to_string();
         let spec = folder.join("widthwise.toml").display().to_string();
         let mut asked = match &quick {

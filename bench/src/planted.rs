@@ -114,7 +114,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             "The two programs are the same instructions at the same addresses; one number in their data makes the chain of \
              dependent multiplications longer by exactly that much. What does not grow with it, starting and ending, is {:.2} % \
              of a run. {} A machine may be idle and its speed still change: the 1 % is looked for twice, in \
-             runs one after the other and in runs made together (`--together`); one of the two has to find it. \
+             runs one after the other and in runs made together (`--concurrent`); one of the two has to find it. \
              Widthwise has found it when its verdict on CPU time is `higher` and the interval holds the truth; \
              hyperfine, which times the wall clock, when Welch's interval on as many exported times lies above 1 and holds it.",
             start_up * 100.0,
@@ -136,7 +136,7 @@ fn what(plant: &Plant) -> String {
 
 fn ours(plant: &Plant, iterations: u64) -> Vec<String> {
     let slowed = format!("slowed=./{}", plant.name);
-    let more: &[&str] = if plant.together { &["--together"] } else { &[] };
+    let more: &[&str] = if plant.together { &["--concurrent"] } else { &[] };
     campaign::arguments(&["loop=./loop", &slowed], plant.rounds, more, &format!("{{binary}} {iterations}"))
 }
 

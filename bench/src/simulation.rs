@@ -36,9 +36,9 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let rounds = work_directory.count(11, 1).to_string();
     let folder =
         built(work_directory, "x86-64", &["switches", "event_lists", "memory", "mm1", "work_precision"])?;
-    let ran = |program: &str| work_directory.output(Command::new(folder.join(program)).arg(&rounds));
-    let mut lines = switches(&ran("switches")?)?;
-    lines.extend(event_list(&ran("event_lists")?)?);
+    let result = |program: &str| work_directory.output(Command::new(folder.join(program)).arg(&rounds));
+    let mut lines = switches(&result("switches")?)?;
+    lines.extend(event_list(&result("event_lists")?)?);
     // A quick look does not wait for another ABI's build.
     let abis = if work_directory.quick { &BYTES[..1] } else { &BYTES[..] };
     for &(abi, bar) in abis {
@@ -58,7 +58,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             bar: Some(bar),
         });
     }
-    let precision = precision(&ran("work_precision")?)?;
+    let precision = precision(&result("work_precision")?)?;
     lines.extend(precision.iter().flat_map(Contest::lines));
     let mut commands = Vec::new();
     if !work_directory.quick {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use widthwise_archive::{Archive, Head, StoredVariant};
+use widthwise_archive::{Archive, Metadata, VariantRow};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::{Role, VariantStatus};
 
 /// What all names of variants begin with.
 pub const PREFIX: &str = "tree/";
@@ -54,16 +55,17 @@ impl super::Laboratory {
     pub fn made_up(&self, variants: usize, rounds: u32) -> PathBuf {
         let names = names(variants);
         let is_unable = |i: usize| variants > 20 && i % 24 == 23;
-        let mut archive = Archive::create(&self.path(".widthwise"), "tree", &head(&names)).unwrap();
-        archive.gather();
+        let mut archive = Archive::create(&self.path(".widthwise"), &metadata(&names)).unwrap();
+        archive.begin_batch();
         for (i, name) in names.iter().enumerate() {
-            let (state, reason) = if is_unable(i) { ("unable", UNABLE) } else { ("measured", "") };
-            archive.set_standing(name, state, reason).unwrap();
+            if is_unable(i) {
+                archive.set_status(name, &VariantStatus::Unsupported(UNABLE.to_owned())).unwrap();
+            }
         }
         archive.warn("transparent huge pages are set to `madvise`: peak memory can depend on them").unwrap();
         let mut order: Vec<String> =
             (0..variants).filter(|i| !is_unable(*i)).map(|i| names[i].clone()).collect();
-        order.push(format!("{} again", names[0]));
+        order.push(format!("{} control", names[0]));
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
         let mut clock = 0;
         for number in 0..=rounds {
@@ -92,21 +94,23 @@ impl super::Laboratory {
     }
 }
 
-fn head(names: &[String]) -> Head {
+fn metadata(names: &[String]) -> Metadata {
     let variants: String = names.iter().map(|name| format!("[[variant]]\nname = {name:?}\n")).collect();
-    let roles = ["baseline"].into_iter().chain(std::iter::repeat("variant"));
-    let mut stored: Vec<StoredVariant> =
-        names.iter().zip(roles).map(|(name, role)| StoredVariant::new(name, role)).collect();
-    stored.push(StoredVariant::new(&format!("{} again", names[0]), "again"));
-    Head {
+    let roles = [Role::Baseline].into_iter().chain(std::iter::repeat(Role::Variant));
+    let mut stored: Vec<VariantRow> =
+        names.iter().zip(roles).map(|(name, role)| VariantRow::new(name, role)).collect();
+    stored.push(VariantRow::new(&format!("{} control", names[0]), Role::Control));
+    Metadata {
         created: "2026-11-21T10:20:30Z".into(),
         widthwise: "0.1.0".into(),
         command: ["widthwise", "compare", "widthwise.toml"].map(str::to_owned).to_vec(),
+        program: "tree".into(),
         program_version: "1.0".into(),
         spec: format!("[program]\nname = \"tree\"\nsource = \"tree.cpp\"\n{variants}"),
         seed: 7,
         machine: serde_json::json!({ "kernel": "6.1" }),
-        identity: BTreeMap::new(),
+        fingerprint: BTreeMap::new(),
+        scaling: None,
         variants: stored,
     }
 }
@@ -123,7 +127,7 @@ fn run(dice: &mut Dice, round: u32, position: u32, name: &str, began_ns: u64) ->
         ("wall", Reading::whole((cpu * 1.01 + 4e5 * dice.uniform()).round(), Source::Clock)),
         ("user", reading(cpu - system)),
         ("system", reading(system)),
-        ("peak_resident", Reading::whole(resident, Source::ExitStop)),
+        ("max_rss", Reading::whole(resident, Source::ExitStop)),
         ("peak_virtual", Reading::whole((resident * 1.31 / 4096.0).round() * 4096.0, Source::ExitStop)),
         ("page_faults", reading(faults)),
         ("minor_faults", reading(faults)),
@@ -144,6 +148,6 @@ fn run(dice: &mut Dice, round: u32, position: u32, name: &str, began_ns: u64) ->
         began_ns,
         ending: Ending::Done,
         sample,
-        answer: Some("b2:51fe".into()),
+        output_digest: Some("b2:51fe".into()),
     }
 }

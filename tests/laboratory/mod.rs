@@ -58,7 +58,7 @@ impl Words for &Vec<&str> {
 
 /// What a command said.
 #[derive(Debug)]
-pub struct Said {
+pub struct SourceLocation {
     pub status: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -129,13 +129,13 @@ impl Laboratory {
         command
     }
 
-    pub fn widthwise(&self, arguments: impl Words) -> Said {
+    pub fn widthwise(&self, arguments: impl Words) -> SourceLocation {
         said(&mut self.command(arguments))
     }
 
     /// `compare` on whatever CPU is free: campaigns that lock a core for themselves would wait for each other where
     /// tests run side by side. Only tests of the pinning do without this.
-    pub fn compare(&self, arguments: impl Words) -> Said {
+    pub fn compare(&self, arguments: impl Words) -> SourceLocation {
         said(&mut self.comparing(arguments))
     }
 
@@ -241,15 +241,18 @@ pub fn count(archive: &rusqlite::Connection, question: &str) -> i64 {
     archive.query_row(question, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{question}: {error}"))
 }
 
-pub fn said(command: &mut Command) -> Said {
-    Said::of(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+pub fn said(command: &mut Command) -> SourceLocation {
+    SourceLocation::of(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
-impl Said {
-    pub fn of(output: std::process::Output) -> Said {
+impl SourceLocation {
+    pub fn of(output: std::process::Output) -> SourceLocation {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let said =
-            Said { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) };
+        let said = SourceLocation {
+            status: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        };
         // Whatever is asked of it, it may refuse, but not fall over.
         assert!(!said.stderr.contains("panicked"), "{said:?}");
         said

@@ -73,7 +73,7 @@ fn plain() -> Vec<u8> {
 }
 
 /// Everything a run may come to: what was printed, and `exit 126` or the like.
-struct Said {
+struct SourceLocation {
     text: String,
     end: String,
 }
@@ -99,14 +99,14 @@ impl Bench {
         path
     }
 
-    fn run(&self, path: &Path) -> Said {
+    fn run(&self, path: &Path) -> SourceLocation {
         let report = self.place.stage("file", 10, path);
         let transcript = programs::transcripts(&report).remove("file").unwrap();
         let (text, end) = transcript.trim_end().rsplit_once("-- ").unwrap();
-        Said { text: text.to_string(), end: end.to_string() }
+        SourceLocation { text: text.to_string(), end: end.to_string() }
     }
 
-    fn run_bytes(&self, bytes: &[u8]) -> Said {
+    fn run_bytes(&self, bytes: &[u8]) -> SourceLocation {
         self.run(&self.file(bytes))
     }
 
@@ -280,7 +280,7 @@ fn changed_headers_are_refused_or_run() {
         program(3, TEXT.address, &[HEADERS, TEXT, DATA, Segment { kind: PT_GNU_STACK, ..HEADERS }]),
         program(2, TEXT.address, &[Segment { kind: PT_INTERP, file_size: 11, ..DATA }, HEADERS, TEXT, DATA]),
     ];
-    let (mut ran, mut refused) = (0, 0);
+    let (mut result, mut refused) = (0, 0);
     for round in 0..400 {
         let mut bytes = bases[round % bases.len()].clone();
         let entries = usize::from(bytes[44]);
@@ -303,12 +303,12 @@ fn changed_headers_are_refused_or_run() {
                 refused += 1;
             }
             // The program's own end, or its fault: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
-            "exit 7" | "signal 4" | "signal 5" | "signal 7" | "signal 8" | "signal 11" => ran += 1,
+            "exit 7" | "signal 4" | "signal 5" | "signal 7" | "signal 8" | "signal 11" => result += 1,
             _ => panic!("{what}"),
         }
     }
     assert!(
-        ran > 40 && refused > 40,
-        "{ran} ran, {refused} were refused: the changes hit too little or too much"
+        result > 40 && refused > 40,
+        "{result} ran, {refused} were refused: the changes hit too little or too much"
     );
 }

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{params, Connection};
 use widthwise_experiment::metric::METRICS;
+use widthwise_experiment::Role;
 
 use crate::error::ArchiveError;
 use crate::folder;
-use crate::head::{self, Head, StoredVariant};
 use crate::lock::Lock;
-use crate::opening;
+use crate::metadata::{self, Metadata, VariantRow};
+use crate::migrate;
+use crate::open;
 use crate::schema::CAMPAIGN;
 use crate::slug::is_one_component;
 
@@ -24,7 +26,7 @@ pub struct Archive {
     pub(crate) writer: Option<Writer>,
     pub(crate) folder: PathBuf,
     pub(crate) file: PathBuf,
-    pub(crate) head: Head,
+    pub(crate) metadata: Metadata,
     pub(crate) next_round: u32,
 }
 
@@ -38,8 +40,8 @@ pub(crate) struct Writer {
     pub(crate) round: Option<u32>,
     /// Runs added since the log was last folded into the file.
     pub(crate) in_log: u32,
-    /// What is written is kept by [`Archive::keep`], and not by each call.
-    pub(crate) gathers: bool,
+    /// What is written is kept by [`Archive::commit`], and not by each call.
+    pub(crate) batches: bool,
     /// When this session's first round began.
     pub(crate) since: Option<Instant>,
     _lock: Lock,
@@ -47,11 +49,12 @@ pub(crate) struct Writer {
 
 impl Archive {
     /// Begins a campaign: makes its folder in `parent` (`.widthwise`, made too if need be) and takes its lock. The
-    /// folder's name is the day of `head.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` … after
+    /// folder's name is the day of `metadata.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` … after
     /// it if that is there.
-    pub fn create(parent: &Path, program: &str, head: &Head) -> Result<Archive, ArchiveError> {
-        let folder = folder::claim(parent, &head.created, program)?;
-        let begun = Archive::begin(&folder, head);
+    pub fn create(parent: &Path, metadata: &Metadata) -> Result<Archive, ArchiveError> {
+        let suffix = if metadata.scaling.is_some() { "-scale" } else { "" };
+        let folder = folder::claim(parent, &metadata.created, &format!("{}{suffix}", metadata.program))?;
+        let begun = Archive::begin(&folder, metadata);
         if begun.is_err() {
             // It was made a moment ago and has nothing of the user's in it; if it cannot be removed, it says itself
             // that it was cut off.
@@ -64,18 +67,18 @@ impl Archive {
         Ok(archive)
     }
 
-    fn begin(folder: &Path, head: &Head) -> Result<Archive, ArchiveError> {
+    fn begin(folder: &Path, metadata: &Metadata) -> Result<Archive, ArchiveError> {
         let lock = Lock::take(folder)?;
-        if let Some(variant) = head.variants.iter().find(|variant| !is_one_component(&variant.slug)) {
+        if let Some(variant) = metadata.variants.iter().find(|variant| !is_one_component(&variant.slug)) {
             return Err(ArchiveError::OutOfTurn {
                 folder: folder.to_owned(),
                 what: format!("{:?} cannot be the name of {:?}'s files", variant.slug, variant.name),
             });
         }
-        folder::furnish(folder, head)?;
-        let file = opening::make(&CAMPAIGN, folder, |connection| write_head(connection, head))?;
-        let connection = opening::for_writing(&CAMPAIGN, folder, &file)?;
-        Archive::take_up(connection, lock, folder.to_owned(), file, head.clone())
+        folder::write_files(folder, metadata)?;
+        let file = open::make(&CAMPAIGN, folder, |connection| write_metadata(connection, metadata))?;
+        let connection = open::for_writing(folder, &file)?;
+        Archive::take_up(connection, lock, folder.to_owned(), file, metadata.clone())
     }
 
     /// Goes on with the campaign in this folder (or the one that a link such as `.widthwise/latest` points at): takes
@@ -87,24 +90,30 @@ impl Archive {
     /// [interrupted]: widthwise_experiment::outcome::RoundKind::Interrupted
     pub fn resume(folder: &Path) -> Result<Archive, ArchiveError> {
         let folder = folder::resolve_whole(folder);
-        let file = opening::find(&CAMPAIGN, &folder)?;
         // Whatever is not an archive, or not whole, is left without even a lock file.
-        drop(opening::for_reading(&CAMPAIGN, &folder, &file)?);
+        drop(open::for_reading(&folder)?);
         let lock = Lock::take(&folder)?;
-        let connection = opening::for_writing(&CAMPAIGN, &folder, &file)?;
-        let head = read_head(&folder, &file, &connection)?;
-        Archive::take_up(connection, lock, folder, file, head)
+        let found = open::for_reading(&folder)?;
+        if found.is_earlier() {
+            migrate::on_disk(&folder, &found)?;
+        }
+        drop(found);
+        let file = folder.join(CAMPAIGN.file);
+        let connection = open::for_writing(&folder, &file)?;
+        let metadata = read_metadata(&folder, &file, &connection)?;
+        Archive::take_up(connection, lock, folder, file, metadata)
     }
 
     /// Reads the campaign in this folder, also while another process measures it. Nothing is written.
     pub fn read(folder: &Path) -> Result<Archive, ArchiveError> {
         let folder = folder::resolve(folder);
-        let file = opening::find(&CAMPAIGN, &folder)?;
-        let connection = opening::for_reading(&CAMPAIGN, &folder, &file)?;
-        let head = read_head(&folder, &file, &connection)?;
+        let found = open::for_reading(&folder)?;
+        let connection = if found.is_earlier() { Some(migrate::in_memory(&folder, &found)?) } else { None };
+        let (connection, file) = (connection.unwrap_or(found.connection), found.file);
+        let metadata = read_metadata(&folder, &file, &connection)?;
         let next_round =
             first_free_round(&connection).map_err(|error| ArchiveError::database(&folder, &file, error))?;
-        Ok(Archive { connection, writer: None, folder, file, head, next_round })
+        Ok(Archive { connection, writer: None, folder, file, metadata, next_round })
     }
 
     /// Begins a session with a file that is open for writing.
@@ -113,7 +122,7 @@ impl Archive {
         lock: Lock,
         folder: PathBuf,
         file: PathBuf,
-        head: Head,
+        metadata: Metadata,
     ) -> Result<Archive, ArchiveError> {
         let begin = || {
             write_metrics(&connection)?;
@@ -128,7 +137,7 @@ impl Archive {
                     metrics: names(&connection, "SELECT name, id FROM metric")?,
                     round: None,
                     in_log: 0,
-                    gathers: false,
+                    batches: false,
                     since: None,
                     _lock: lock,
                 },
@@ -136,7 +145,7 @@ impl Archive {
             ))
         };
         let (writer, next_round) = begin().map_err(|error| ArchiveError::database(&folder, &file, error))?;
-        Ok(Archive { connection, writer: Some(writer), folder, file, head, next_round })
+        Ok(Archive { connection, writer: Some(writer), folder, file, metadata, next_round })
     }
 
     /// The campaign's folder.
@@ -145,8 +154,8 @@ impl Archive {
     }
 
     /// What the campaign is.
-    pub fn head(&self) -> &Head {
-        &self.head
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// The folder of a variant's build log, which is the file `log` in it.
@@ -159,18 +168,16 @@ impl Archive {
         Ok(self.folder.join("output").join(&self.variant(variant)?.slug))
     }
 
-    fn variant(&self, name: &str) -> Result<&StoredVariant, ArchiveError> {
-        self.head.variants.iter().find(|variant| variant.name == name).ok_or_else(|| ArchiveError::Unknown {
-            folder: self.folder.clone(),
-            kind: "variant",
-            name: name.to_owned(),
+    fn variant(&self, name: &str) -> Result<&VariantRow, ArchiveError> {
+        self.metadata.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
+            ArchiveError::Unknown { folder: self.folder.clone(), kind: "variant", name: name.to_owned() }
         })
     }
 
     /// What is no longer as it was when the campaign began, one sentence's worth each: `x32 binary: its content
     /// changed`, `compiler gcc-12: 12.2.0 → 12.3.0`, `input bench.lua: is gone`. Empty: go on.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
-        head::differences(&self.head.identity, now)
+        metadata::differences(&self.metadata.fingerprint, now)
     }
 
     /// The number of the round to begin next: rounds are numbered from 0 over the whole campaign, interrupted ones
@@ -196,28 +203,34 @@ impl Drop for Archive {
     }
 }
 
-fn write_head(connection: &Connection, head: &Head) -> rusqlite::Result<()> {
-    let command = serde_json::Value::from(head.command.clone()).to_string();
+pub(crate) fn write_metadata(connection: &Connection, metadata: &Metadata) -> rusqlite::Result<()> {
+    let command = serde_json::Value::from(metadata.command.clone()).to_string();
+    let json = |scaling| serde_json::to_string(scaling);
+    let scaling = metadata.scaling.as_ref().map(json).transpose();
+    let scaling = scaling.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     connection.execute(
-        "INSERT INTO campaign (id, created, widthwise, command, program_version, spec, seed, machine)
-         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO campaign (id, kind, created, widthwise, command, program, program_version, spec, seed, machine, scaling)
+         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
-            head.created,
-            head.widthwise,
+            if scaling.is_some() { "scaling" } else { "comparison" },
+            metadata.created,
+            metadata.widthwise,
             command,
-            head.program_version,
-            head.spec,
-            head.seed.to_string(),
-            head.machine.to_string()
+            metadata.program,
+            metadata.program_version,
+            metadata.spec,
+            metadata.seed.to_string(),
+            metadata.machine.to_string(),
+            scaling
         ],
     )?;
-    for (what, value) in &head.identity {
-        connection.execute("INSERT INTO identity (what, value) VALUES (?1, ?2)", [what, value])?;
+    for (what, value) in &metadata.fingerprint {
+        connection.execute("INSERT INTO fingerprint (what, value) VALUES (?1, ?2)", [what, value])?;
     }
-    for variant in &head.variants {
+    for variant in &metadata.variants {
         connection.execute(
             "INSERT INTO variant (name, slug, role) VALUES (?1, ?2, ?3)",
-            [&variant.name, &variant.slug, &variant.role],
+            params![variant.name, variant.slug, variant.role.name()],
         )?;
     }
     write_metrics(connection)
@@ -234,14 +247,14 @@ fn write_metrics(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn read_head(folder: &Path, file: &Path, connection: &Connection) -> Result<Head, ArchiveError> {
+fn read_metadata(folder: &Path, file: &Path, connection: &Connection) -> Result<Metadata, ArchiveError> {
     let failed = |error| ArchiveError::database(folder, file, error);
     let damaged = |reason: String| ArchiveError::Damaged { path: file.to_owned(), reason };
-    let columns = "SELECT created, widthwise, command, program_version, spec, seed, machine FROM campaign";
+    let columns = "SELECT created, widthwise, command, program_version, spec, seed, machine, program, scaling FROM campaign";
     let mut rows = connection.prepare(columns).map_err(failed)?;
-    let (head, command, seed, machine) = rows
+    let (metadata, command, seed, machine, scaling) = rows
         .query_row([], |row| {
-            let head = Head {
+            let metadata = Metadata {
                 created: row.get(0)?,
                 widthwise: row.get(1)?,
                 command: Vec::new(),
@@ -249,38 +262,50 @@ fn read_head(folder: &Path, file: &Path, connection: &Connection) -> Result<Head
                 spec: row.get(4)?,
                 seed: 0,
                 machine: serde_json::Value::Null,
-                identity: BTreeMap::new(),
+                program: row.get(7)?,
+                fingerprint: BTreeMap::new(),
                 variants: Vec::new(),
+                scaling: None,
             };
-            Ok((head, row.get::<_, String>(2)?, row.get::<_, String>(5)?, row.get::<_, String>(6)?))
+            let text = |column| row.get::<_, String>(column);
+            Ok((metadata, text(2)?, text(5)?, text(6)?, row.get::<_, Option<String>>(8)?))
         })
         .map_err(failed)?;
     let read_names = || {
-        let identity = connection
-            .prepare("SELECT what, value FROM identity")?
+        let fingerprint = connection
+            .prepare("SELECT what, value FROM fingerprint")?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<BTreeMap<String, String>>>()?;
         let variants = connection
             .prepare("SELECT name, slug, role FROM variant ORDER BY id")?
-            .query_map([], |row| {
-                Ok(StoredVariant { name: row.get(0)?, slug: row.get(1)?, role: row.get(2)? })
-            })?
-            .collect::<rusqlite::Result<Vec<StoredVariant>>>()?;
-        Ok((identity, variants))
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<rusqlite::Result<Vec<(String, String, String)>>>()?;
+        Ok((fingerprint, variants))
     };
-    let (identity, variants) = read_names().map_err(failed)?;
+    let (fingerprint, rows) = read_names().map_err(failed)?;
+    let mut variants = Vec::new();
+    for (name, slug, role) in rows {
+        let Some(role) = Role::parse(&role) else {
+            return Err(damaged(format!("the variant {name:?} has the unknown role {role:?}")));
+        };
+        variants.push(VariantRow { name, slug, role });
+    }
     if let Some(variant) = variants.iter().find(|variant| !is_one_component(&variant.slug)) {
         return Err(damaged(format!("{:?} cannot be the name of {:?}'s files", variant.slug, variant.name)));
     }
-    Ok(Head {
+    Ok(Metadata {
         command: serde_json::from_str(&command)
             .map_err(|error| damaged(format!("its command line is not JSON: {error}")))?,
         seed: seed.parse().map_err(|_| damaged(format!("its seed is {seed:?}")))?,
         machine: serde_json::from_str(&machine)
             .map_err(|error| damaged(format!("its machine record is not JSON: {error}")))?,
-        identity,
+        scaling: scaling
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(|error| damaged(format!("its scaling plan is none: {error}")))?,
+        fingerprint,
         variants,
-        ..head
+        ..metadata
     })
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with an archive, each in one line that names the file and the mend.
+//! What can go wrong with an archive, each in one line that names the file and the fix.
 
 use std::io;
 use std::path::{Path, PathBuf};

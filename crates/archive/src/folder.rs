@@ -6,10 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::error::ArchiveError;
-use crate::head::Head;
-use crate::schema::CAMPAIGN;
+use crate::metadata::Metadata;
+use crate::schema::{CAMPAIGN, STUDY};
 use crate::slug::slug;
-use crate::study::STUDY;
 
 /// The link that points at the campaign begun last.
 const LATEST: &str = "latest";
@@ -40,7 +39,7 @@ pub(crate) fn claim(parent: &Path, created: &str, program: &str) -> Result<PathB
 }
 
 /// Fills a new campaign's folder with what people read without SQLite.
-pub(crate) fn furnish(folder: &Path, head: &Head) -> Result<(), ArchiveError> {
+pub(crate) fn write_files(folder: &Path, metadata: &Metadata) -> Result<(), ArchiveError> {
     let make =
         |path: PathBuf| fs::create_dir_all(&path).map_err(|error| ArchiveError::system(folder, &path, error));
     let write = |name: &str, text: &str| {
@@ -48,11 +47,11 @@ pub(crate) fn furnish(folder: &Path, head: &Head) -> Result<(), ArchiveError> {
         fs::write(&path, text).map_err(|error| ArchiveError::system(folder, &path, error))
     };
     make(folder.join("output"))?;
-    for variant in &head.variants {
+    for variant in &metadata.variants {
         make(folder.join("build").join(&variant.slug))?;
     }
-    write("widthwise.toml", &head.spec)?;
-    write("machine.json", &format!("{:#}\n", head.machine))
+    write("widthwise.toml", &metadata.spec)?;
+    write("machine.json", &format!("{:#}\n", metadata.machine))
 }
 
 /// Points `latest` at this folder. The old link is replaced in one step: it is never absent.

@@ -7,9 +7,9 @@ use rusqlite::{params, Connection, OptionalExtension};
 
 use crate::campaign::Archive;
 use crate::error::ArchiveError;
-use crate::recording::bounded;
+use crate::writer::bounded;
 
-const TABLE: &str =
+pub(crate) const TABLE: &str =
     "CREATE TABLE runtime_call (  -- system calls that the x32 runtime trapped or translated, by run
   run     INTEGER NOT NULL,
   call    TEXT NOT NULL,  -- its name

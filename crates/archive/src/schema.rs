@@ -1,24 +1,18 @@
-//! The two formats of an archive's file, a campaign's and a study's: their tables, and how a file says that it is one.
+//! The tables of an archive's file, in every version, and how a file says that it is one.
 
 use rusqlite::{Connection, OptionalExtension};
 
 /// The archive version this build writes, in `PRAGMA user_version`. It reads this one and all before it.
-pub const VERSION: i64 = 3;
+pub const VERSION: i64 = 4;
 
 /// `WDTH`: tells an archive from any other SQLite file (`PRAGMA application_id`; `file(1)` shows it too).
 pub(crate) const APPLICATION: i64 = 0x5744_5448;
 
-/// The first version that has memory series.
-pub(crate) const WITH_SERIES: i64 = 2;
-
-/// The first version that keeps for how long other tasks had the measured CPUs.
-pub(crate) const WITH_OTHERS: i64 = 3;
+/// `WWSt`: a scaling campaign of before version 4.
+const STUDY_APPLICATION: i64 = 0x5757_5374;
 
 /// The statements that make an empty archive.
 pub(crate) const SQL: &str = include_str!("schema.sql");
-
-/// Those that made an archive of an earlier version, from 1 on: they never change.
-const EARLIER: [&str; VERSION as usize - 1] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// What tells one format of archive from another, and from all other SQLite files.
 #[derive(Debug)]
@@ -29,18 +23,32 @@ pub(crate) struct Format {
     pub file: &'static str,
     /// `PRAGMA application_id`.
     pub application: i64,
-    /// The statements that made an empty archive of each version, from 1 on; the last one is written. They never change.
+    /// The statements that made an empty archive of each version, from 1 on. Those of earlier versions never change.
     pub versions: &'static [&'static str],
-    /// Adds the tables that an archive of an earlier version needs before anything is written to it.
-    pub upgrade: fn(&Connection) -> rusqlite::Result<()>,
 }
 
+/// Every campaign, whatever its kind.
 pub(crate) static CAMPAIGN: Format = Format {
     name: "campaign",
     file: "campaign.sqlite",
     application: APPLICATION,
-    versions: &[EARLIER[0], EARLIER[1], SQL],
-    upgrade: add_bounds,
+    versions: &[
+        include_str!("earlier/campaign_1.sql"),
+        include_str!("earlier/campaign_2.sql"),
+        include_str!("earlier/campaign_3.sql"),
+        SQL,
+    ],
+};
+
+/// Scaling campaigns of before version 4, which had a file of their own. Only read, to migrate them.
+pub(crate) static STUDY: Format = Format {
+    name: "study",
+    file: "study.sqlite",
+    application: STUDY_APPLICATION,
+    versions: &[
+        include_str!("earlier/study_1.sql"),
+        concat!(include_str!("earlier/study_1.sql"), include_str!("earlier/study_2.sql")),
+    ],
 };
 
 impl Format {
@@ -58,25 +66,6 @@ impl Format {
     pub fn unfinished(&self) -> String {
         format!("{}.new", self.file)
     }
-}
-
-/// Gives an archive of version 2 the table of bounds, before anything is added to it; it stays an archive of version 2. One of
-/// version 1 has no memory series, and only figures of these have bounds.
-fn add_bounds(connection: &Connection) -> rusqlite::Result<()> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != 2 || has_bounds(connection)? {
-        return Ok(());
-    }
-    let table = SQL.split("\n\n").filter(|paragraph| paragraph.starts_with("CREATE TABLE bound "));
-    let triggers = SQL.lines().filter(|line| line.starts_with("CREATE TRIGGER bound_"));
-    let statements: Vec<&str> = table.chain(triggers).collect();
-    connection.execute_batch(&format!("BEGIN; {} COMMIT", statements.join("\n")))
-}
-
-/// Whether readings of this archive may have bounds.
-pub(crate) fn has_bounds(connection: &Connection) -> rusqlite::Result<bool> {
-    let found = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'bound'";
-    connection.query_row(found, [], |row| Ok(row.get::<_, i64>(0)? > 0))
 }
 
 /// What is wrong with the tables of a file of that version, if anything is.
@@ -120,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_table_that_is_made_is_also_checked() {
-        for (format, table) in [(&CAMPAIGN, "run"), (&crate::study::STUDY, "attempt")] {
+        for (format, table) in [(&CAMPAIGN, "run"), (&STUDY, "attempt")] {
             for (version, sql) in (1..).zip(format.versions) {
                 let connection = Connection::open_in_memory().unwrap();
                 connection.execute_batch(sql).unwrap();
@@ -139,10 +128,10 @@ mod tests {
             }
         }
         let first = Connection::open_in_memory().unwrap();
-        first.execute_batch(EARLIER[0]).unwrap();
+        first.execute_batch(CAMPAIGN.versions[0]).unwrap();
         assert_eq!(
             fault(&CAMPAIGN, &first, VERSION).unwrap().unwrap(),
-            "its table `round` is not as it should be"
+            "its table `campaign` is not as it should be"
         );
     }
 }

@@ -1,17 +1,20 @@
--- The tables of a campaign, archive version 3. docs/archive.md explains them; the comments travel in the file.
+-- The tables of a campaign, archive version 4. docs/archive.md explains them; the comments travel in the file.
 
 CREATE TABLE campaign (  -- one row: what the campaign is
   id              INTEGER PRIMARY KEY CHECK (id = 1),
+  kind            TEXT NOT NULL CHECK (kind IN ('comparison', 'scaling')),
   created         TEXT NOT NULL,  -- RFC 3339
   widthwise       TEXT NOT NULL,  -- the version that began it
   command         TEXT NOT NULL,  -- JSON: the words of the command line
+  program         TEXT NOT NULL,  -- its name
   program_version TEXT NOT NULL,
   spec            TEXT NOT NULL,  -- a widthwise.toml that asks the same question
   seed            TEXT NOT NULL,  -- decimal; it may be beyond a signed 64-bit integer
-  machine         TEXT NOT NULL   -- JSON: the machine record
+  machine         TEXT NOT NULL,  -- JSON: the machine record
+  scaling         TEXT  -- JSON: the cells of a scaling campaign; NULL: it is a comparison
 ) STRICT;
 
-CREATE TABLE identity (  -- what must be the same on resume
+CREATE TABLE fingerprint (  -- what must be the same on resume
   what  TEXT PRIMARY KEY,
   value TEXT NOT NULL  -- a digest or a version
 ) STRICT, WITHOUT ROWID;
@@ -20,7 +23,7 @@ CREATE TABLE variant (
   id   INTEGER PRIMARY KEY,  -- the order of the tables
   name TEXT NOT NULL UNIQUE,
   slug TEXT NOT NULL UNIQUE,  -- the name as a file name
-  role TEXT NOT NULL CHECK (role IN ('baseline', 'variant', 'again'))
+  role TEXT NOT NULL CHECK (role IN ('baseline', 'variant', 'control'))
 ) STRICT;
 
 CREATE TABLE metric (
@@ -35,15 +38,15 @@ CREATE TABLE session (  -- one row for the beginning, and one for each resume
   id         INTEGER PRIMARY KEY,
   began      TEXT NOT NULL,  -- RFC 3339, UTC
   elapsed_ns INTEGER NOT NULL DEFAULT 0 CHECK (elapsed_ns >= 0),  -- up to its last finished round, or as it said at its end
-  stopped    TEXT  -- why it ended; NULL: it was cut off, or it is still running
+  stopped    TEXT  -- why it ended; NULL: it was killed, or it is still running
 ) STRICT;
 
 CREATE TABLE round (
   number    INTEGER PRIMARY KEY CHECK (number BETWEEN 0 AND 4294967294),
   session   INTEGER NOT NULL REFERENCES session,
-  kind      TEXT NOT NULL CHECK (kind IN ('warmup', 'timed', 'simulated', 'memory', 'interrupted')),
+  kind      TEXT NOT NULL CHECK (kind IN ('warmup', 'timed', 'emulated', 'memory', 'interrupted')),
   planned   INTEGER NOT NULL CHECK (planned BETWEEN 0 AND 4294967295),  -- how many runs it was to have
-  finished  INTEGER NOT NULL DEFAULT 0 CHECK (finished IN (0, 1)),  -- 0: cut off, or still running
+  finished  INTEGER NOT NULL DEFAULT 0 CHECK (finished IN (0, 1)),  -- 0: killed, or still running
   cpu       INTEGER CHECK (cpu BETWEEN 0 AND 4294967295),  -- NULL: not pinned
   steal     REAL,  -- shares of the round's time, 0 to 1
   pressure  REAL,  -- NULL: no PSI here
@@ -58,10 +61,10 @@ CREATE TABLE run (
   variant  INTEGER NOT NULL REFERENCES variant,
   position INTEGER NOT NULL CHECK (position BETWEEN 0 AND 4294967295),  -- in the round's random order
   began_ns INTEGER NOT NULL CHECK (began_ns >= 0),  -- since the campaign's first run
-  ended    TEXT NOT NULL CHECK (ended IN ('done', 'exit', 'signal', 'timeout', 'flood', 'not-started', 'around')),
-  number   INTEGER,  -- exit: the status; signal: its number; timeout: nanoseconds; flood: bytes
-  reason   TEXT,  -- not-started and around: the step that failed
-  answer   TEXT,  -- a digest of what it answered
+  ended    TEXT NOT NULL CHECK (ended IN ('done', 'exit', 'signal', 'timeout', 'output-limit', 'spawn-failed', 'hook-failed')),
+  number   INTEGER,  -- exit: the status; signal: its number; timeout: nanoseconds; output-limit: bytes
+  reason   TEXT,  -- spawn-failed and hook-failed: the step that failed
+  output_digest TEXT,
   UNIQUE (round, variant)  -- so that no run counts twice
 ) STRICT;
 
@@ -85,22 +88,38 @@ CREATE TABLE process (  -- the processes of a run, one row per command name
   run                 INTEGER NOT NULL,
   comm                TEXT NOT NULL,
   count               INTEGER NOT NULL CHECK (count >= 0),
-  peak_resident_bytes REAL NOT NULL,  -- of the largest of them
+  max_rss_bytes REAL NOT NULL,  -- of the largest of them
   cpu_ns              REAL NOT NULL,  -- of all of them
   source              TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE series (  -- the memory of a run over time: one row for each run in which it was read
-  run      INTEGER PRIMARY KEY REFERENCES run,
-  wall_ns  INTEGER NOT NULL CHECK (wall_ns >= 0),
-  spent_ns INTEGER NOT NULL CHECK (spent_ns >= 0),  -- for so much of that somebody was reading
-  glances  INTEGER NOT NULL CHECK (glances >= 0),  -- how many were made; not all are kept
-  surveys  INTEGER NOT NULL CHECK (surveys >= 0),
-  readings INTEGER NOT NULL CHECK (readings >= 0)
+CREATE TABLE group_run (  -- a run of several members, of a scaling campaign; amounts are bytes, times nanoseconds
+  id         INTEGER PRIMARY KEY,
+  round      INTEGER NOT NULL REFERENCES round,
+  position   INTEGER NOT NULL CHECK (position BETWEEN 0 AND 4294967295),  -- in the round's random order
+  purpose    TEXT NOT NULL,  -- warmup, timed, one-event, half-of-events, memory
+  variant    INTEGER NOT NULL REFERENCES variant,
+  mode       TEXT NOT NULL,  -- fork, jobs, threads
+  placement  TEXT NOT NULL,
+  members    INTEGER NOT NULL CHECK (members > 0),
+  sound      INTEGER NOT NULL CHECK (sound IN (0, 1)),  -- its figures may be used
+  elapsed_ns INTEGER NOT NULL CHECK (elapsed_ns >= 0),
+  cpu_ns     INTEGER NOT NULL CHECK (cpu_ns >= 0),
+  record     TEXT NOT NULL CHECK (json_valid(record)),  -- JSON: the whole run, its members and its memory
+  UNIQUE (round, position, purpose)
 ) STRICT;
 
-CREATE TABLE series_process (  -- the processes of the tree
-  run      INTEGER NOT NULL REFERENCES series,
+CREATE TABLE memory_series (  -- the memory of a run over time: one row for each run in which it was read
+  run      INTEGER PRIMARY KEY REFERENCES run,
+  wall_ns  INTEGER NOT NULL CHECK (wall_ns >= 0),
+  spent_ns INTEGER NOT NULL CHECK (spent_ns >= 0),  -- time that the sampler spent
+  statm_samples   INTEGER NOT NULL CHECK (statm_samples >= 0),  -- how many were made; not all are kept
+  pagemap_scans   INTEGER NOT NULL CHECK (pagemap_scans >= 0),
+  smaps_snapshots INTEGER NOT NULL CHECK (smaps_snapshots >= 0)
+) STRICT;
+
+CREATE TABLE memory_process (  -- the processes of the tree
+  run      INTEGER NOT NULL REFERENCES memory_series,
   process  INTEGER NOT NULL CHECK (process >= 0),  -- counted from 0
   pid      INTEGER NOT NULL CHECK (pid BETWEEN 0 AND 4294967295),
   parent   INTEGER NOT NULL CHECK (parent BETWEEN 0 AND 4294967295),
@@ -110,8 +129,8 @@ CREATE TABLE series_process (  -- the processes of the tree
   PRIMARY KEY (run, process)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series_glance (  -- cheap readings, /proc/PID/statm; amounts are bytes
-  run       INTEGER NOT NULL REFERENCES series,
+CREATE TABLE statm_sample (  -- /proc/PID/statm, cheap; amounts are bytes
+  run       INTEGER NOT NULL REFERENCES memory_series,
   at_ns     INTEGER NOT NULL CHECK (at_ns >= 0),
   process   INTEGER NOT NULL CHECK (process >= 0),
   resident  INTEGER NOT NULL CHECK (resident >= 0),
@@ -120,12 +139,12 @@ CREATE TABLE series_glance (  -- cheap readings, /proc/PID/statm; amounts are by
   PRIMARY KEY (run, at_ns, process)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series_reading (  -- full readings, /proc/PID/smaps and status, and surveys, /proc/PID/pagemap; amounts are bytes
-  run         INTEGER NOT NULL REFERENCES series,
+CREATE TABLE memory_snapshot (  -- smaps snapshots, /proc/PID/smaps and status, and pagemap scans, /proc/PID/pagemap; amounts are bytes
+  run         INTEGER NOT NULL REFERENCES memory_series,
   at_ns       INTEGER NOT NULL CHECK (at_ns >= 0),
   process     INTEGER NOT NULL CHECK (process >= -1),  -- -1: the whole tree, in which what is shared counts once
   resident    INTEGER NOT NULL CHECK (resident >= 0),
-  pss         INTEGER CHECK (pss >= 0),  -- NULL, as all that may be: this is a survey, which does not know
+  pss         INTEGER CHECK (pss >= 0),  -- NULL, as all that may be: a pagemap scan does not know it
   anonymous   INTEGER NOT NULL CHECK (anonymous >= 0),
   file        INTEGER CHECK (file >= 0),
   shared      INTEGER CHECK (shared >= 0),
@@ -136,8 +155,8 @@ CREATE TABLE series_reading (  -- full readings, /proc/PID/smaps and status, and
   PRIMARY KEY (run, at_ns, process)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series_part (  -- what the tree's memory is for, at each of these
-  run       INTEGER NOT NULL REFERENCES series,
+CREATE TABLE memory_part (  -- what the tree's memory is for, at each of these
+  run       INTEGER NOT NULL REFERENCES memory_series,
   at_ns     INTEGER NOT NULL CHECK (at_ns >= 0),
   class     TEXT NOT NULL,
   name      TEXT NOT NULL,  -- of a library; empty for other classes
@@ -149,17 +168,17 @@ CREATE TABLE series_part (  -- what the tree's memory is for, at each of these
   PRIMARY KEY (run, at_ns, class, name)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series_mark (  -- lines that the program wrote: each begins a phase
-  run    INTEGER NOT NULL REFERENCES series,
+CREATE TABLE mark (  -- lines that the program wrote: each begins a phase
+  run    INTEGER NOT NULL REFERENCES memory_series,
   number INTEGER NOT NULL CHECK (number >= 0),
   at_ns  INTEGER NOT NULL CHECK (at_ns >= 0),
   text   TEXT NOT NULL,
   PRIMARY KEY (run, number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE standing (  -- how each variant stands: the last word counts
+CREATE TABLE variant_status (  -- the last one of each variant; a variant without a row is ready
   variant INTEGER PRIMARY KEY REFERENCES variant,
-  state   TEXT NOT NULL,
+  status  TEXT NOT NULL,
   reason  TEXT NOT NULL
 ) STRICT;
 
@@ -174,7 +193,7 @@ CREATE TABLE build (
   cached       INTEGER NOT NULL CHECK (cached IN (0, 1))
 ) STRICT;
 
-CREATE TABLE difference (  -- how a variant's answer differs from the baseline's
+CREATE TABLE output_difference (  -- how a variant's output differs from the baseline's
   variant INTEGER PRIMARY KEY REFERENCES variant,
   diff    TEXT NOT NULL
 ) STRICT;
@@ -194,18 +213,20 @@ CREATE TRIGGER bound_is_final BEFORE UPDATE ON bound BEGIN SELECT raise(ABORT, '
 CREATE TRIGGER process_is_kept BEFORE DELETE ON process BEGIN SELECT raise(ABORT, 'processes are only ever added'); END;
 CREATE TRIGGER process_is_final BEFORE UPDATE ON process BEGIN SELECT raise(ABORT, 'processes are only ever added'); END;
 
-CREATE TRIGGER series_is_kept BEFORE DELETE ON series BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_is_final BEFORE UPDATE ON series BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_process_is_kept BEFORE DELETE ON series_process BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_process_is_final BEFORE UPDATE ON series_process BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_glance_is_kept BEFORE DELETE ON series_glance BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_glance_is_final BEFORE UPDATE ON series_glance BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_reading_is_kept BEFORE DELETE ON series_reading BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_reading_is_final BEFORE UPDATE ON series_reading BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_part_is_kept BEFORE DELETE ON series_part BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_part_is_final BEFORE UPDATE ON series_part BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_mark_is_kept BEFORE DELETE ON series_mark BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
-CREATE TRIGGER series_mark_is_final BEFORE UPDATE ON series_mark BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER group_run_is_kept BEFORE DELETE ON group_run BEGIN SELECT raise(ABORT, 'runs are only ever added'); END;
+CREATE TRIGGER group_run_is_final BEFORE UPDATE ON group_run BEGIN SELECT raise(ABORT, 'runs are only ever added'); END;
+CREATE TRIGGER memory_series_is_kept BEFORE DELETE ON memory_series BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_series_is_final BEFORE UPDATE ON memory_series BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_process_is_kept BEFORE DELETE ON memory_process BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_process_is_final BEFORE UPDATE ON memory_process BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER statm_sample_is_kept BEFORE DELETE ON statm_sample BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER statm_sample_is_final BEFORE UPDATE ON statm_sample BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_snapshot_is_kept BEFORE DELETE ON memory_snapshot BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_snapshot_is_final BEFORE UPDATE ON memory_snapshot BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_part_is_kept BEFORE DELETE ON memory_part BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER memory_part_is_final BEFORE UPDATE ON memory_part BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER mark_is_kept BEFORE DELETE ON mark BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
+CREATE TRIGGER mark_is_final BEFORE UPDATE ON mark BEGIN SELECT raise(ABORT, 'series are only ever added'); END;
 
 -- For people: rounds with the kind that counts, and every reading with its names.
 CREATE VIEW rounds AS
@@ -225,8 +246,8 @@ CREATE VIEW samples AS
     LEFT JOIN bound ON bound.run = reading.run AND bound.metric = reading.metric;
 
 CREATE VIEW memory AS
-  SELECT run.round, variant.name AS variant, series_part.at_ns, series_part.class, series_part.name,
-         series_part.resident, series_part.pss, series_part.anonymous, series_part.swap, series_part.virtual
-    FROM series_part
-    JOIN run     ON run.id = series_part.run
+  SELECT run.round, variant.name AS variant, memory_part.at_ns, memory_part.class, memory_part.name,
+         memory_part.resident, memory_part.pss, memory_part.anonymous, memory_part.swap, memory_part.virtual
+    FROM memory_part
+    JOIN run     ON run.id = memory_part.run
     JOIN variant ON variant.id = run.variant;

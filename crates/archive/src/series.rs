@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{params, Connection, Row};
-use widthwise_experiment::memory::{Amounts, Class, Glance, Mark, Part, Process, Reading, Series, Totals};
+use widthwise_experiment::memory::{
+    Amounts, Class, Mark, Part, Process, Reading, Series, StatmSample, Totals,
+};
 
-use crate::recording::bounded;
-use crate::stored::Fault;
+use crate::reader::Fault;
+use crate::writer::bounded;
 
 /// The process of a reading that stands for the whole tree.
 const TREE: i64 = -1;
@@ -15,18 +17,18 @@ const TREE: i64 = -1;
 pub(crate) fn write(connection: &Connection, run: i64, series: &Series) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO series (run, wall_ns, spent_ns, glances, surveys, readings) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO memory_series (run, wall_ns, spent_ns, statm_samples, pagemap_scans, smaps_snapshots) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
             run,
             bounded(series.wall_ns),
             bounded(series.spent_ns),
-            bounded(series.glances_made),
-            bounded(series.surveys_made),
+            bounded(series.statm_samples_made),
+            bounded(series.pagemap_scans_made),
             bounded(series.readings_made)
         ])?;
     let mut add = connection.prepare_cached(
-        "INSERT INTO series_process (run, process, pid, parent, name, began_ns, ended_ns)
+        "INSERT INTO memory_process (run, process, pid, parent, name, began_ns, ended_ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for (number, process) in (0i64..).zip(&series.processes) {
@@ -35,24 +37,24 @@ pub(crate) fn write(connection: &Connection, run: i64, series: &Series) -> rusql
     }
     // Two glances at one process at one moment would be one.
     let mut add = connection.prepare_cached(
-        "INSERT OR IGNORE INTO series_glance (run, at_ns, process, resident, anonymous, virtual)
+        "INSERT OR IGNORE INTO statm_sample (run, at_ns, process, resident, anonymous, virtual)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    for glance in &series.glances {
+    for statm_sample in &series.statm_samples {
         add.execute(params![
             run,
-            bounded(glance.at_ns),
-            bounded(glance.process as u64),
-            bounded(glance.resident),
-            bounded(glance.anonymous),
-            bounded(glance.virtual_bytes)
+            bounded(statm_sample.at_ns),
+            bounded(statm_sample.process as u64),
+            bounded(statm_sample.resident),
+            bounded(statm_sample.anonymous),
+            bounded(statm_sample.virtual_bytes)
         ])?;
     }
     for reading in &series.readings {
         write_reading(connection, run, series, reading)?;
     }
-    let mut add = connection
-        .prepare_cached("INSERT INTO series_mark (run, number, at_ns, text) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut add =
+        connection.prepare_cached("INSERT INTO mark (run, number, at_ns, text) VALUES (?1, ?2, ?3, ?4)")?;
     for (number, mark) in (0i64..).zip(&series.marks) {
         add.execute(params![run, number, bounded(mark.at_ns), mark.text])?;
     }
@@ -68,7 +70,7 @@ fn write_reading(
     let at = bounded(reading.at_ns);
     let known = |bytes| reading.full.then_some(bounded(bytes));
     let mut add = connection.prepare_cached(
-        "INSERT INTO series_reading (run, at_ns, process, resident, pss, anonymous, file, shared, swap, virtual,
+        "INSERT INTO memory_snapshot (run, at_ns, process, resident, pss, anonymous, file, shared, swap, virtual,
            page_tables, huge)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
@@ -91,7 +93,7 @@ fn write_reading(
         ])?;
     }
     let mut add = connection.prepare_cached(
-        "INSERT INTO series_part (run, at_ns, class, name, resident, pss, anonymous, swap, virtual)
+        "INSERT INTO memory_part (run, at_ns, class, name, resident, pss, anonymous, swap, virtual)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     for (part, amounts) in &reading.parts {
@@ -114,19 +116,23 @@ fn write_reading(
 /// Every series, by the id of its run.
 pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fault> {
     let mut all = BTreeMap::new();
-    each(connection, "SELECT run, wall_ns, spent_ns, glances, surveys, readings FROM series", |row| {
-        let series = Series {
-            wall_ns: row.get(1)?,
-            spent_ns: row.get(2)?,
-            glances_made: row.get(3)?,
-            surveys_made: row.get(4)?,
-            readings_made: row.get(5)?,
-            ..Series::default()
-        };
-        all.insert(row.get(0)?, series);
-        Ok(())
-    })?;
-    let columns = "SELECT run, process, pid, parent, name, began_ns, ended_ns FROM series_process ORDER BY run, process";
+    each(
+        connection,
+        "SELECT run, wall_ns, spent_ns, statm_samples, pagemap_scans, smaps_snapshots FROM memory_series",
+        |row| {
+            let series = Series {
+                wall_ns: row.get(1)?,
+                spent_ns: row.get(2)?,
+                statm_samples_made: row.get(3)?,
+                pagemap_scans_made: row.get(4)?,
+                readings_made: row.get(5)?,
+                ..Series::default()
+            };
+            all.insert(row.get(0)?, series);
+            Ok(())
+        },
+    )?;
+    let columns = "SELECT run, process, pid, parent, name, began_ns, ended_ns FROM memory_process ORDER BY run, process";
     each(connection, columns, |row| {
         let series = of(&mut all, row)?;
         // Glances and readings count them.
@@ -143,11 +149,11 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
         Ok(())
     })?;
     let columns =
-        "SELECT run, at_ns, process, resident, anonymous, virtual FROM series_glance ORDER BY run, at_ns, process";
+        "SELECT run, at_ns, process, resident, anonymous, virtual FROM statm_sample ORDER BY run, at_ns, process";
     each(connection, columns, |row| {
         let series = of(&mut all, row)?;
         let process = process(series, row.get(2)?)?;
-        series.glances.push(Glance {
+        series.statm_samples.push(StatmSample {
             at_ns: row.get(1)?,
             process,
             resident: row.get(3)?,
@@ -159,7 +165,7 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
     // The tree's row comes first.
     let columns =
         "SELECT run, at_ns, process, resident, pss, anonymous, file, shared, swap, virtual, page_tables, huge
-                     FROM series_reading ORDER BY run, at_ns, process";
+                     FROM memory_snapshot ORDER BY run, at_ns, process";
     each(connection, columns, |row| {
         let series = of(&mut all, row)?;
         let at_ns: u64 = row.get(1)?;
@@ -181,7 +187,7 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
         Ok(())
     })?;
     read_parts(connection, &mut all)?;
-    each(connection, "SELECT run, at_ns, text FROM series_mark ORDER BY run, number", |row| {
+    each(connection, "SELECT run, at_ns, text FROM mark ORDER BY run, number", |row| {
         let series = of(&mut all, row)?;
         series.marks.push(Mark { at_ns: row.get(1)?, text: row.get(2)? });
         Ok(())
@@ -194,7 +200,7 @@ fn read_parts(connection: &Connection, all: &mut BTreeMap<i64, Series>) -> Resul
     let mut place = (i64::MIN, 0usize);
     let mut indices: HashMap<Part, usize> = HashMap::new();
     let columns = "SELECT run, at_ns, class, name, resident, pss, anonymous, swap, virtual
-                     FROM series_part ORDER BY run, at_ns, class, name";
+                     FROM memory_part ORDER BY run, at_ns, class, name";
     each(connection, columns, |row| {
         let run: i64 = row.get(0)?;
         let at_ns: u64 = row.get(1)?;

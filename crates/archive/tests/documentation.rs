@@ -33,7 +33,7 @@ fn text(words: &str) -> Value {
 #[test]
 fn the_queries_of_the_chapter_answer_what_it_says() {
     let parent = tempfile::tempdir().unwrap();
-    let mut archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let rounds = [
         (RoundKind::Warmup, Noise::default()),
         (RoundKind::Timed, Noise::default()),
@@ -94,7 +94,7 @@ fn the_queries_of_the_chapter_answer_what_it_says() {
 fn the_chapter_names_this_version_and_every_table() {
     assert!(CHAPTER.contains(&format!("the archive version,\nnow {VERSION}")));
     let parent = tempfile::tempdir().unwrap();
-    let archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let connection = Connection::open(archive.folder().join("campaign.sqlite")).unwrap();
     let mut statement =
         connection.prepare("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')").unwrap();

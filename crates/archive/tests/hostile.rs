@@ -8,23 +8,24 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use widthwise_archive::{Archive, BuildNote};
 use widthwise_experiment::outcome::{Ending, RoundKind};
+use widthwise_experiment::VariantStatus;
 
 /// A whole archive with something in each of its tables.
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let parent = tempfile::tempdir().unwrap();
-    let mut archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     for number in 0..4 {
         archive.begin_round(number, RoundKind::Timed, 3, None).unwrap();
         for (position, variant) in (0..).zip(sample::VARIANTS) {
             let mut run = sample::run(number, position, variant);
             if (number, position) == (2, 1) {
-                run.ending = Ending::NotStarted { reason: "execve: Exec format error".into() };
+                run.ending = Ending::SpawnFailed { reason: "execve: Exec format error".into() };
             }
             archive.add_run(&run, &sample::processes(variant)).unwrap();
         }
         archive.end_round(&sample::timed(number)).unwrap();
     }
-    archive.set_standing("x32/-O2", "measured", "well").unwrap();
+    archive.set_status("x32/-O2", &VariantStatus::Ready).unwrap();
     archive.set_difference("x32/-O2", &"-1\n+2\n".repeat(1000)).unwrap();
     archive.warn("load").unwrap();
     archive.set_stopped("rounds: 4", std::time::Duration::from_secs(4)).unwrap();
@@ -50,7 +51,7 @@ fn open(bytes: &[u8]) {
     fs::write(folder.path().join("campaign.sqlite"), bytes).unwrap();
     if let Ok(archive) = Archive::read(folder.path()) {
         let _ = archive.load();
-        let _ = archive.changed(&sample::head().identity);
+        let _ = archive.changed(&sample::metadata().fingerprint);
     }
     if let Ok(mut archive) = Archive::resume(folder.path()) {
         let number = archive.next_round();

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use sample::VARIANTS;
-use widthwise_archive::{slug, Archive, ArchiveError, BuildNote, ProcessNote};
+use widthwise_archive::{slug, Archive, ArchiveError, BuildNote, Metadata, ProcessNote};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::VariantStatus;
 
 fn begun() -> (tempfile::TempDir, Archive) {
     let parent = tempfile::tempdir().unwrap();
-    let archive = Archive::create(&parent.path().join(".widthwise"), "tree", &sample::head()).unwrap();
+    let archive = Archive::create(&parent.path().join(".widthwise"), &sample::metadata()).unwrap();
     (parent, archive)
 }
 
@@ -37,9 +38,9 @@ fn everything_comes_back_as_it_was_given() {
         Ending::Exit { status: 3 },
         Ending::Signal { signal: 11 },
         Ending::Timeout { limit_ns: 5_000_000_000 },
-        Ending::Flood { limit_bytes: 1 << 30 },
-        Ending::NotStarted { reason: "execve: No such file or directory".into() },
-        Ending::Around { reason: "setup: exit 1".into() },
+        Ending::OutputLimit { limit_bytes: 1 << 30 },
+        Ending::SpawnFailed { reason: "execve: No such file or directory".into() },
+        Ending::HookFailed { reason: "setup: exit 1".into() },
     ];
     let mut runs = Vec::new();
     for (number, ending) in (0..).zip(&endings) {
@@ -49,7 +50,7 @@ fn everything_comes_back_as_it_was_given() {
         run.ending = ending.clone();
         if *ending != Ending::Done {
             run.sample.clear();
-            run.answer = None;
+            run.output_digest = None;
         }
         archive.add_run(&run, &[]).unwrap();
         runs.push(run);
@@ -75,8 +76,9 @@ fn everything_comes_back_as_it_was_given() {
     for build in builds.iter().rev() {
         archive.set_build(build).unwrap();
     }
-    archive.set_standing(VARIANTS[1], "waiting", "").unwrap();
-    archive.set_standing(VARIANTS[1], "measured", "all well").unwrap();
+    archive.set_status(VARIANTS[1], &VariantStatus::Ready).unwrap();
+    let excluded = VariantStatus::Excluded("it ended with exit status 1".to_owned());
+    archive.set_status(VARIANTS[1], &excluded).unwrap();
     archive.set_difference(VARIANTS[1], "-1\n+2 <b>\n").unwrap();
     for text in ["load is 3.2", "governor is powersave", "load is 3.2"] {
         archive.warn(text).unwrap();
@@ -84,21 +86,23 @@ fn everything_comes_back_as_it_was_given() {
     archive.set_stopped("rounds: 8", Duration::from_millis(1500)).unwrap();
 
     let check = |archive: &Archive| {
-        assert_eq!(archive.head(), &sample::head());
+        assert_eq!(archive.metadata(), &sample::metadata());
         assert_eq!(archive.next_round(), 8);
-        let stored = archive.load().unwrap();
-        assert_eq!(stored.runs, runs);
-        assert_eq!(stored.rounds.len(), 8);
-        assert_eq!(stored.rounds[0].kind, RoundKind::Warmup);
-        assert_eq!((stored.rounds[0].cpu, stored.rounds[0].noise.pressure), (None, None));
-        assert_eq!(stored.rounds[7], sample::timed(7));
-        assert_eq!(stored.builds, builds);
-        let standing = ("measured".to_owned(), "all well".to_owned());
-        assert_eq!(stored.standings, BTreeMap::from([(VARIANTS[1].to_owned(), standing)]));
-        assert_eq!(stored.differences, BTreeMap::from([(VARIANTS[1].to_owned(), "-1\n+2 <b>\n".to_owned())]));
-        assert_eq!(stored.warnings, ["load is 3.2", "governor is powersave"]);
-        assert_eq!(stored.stopped.as_deref(), Some("rounds: 8"));
-        assert_eq!(stored.elapsed, Duration::from_millis(1500));
+        let samples = archive.load().unwrap();
+        assert_eq!(samples.runs, runs);
+        assert_eq!(samples.rounds.len(), 8);
+        assert_eq!(samples.rounds[0].kind, RoundKind::Warmup);
+        assert_eq!((samples.rounds[0].cpu, samples.rounds[0].noise.pressure), (None, None));
+        assert_eq!(samples.rounds[7], sample::timed(7));
+        assert_eq!(samples.builds, builds);
+        assert_eq!(samples.statuses, BTreeMap::from([(VARIANTS[1].to_owned(), excluded.clone())]));
+        assert_eq!(
+            samples.differences,
+            BTreeMap::from([(VARIANTS[1].to_owned(), "-1\n+2 <b>\n".to_owned())])
+        );
+        assert_eq!(samples.warnings, ["load is 3.2", "governor is powersave"]);
+        assert_eq!(samples.stopped.as_deref(), Some("rounds: 8"));
+        assert_eq!(samples.elapsed, Duration::from_millis(1500));
     };
     check(&archive);
     check(&Archive::read(archive.folder()).unwrap());
@@ -113,10 +117,10 @@ fn the_folder_has_what_people_read_without_sqlite() {
     let (parent, archive) = begun();
     let folder = parent.path().join(".widthwise/2026-11-21-tree");
     assert_eq!(archive.folder(), folder);
-    assert_eq!(fs::read_to_string(folder.join("widthwise.toml")).unwrap(), sample::head().spec);
+    assert_eq!(fs::read_to_string(folder.join("widthwise.toml")).unwrap(), sample::metadata().spec);
     let machine: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(folder.join("machine.json")).unwrap()).unwrap();
-    assert_eq!(machine, sample::head().machine);
+    assert_eq!(machine, sample::metadata().machine);
     assert_eq!(archive.build_folder("x32/-O2").unwrap(), folder.join("build").join(slug("x32/-O2")));
     assert!(archive.build_folder("x32/-O2").unwrap().is_dir());
     fs::write(archive.output_file("x32/-O2").unwrap(), "42").unwrap();
@@ -131,7 +135,7 @@ fn the_folder_has_what_people_read_without_sqlite() {
 #[test]
 fn a_second_campaign_of_a_name_gets_a_number_and_latest_points_at_it() {
     let parent = tempfile::tempdir().unwrap();
-    let begin = || Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let begin = || Archive::create(parent.path(), &sample::metadata()).unwrap();
     let names = [begin(), begin(), begin()].map(|archive| archive.folder().file_name().unwrap().to_owned());
     assert_eq!(names, ["2026-11-21-tree", "2026-11-21-tree-2", "2026-11-21-tree-3"]);
     assert_eq!(fs::read_link(parent.path().join("latest")).unwrap().as_os_str(), "2026-11-21-tree-3");
@@ -143,7 +147,9 @@ fn a_second_campaign_of_a_name_gets_a_number_and_latest_points_at_it() {
 #[test]
 fn a_program_s_name_does_not_lead_out_of_the_folder() {
     let parent = tempfile::tempdir().unwrap();
-    let archive = Archive::create(parent.path(), "../../e vil", &sample::head()).unwrap();
+    let archive =
+        Archive::create(parent.path(), &Metadata { program: "../../e vil".into(), ..sample::metadata() })
+            .unwrap();
     assert_eq!(archive.folder().parent(), Some(parent.path()));
     let name = archive.folder().file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("2026-11-21-"), "{name}");
@@ -153,7 +159,7 @@ fn a_program_s_name_does_not_lead_out_of_the_folder() {
 fn when_latest_is_something_else_the_campaign_goes_on_with_a_warning() {
     let parent = tempfile::tempdir().unwrap();
     fs::create_dir_all(parent.path().join("latest/mine")).unwrap();
-    let archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let warnings = archive.load().unwrap().warnings;
     assert!(warnings.len() == 1 && warnings[0].contains("`latest`"), "{warnings:?}");
     assert!(parent.path().join("latest/mine").is_dir());
@@ -176,10 +182,10 @@ fn an_interrupted_round_keeps_its_runs_and_counts_for_nothing() {
     let again = archive.begin_round(1, RoundKind::Timed, 3, Some(1)).unwrap_err().to_string();
     assert!(again.contains("round 1 was begun before; the next one is 2"), "{again}");
     add_round(&mut archive);
-    let stored = archive.load().unwrap();
-    let kinds: Vec<RoundKind> = stored.rounds.iter().map(|round| round.kind).collect();
+    let samples = archive.load().unwrap();
+    let kinds: Vec<RoundKind> = samples.rounds.iter().map(|round| round.kind).collect();
     assert_eq!(kinds, [RoundKind::Timed, RoundKind::Interrupted, RoundKind::Timed]);
-    assert_eq!(stored.runs.iter().filter(|run| run.round == 1).count(), 1);
+    assert_eq!(samples.runs.iter().filter(|run| run.round == 1).count(), 1);
 }
 
 #[test]
@@ -206,10 +212,10 @@ fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
     let found = || Archive::read(&folder).unwrap().load().unwrap().runs.len();
-    archive.gather();
+    archive.begin_batch();
     let first = add_round(&mut archive);
     assert_eq!(found(), 0);
-    archive.keep().unwrap();
+    archive.commit().unwrap();
     assert_eq!(found(), first.len());
     // Whoever ends without keeping leaves nothing of it, as after a kill.
     add_round(&mut archive);
@@ -217,7 +223,7 @@ fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
     assert_eq!(found(), first.len());
     // The end of a session keeps everything.
     let mut archive = Archive::resume(&folder).unwrap();
-    archive.gather();
+    archive.begin_batch();
     add_round(&mut archive);
     archive.set_stopped("enough", Duration::from_secs(1)).unwrap();
     assert_eq!(found(), 2 * first.len());
@@ -227,15 +233,15 @@ fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
 fn a_write_that_fails_takes_what_was_gathered_with_it_and_the_archive_stays_whole() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
-    archive.gather();
+    archive.begin_batch();
     let runs = add_round(&mut archive);
-    archive.keep().unwrap();
+    archive.commit().unwrap();
     archive.begin_round(1, RoundKind::Timed, 3, None).unwrap();
     let run = Run { round: 1, ..runs[0].clone() };
     archive.add_run(&run, &[]).unwrap();
     archive.add_run(&run, &[]).unwrap_err();
-    let stored = Archive::read(&folder).unwrap().load().unwrap();
-    assert_eq!((stored.runs.len(), stored.rounds.len()), (runs.len(), 1));
+    let samples = Archive::read(&folder).unwrap().load().unwrap();
+    assert_eq!((samples.runs.len(), samples.rounds.len()), (runs.len(), 1));
 }
 
 #[test]
@@ -263,10 +269,14 @@ fn a_reading_that_is_not_a_number_is_missing_and_is_said_to_be() {
     let mut run = sample::run(0, 0, VARIANTS[1]);
     run.sample.insert("branches", Reading::whole(f64::NAN, Source::Hardware));
     archive.add_run(&run, &[]).unwrap();
-    let stored = archive.load().unwrap();
+    let samples = archive.load().unwrap();
     run.sample.remove("branches");
-    assert_eq!(stored.runs, [run]);
-    assert!(stored.warnings.len() == 1 && stored.warnings[0].contains("branches"), "{:?}", stored.warnings);
+    assert_eq!(samples.runs, [run]);
+    assert!(
+        samples.warnings.len() == 1 && samples.warnings[0].contains("branches"),
+        "{:?}",
+        samples.warnings
+    );
 }
 
 #[test]
@@ -289,7 +299,7 @@ fn processes_are_summed_up_over_timed_runs_only() {
         variant: VARIANTS[1].into(),
         comm: "leaf".into(),
         count,
-        peak_resident_bytes: peak,
+        max_rss_bytes: peak,
         cpu_ns: cpu,
         source: "taskstats".into(),
     };
@@ -316,25 +326,25 @@ fn time_adds_up_over_sessions_and_a_cut_off_session_counts_too() {
     archive.set_stopped("Ctrl-C", Duration::from_secs(7)).unwrap();
     drop(archive);
     let mut archive = Archive::resume(&folder).unwrap();
-    let stored = archive.load().unwrap();
-    assert_eq!((stored.stopped, stored.elapsed), (None, Duration::from_secs(7)));
+    let samples = archive.load().unwrap();
+    assert_eq!((samples.stopped, samples.elapsed), (None, Duration::from_secs(7)));
     add_round(&mut archive);
     drop(archive);
-    let cut_off = Archive::read(&folder).unwrap().load().unwrap().elapsed;
-    assert!(cut_off > Duration::from_secs(7));
+    let cancelled = Archive::read(&folder).unwrap().load().unwrap().elapsed;
+    assert!(cancelled > Duration::from_secs(7));
     let mut archive = Archive::resume(&folder).unwrap();
     archive.set_stopped("budget", Duration::from_secs(5)).unwrap();
-    let stored = archive.load().unwrap();
+    let samples = archive.load().unwrap();
     assert_eq!(
-        (stored.stopped.as_deref(), stored.elapsed),
-        (Some("budget"), cut_off + Duration::from_secs(5))
+        (samples.stopped.as_deref(), samples.elapsed),
+        (Some("budget"), cancelled + Duration::from_secs(5))
     );
 }
 
 #[test]
 fn what_changed_is_said_in_words() {
     let (_parent, archive) = begun();
-    assert!(archive.changed(&sample::head().identity).is_empty());
+    assert!(archive.changed(&sample::metadata().fingerprint).is_empty());
     let now = BTreeMap::from([
         ("source".to_owned(), "ffffffffffffffffffffffffffffffff".to_owned()),
         ("compiler gcc-12".to_owned(), "12.3.0".to_owned()),
@@ -359,7 +369,7 @@ fn nothing_is_written_through_an_archive_opened_for_reading() {
         reading.begin_round(0, RoundKind::Timed, 1, None),
         reading.add_run(&sample::run(0, 0, VARIANTS[0]), &[]),
         reading.end_round(&sample::timed(0)),
-        reading.set_standing(VARIANTS[0], "measured", ""),
+        reading.set_status(VARIANTS[0], &VariantStatus::Ready),
         reading.warn("load"),
         reading.set_stopped("why", Duration::ZERO),
     ];
@@ -377,8 +387,8 @@ fn ten_thousand_runs_come_back() {
     }
     let log = fs::metadata(archive.folder().join("campaign.sqlite-wal")).unwrap().len();
     assert!(log < 32 << 20, "the log is never folded into the file: {log} bytes");
-    let stored = archive.load().unwrap();
-    assert!(stored.runs == written && written.len() == 10_002);
-    let leaves = stored.processes.iter().find(|note| note.comm == "leaf").unwrap();
+    let samples = archive.load().unwrap();
+    assert!(samples.runs == written && written.len() == 10_002);
+    let leaves = samples.processes.iter().find(|note| note.comm == "leaf").unwrap();
     assert_eq!(leaves.count, 2);
 }

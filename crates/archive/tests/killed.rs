@@ -64,9 +64,9 @@ fn after_twenty_kills_every_acknowledged_run_is_there_exactly_once() {
             acknowledged.push((round.parse().unwrap(), position.parse().unwrap()));
         }
 
-        let stored = Archive::read(&folder).unwrap().load().unwrap();
+        let samples = Archive::read(&folder).unwrap().load().unwrap();
         let mut times: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        for run in &stored.runs {
+        for run in &samples.runs {
             *times.entry((run.round, run.position)).or_default() += 1;
             let variant = sample::VARIANTS[run.position as usize];
             assert_eq!(*run, sample::run(run.round, run.position, variant));
@@ -75,12 +75,12 @@ fn after_twenty_kills_every_acknowledged_run_is_there_exactly_once() {
             assert_eq!(times.get(run), Some(&1), "run {run:?} after {kills} kills");
         }
         // Committed, and killed before it could say so: at most one for each kill.
-        assert!(stored.runs.len() <= acknowledged.len() + kills, "{kills} kills");
+        assert!(samples.runs.len() <= acknowledged.len() + kills, "{kills} kills");
 
         let mut interrupted = 0;
-        for (place, round) in stored.rounds.iter().enumerate() {
+        for (place, round) in samples.rounds.iter().enumerate() {
             assert_eq!(round.number as usize, place);
-            let runs = stored.runs.iter().filter(|run| run.round == round.number).count();
+            let runs = samples.runs.iter().filter(|run| run.round == round.number).count();
             match round.kind {
                 RoundKind::Interrupted => interrupted += 1,
                 _ => assert_eq!(runs, 3, "round {place} counts, and is not complete"),
@@ -104,7 +104,7 @@ fn a_kill_while_the_campaign_is_made_leaves_a_whole_archive_or_none() {
             .collect();
         for folder in folders {
             match Archive::resume(&folder) {
-                Ok(archive) => assert_eq!(archive.head(), &sample::head()),
+                Ok(archive) => assert_eq!(archive.metadata(), &sample::metadata()),
                 Err(ArchiveError::Missing { .. }) => {}
                 Err(other) => panic!("{other}"),
             }

@@ -52,7 +52,7 @@ impl Drop for Holder {
 }
 
 fn campaign(parent: &Path) -> std::path::PathBuf {
-    let mut archive = Archive::create(parent, "tree", &sample::head()).unwrap();
+    let mut archive = Archive::create(parent, &sample::metadata()).unwrap();
     archive.begin_round(0, RoundKind::Timed, 1, None).unwrap();
     archive.add_run(&sample::run(0, 0, sample::VARIANTS[0]), &[]).unwrap();
     archive.end_round(&sample::timed(0)).unwrap();
@@ -78,7 +78,7 @@ fn a_second_process_is_told_who_measures_and_may_read() {
 #[test]
 fn one_process_cannot_take_a_campaign_twice_either() {
     let parent = tempfile::tempdir().unwrap();
-    let first = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let first = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let folder = first.folder().to_owned();
     assert!(matches!(Archive::resume(&folder), Err(ArchiveError::Locked { .. })));
     drop(first);
@@ -88,7 +88,7 @@ fn one_process_cannot_take_a_campaign_twice_either() {
 #[test]
 fn what_is_added_meanwhile_is_seen_by_whoever_reads() {
     let parent = tempfile::tempdir().unwrap();
-    let mut writing = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let mut writing = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let reading = Archive::read(writing.folder()).unwrap();
     for number in 0..5 {
         writing.begin_round(number, RoundKind::Timed, 1, None).unwrap();

@@ -14,7 +14,7 @@ use widthwise_experiment::outcome::RoundKind;
 /// A campaign of a few rounds.
 fn campaign() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
-    let mut archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     for number in 0..40 {
         archive.begin_round(number, RoundKind::Timed, 3, None).unwrap();
         for (position, variant) in (0..).zip(sample::VARIANTS) {
@@ -55,11 +55,11 @@ fn by_hand(folder: &Path, statements: &str) {
 #[test]
 fn a_newer_archive_is_left_to_a_newer_widthwise() {
     let (_parent, folder) = campaign();
-    by_hand(&folder, "PRAGMA user_version = 4; DROP VIEW samples; DROP TABLE difference;");
+    by_hand(&folder, "PRAGMA user_version = 5; DROP VIEW samples; DROP TABLE output_difference;");
     let error = refused(&folder);
     assert!(
         error.to_string().ends_with(
-            "was written by a newer widthwise (archive version 4, this one reads up to 3); upgrade widthwise"
+            "was written by a newer widthwise (archive version 5, this one reads up to 4); upgrade widthwise"
         ),
         "{error}"
     );
@@ -117,7 +117,7 @@ fn tables_that_are_not_an_archives_are_noticed() {
         // Would compute for ever if it passed for a table.
         "DROP TABLE warning; CREATE VIEW warning AS WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)
            SELECT id, 'x' AS text FROM n",
-        "DROP TABLE standing; CREATE TABLE standing (variant, state, reason)",
+        "DROP TABLE variant_status; CREATE TABLE variant_status (variant, status, reason)",
         "PRAGMA user_version = 0",
     ] {
         let (_parent, folder) = campaign();
@@ -163,11 +163,11 @@ fn what_a_later_widthwise_added_is_left_out_with_a_warning() {
          INSERT INTO reading VALUES (2, (SELECT id FROM metric WHERE name = 'branches'), 7.0, 'oracle', 1.0);
          CREATE TABLE notes (mine TEXT)",
     );
-    let stored = Archive::read(&folder).unwrap().load().unwrap();
-    let warnings = stored.warnings.join("\n");
+    let samples = Archive::read(&folder).unwrap().load().unwrap();
+    let warnings = samples.warnings.join("\n");
     assert!(warnings.contains("metric \"watts\"") && warnings.contains("source \"oracle\""), "{warnings}");
-    assert_eq!(stored.runs[0], sample::run(0, 0, sample::VARIANTS[0]));
-    assert_eq!(stored.runs[1], sample::run(0, 1, sample::VARIANTS[1]));
+    assert_eq!(samples.runs[0], sample::run(0, 0, sample::VARIANTS[0]));
+    assert_eq!(samples.runs[1], sample::run(0, 1, sample::VARIANTS[1]));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_campaign_that_is_not_there_names_what_was_looked_for() {
     assert!(empty.contains("no campaign.sqlite") && empty.contains("`widthwise compare`"), "{empty}");
     fs::write(parent.path().join("campaign.sqlite.new"), "").unwrap();
     let unfinished = said(parent.path());
-    assert!(unfinished.contains("cut off before it began"), "{unfinished}");
+    assert!(unfinished.contains("ended before it began"), "{unfinished}");
     assert_eq!(content(parent.path()).len(), 1);
 }
 
@@ -196,9 +196,9 @@ fn a_campaign_that_is_not_there_names_what_was_looked_for() {
 fn unusual_folder_names_are_opened() {
     let parent = tempfile::tempdir().unwrap();
     let odd = parent.path().join("50 % of #1? é&x=1");
-    let archive = Archive::create(&odd, "tree", &sample::head()).unwrap();
+    let archive = Archive::create(&odd, &sample::metadata()).unwrap();
     let folder = archive.folder().to_owned();
     drop(archive);
-    assert_eq!(Archive::read(&folder).unwrap().head(), &sample::head());
+    assert_eq!(Archive::read(&folder).unwrap().metadata(), &sample::metadata());
     assert!(Archive::resume(&folder).is_ok());
 }

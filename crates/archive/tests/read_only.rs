@@ -57,7 +57,7 @@ fn a_campaign_is_not_begun_where_nothing_can_be_written() {
 #[test]
 fn a_finished_campaign_is_read_where_nothing_can_be_written_and_not_resumed() {
     let (parent, writer) = place();
-    let mut archive = Archive::create(parent.path(), "tree", &sample::head()).unwrap();
+    let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     archive.begin_round(0, RoundKind::Timed, 1, None).unwrap();
     archive.add_run(&sample::run(0, 0, sample::VARIANTS[0]), &[]).unwrap();
     let folder = archive.folder().to_owned();

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::mistake::Mistake;
 use crate::model::Cpus;
+use crate::request_error::RequestErrorKind;
 
 /// One more than the highest CPU number that Linux can have on x86: `NR_CPUS` with `MAXSMP`, arch/x86/Kconfig.
 const MOST_CPUS: u32 = 8192;
 
 impl Cpus {
     /// Reads `auto`, `any` or a list.
-    pub fn parse(text: &str) -> Result<Cpus, Mistake> {
+    pub fn parse(text: &str) -> Result<Cpus, RequestErrorKind> {
         match text {
             "auto" => Ok(Cpus::Auto),
             "any" => Ok(Cpus::Any),
             list => numbers(list)
                 .map(Cpus::List)
-                .map_err(|reason| Mistake::BadCpus { text: list.to_owned(), reason }),
+                .map_err(|reason| RequestErrorKind::BadCpus { text: list.to_owned(), reason }),
         }
     }
 }
@@ -67,7 +67,7 @@ mod tests {
 
     fn reason(text: &str) -> String {
         match Cpus::parse(text) {
-            Err(Mistake::BadCpus { reason, .. }) => reason,
+            Err(RequestErrorKind::BadCpus { reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
     }

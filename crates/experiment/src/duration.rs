@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::mistake::Mistake;
+use crate::request_error::RequestErrorKind;
 
 /// The units, from the largest; each with its length in nanoseconds.
 const UNITS: [(&str, u128); 6] = [
@@ -15,13 +15,13 @@ const UNITS: [(&str, u128); 6] = [
 ];
 
 /// Reads whole numbers with units, the larger unit first.
-pub fn parse(text: &str) -> Result<Duration, Mistake> {
+pub fn parse(text: &str) -> Result<Duration, RequestErrorKind> {
     nanoseconds(text)
         .and_then(|total| {
             let seconds = u64::try_from(total / 1_000_000_000).ok()?;
             Some(Duration::new(seconds, (total % 1_000_000_000) as u32))
         })
-        .ok_or_else(|| Mistake::BadDuration { text: text.to_owned() })
+        .ok_or_else(|| RequestErrorKind::BadDuration { text: text.to_owned() })
 }
 
 fn nanoseconds(text: &str) -> Option<u128> {
@@ -74,7 +74,11 @@ mod tests {
         let too_long = format!("{}h", "9".repeat(30));
         for wrong in ["", "60", "s", "1.5s", "-1s", "5s1m", "1m1m", "1d", "1 s", "5S", "1h30", "é", &too_long]
         {
-            assert_eq!(parse(wrong), Err(Mistake::BadDuration { text: wrong.to_owned() }), "{wrong}");
+            assert_eq!(
+                parse(wrong),
+                Err(RequestErrorKind::BadDuration { text: wrong.to_owned() }),
+                "{wrong}"
+            );
         }
     }
 

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use crate::allocator::ALLOCATORS;
 use crate::axis::Axis;
-use crate::mistake::{Mistake, RequestError};
+use crate::location::{Located, SourceLocation};
 use crate::model::{FlagSet, Thp, Variant};
 use crate::point::{Point, EVERY};
 use crate::request::{check_name, Request};
-use crate::said::{Said, Stated};
+use crate::request_error::{RequestError, RequestErrorKind};
 use crate::{abi, allocator, flag_set};
 
 /// More variants than this are a slip: each is a build, and takes part in every round.
@@ -30,33 +30,33 @@ pub(crate) struct Surroundings<'a> {
 #[derive(Debug, Clone)]
 struct Value {
     text: String,
-    said: Option<Said>,
+    location: Option<SourceLocation>,
 }
 
 /// One cell of the matrix. For finished binaries, the value of `abi` is the binary's name.
 #[derive(Debug, Clone, Default)]
 struct Cell {
-    name: Option<Stated<String>>,
+    name: Option<Located<String>>,
     values: BTreeMap<Axis, Value>,
     /// Where it was listed, if it was.
-    said: Option<Said>,
+    location: Option<SourceLocation>,
 }
 
-impl From<&Stated<String>> for Value {
-    fn from(stated: &Stated<String>) -> Value {
-        Value { text: stated.value.clone(), said: Some(stated.said.clone()) }
+impl From<&Located<String>> for Value {
+    fn from(located: &Located<String>) -> Value {
+        Value { text: located.value.clone(), location: Some(located.location.clone()) }
     }
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Value {
-        Value { text: text.to_owned(), said: None }
+        Value { text: text.to_owned(), location: None }
     }
 }
 
 impl Value {
-    fn wrong(&self, mistake: Mistake) -> RequestError {
-        RequestError { said: self.said.clone(), mistake }
+    fn wrong(&self, kind_of_error: RequestErrorKind) -> RequestError {
+        RequestError { location: self.location.clone(), kind_of_error }
     }
 }
 
@@ -103,13 +103,15 @@ impl Request {
             }
             let variant = self.variant(&cell, around)?;
             if !names.insert(variant.name.clone()) {
-                let mistake = Mistake::TwoVariants { name: variant.name };
-                return Err(RequestError { said: cell.said, mistake });
+                let kind_of_error = RequestErrorKind::TwoVariants { name: variant.name };
+                return Err(RequestError { location: cell.location, kind_of_error });
             }
             variants.push(variant);
         }
         match self.excludes.last() {
-            Some(exclude) if variants.is_empty() => Err(exclude.said.wrong(Mistake::EmptyMatrix)),
+            Some(exclude) if variants.is_empty() => {
+                Err(exclude.location.wrong(RequestErrorKind::EmptyMatrix))
+            }
             _ => Ok(variants),
         }
     }
@@ -136,17 +138,17 @@ impl Request {
         if let Some((axis, value)) =
             self.axes.iter().find_map(|(axis, values)| values.first().map(|v| (*axis, v)))
         {
-            return Err(value.said.wrong(Mistake::AxisWithVariants { axis }));
+            return Err(value.location.wrong(RequestErrorKind::AxisWithVariants { axis }));
         }
         if let Some(first_too_many) = self.variants.get(MOST_VARIANTS) {
-            return Err(first_too_many.said.wrong(too_many(self.variants.len())));
+            return Err(first_too_many.location.wrong(too_many(self.variants.len())));
         }
-        let listed = self.variants.iter().map(|stated| {
+        let listed = self.variants.iter().map(|located| {
             let mut values: BTreeMap<Axis, Value> =
-                stated.value.point.iter().map(|(axis, value)| (*axis, value.into())).collect();
+                located.value.point.iter().map(|(axis, value)| (*axis, value.into())).collect();
             // An ABI that was not named is the first, and is part of the name all the same.
             values.entry(Axis::Abi).or_insert_with(|| abi::ABIS[0].name.into());
-            Cell { name: stated.value.name.clone(), values, said: Some(stated.said.clone()) }
+            Cell { name: located.value.name.clone(), values, location: Some(located.location.clone()) }
         });
         Ok(listed.collect())
     }
@@ -154,11 +156,13 @@ impl Request {
     fn refuse_axes_of_binaries(&self) -> Result<(), RequestError> {
         for axis in [Axis::Abi, Axis::Compiler, Axis::Flags] {
             if let Some(value) = self.axes.get(&axis).and_then(|values| values.first()) {
-                return Err(value.said.wrong(Mistake::AxisOfBinaries { axis }));
+                return Err(value.location.wrong(RequestErrorKind::AxisOfBinaries { axis }));
             }
         }
         match self.variants.first() {
-            Some(variant) => Err(variant.said.wrong(Mistake::BinariesWith { what: "a list of variants" })),
+            Some(variant) => {
+                Err(variant.location.wrong(RequestErrorKind::BinariesWith { what: "a list of variants" }))
+            }
             None => Ok(()),
         }
     }
@@ -194,13 +198,14 @@ impl Request {
 
     /// The values of an axis: the user's, or for the ABI every one there is.
     fn column(&self, axis: Axis, around: &Surroundings) -> Result<Vec<Value>, RequestError> {
-        let said = self.axes.get(&axis).map(Vec::as_slice).unwrap_or_default();
-        match said.first() {
+        let location = self.axes.get(&axis).map(Vec::as_slice).unwrap_or_default();
+        match location.first() {
             Some(every) if axis == Axis::Compiler && every.value == EVERY => {
                 if around.compilers.is_empty() {
-                    return Err(every.said.wrong(Mistake::NoCompilers));
+                    return Err(every.location.wrong(RequestErrorKind::NoCompilers));
                 }
-                let value = |name: &String| Value { text: name.clone(), said: Some(every.said.clone()) };
+                let value =
+                    |name: &String| Value { text: name.clone(), location: Some(every.location.clone()) };
                 Ok(around.compilers.iter().map(value).collect())
             }
             None if axis == Axis::Abi && around.binaries.is_empty() => {
@@ -209,13 +214,13 @@ impl Request {
             None if axis == Axis::Abi => {
                 Ok(around.binaries.iter().map(|(name, _)| name.as_str().into()).collect())
             }
-            _ => Ok(said.iter().map(Value::from).collect()),
+            _ => Ok(location.iter().map(Value::from).collect()),
         }
     }
 
     fn variant(&self, cell: &Cell, around: &Surroundings) -> Result<Variant, RequestError> {
         if let Some(name) = &cell.name {
-            check_name("variant", &name.value).map_err(|mistake| name.said.wrong(mistake))?;
+            check_name("variant", &name.value).map_err(|kind_of_error| name.location.wrong(kind_of_error))?;
         }
         let or_default = |axis| cell.value(axis).unwrap_or_else(|| "".into());
         let of_binaries = !around.binaries.is_empty();
@@ -247,20 +252,20 @@ impl Request {
         if let Some(set) = flag_set::built_in(name) {
             return Ok(set);
         }
-        let Some(stated) = self.flag_sets.get(name) else {
+        let Some(located) = self.flag_sets.get(name) else {
             let built_in = flag_set::built_in_names().map(str::to_owned);
             let known = self.flag_sets.keys().cloned().chain(built_in).collect();
-            return Err(value.wrong(Mistake::UnknownFlagSet { name: name.to_owned(), known }));
+            return Err(value.wrong(RequestErrorKind::UnknownFlagSet { name: name.to_owned(), known }));
         };
-        let set = &stated.value;
-        let text = |option: &Option<Stated<String>>| option.as_ref().map(|stated| stated.value.clone());
+        let set = &located.value;
+        let text = |option: &Option<Located<String>>| option.as_ref().map(|located| located.value.clone());
         let cflags = text(&set.cflags).unwrap_or_default();
         Ok(FlagSet {
             name: name.to_owned(),
             cxxflags: text(&set.cxxflags).unwrap_or_else(|| cflags.clone()),
             cflags,
             ldflags: text(&set.ldflags).unwrap_or_default(),
-            profile_guided: set.profile_guided.as_ref().is_some_and(|stated| stated.value),
+            profile_guided: set.profile_guided.as_ref().is_some_and(|located| located.value),
             train: text(&set.train),
         })
     }
@@ -271,9 +276,9 @@ impl Request {
         }
         match self.env_sets.get(&value.text) {
             Some(set) => {
-                Ok(set.value.iter().map(|(name, stated)| (name.clone(), stated.value.clone())).collect())
+                Ok(set.value.iter().map(|(name, located)| (name.clone(), located.value.clone())).collect())
             }
-            None => Err(value.wrong(Mistake::Unknown {
+            None => Err(value.wrong(RequestErrorKind::Unknown {
                 what: "environment",
                 name: value.text.clone(),
                 known: self.env_sets.keys().cloned().chain([DEFAULT_ENV.to_owned()]).collect(),
@@ -288,21 +293,21 @@ impl Surroundings<'_> {
             return Ok(value.text.clone());
         }
         Err(value.wrong(if self.compilers.is_empty() {
-            Mistake::NoCompilers
+            RequestErrorKind::NoCompilers
         } else {
-            Mistake::NoSuchCompiler { name: value.text.clone(), known: self.compilers.to_vec() }
+            RequestErrorKind::NoSuchCompiler { name: value.text.clone(), known: self.compilers.to_vec() }
         }))
     }
 }
 
-fn too_many(points: usize) -> Mistake {
-    Mistake::TooManyVariants { points, most: MOST_VARIANTS }
+fn too_many(points: usize) -> RequestErrorKind {
+    RequestErrorKind::TooManyVariants { points, most: MOST_VARIANTS }
 }
 
 /// The complaint that reading the value would have given: a request can also be put together without reading.
 fn unknown(axis: Axis, value: &Value) -> RequestError {
-    let mistake = crate::point::check_value(axis, &value.text).err();
-    value.wrong(mistake.unwrap_or(Mistake::Unknown {
+    let kind_of_error = crate::point::check_value(axis, &value.text).err();
+    value.wrong(kind_of_error.unwrap_or(RequestErrorKind::Unknown {
         what: axis.name(),
         name: value.text.clone(),
         known: Vec::new(),

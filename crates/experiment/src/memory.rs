@@ -166,7 +166,7 @@ pub struct Process {
 
 /// What a cheap reading of one process told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glance {
+pub struct StatmSample {
     /// When.
     pub at_ns: u64,
     /// Index of the process.
@@ -213,9 +213,9 @@ pub struct Series {
     /// much.
     pub spent_ns: u64,
     /// How many glances were made; not all are kept.
-    pub glances_made: u64,
+    pub statm_samples_made: u64,
     /// How many surveys were made; not all are kept.
-    pub surveys_made: u64,
+    pub pagemap_scans_made: u64,
     /// How many full readings were made; not all are kept.
     pub readings_made: u64,
     /// Every process that was seen.
@@ -223,7 +223,7 @@ pub struct Series {
     /// Every part that was seen.
     pub parts: Vec<Part>,
     /// In the order of time.
-    pub glances: Vec<Glance>,
+    pub statm_samples: Vec<StatmSample>,
     /// In the order of time.
     pub readings: Vec<Reading>,
     /// In the order of time.
@@ -259,20 +259,24 @@ impl Series {
             resident: reading.tree.amounts.resident,
             anonymous: reading.tree.amounts.anonymous,
         });
-        let of_glances = self.glances.iter().filter(|glance| self.is_alone(glance)).map(|glance| Level {
-            at_ns: glance.at_ns,
-            resident: glance.resident,
-            anonymous: glance.anonymous,
-        });
+        let of_glances = self.statm_samples.iter().filter(|statm_sample| self.is_alone(statm_sample)).map(
+            |statm_sample| Level {
+                at_ns: statm_sample.at_ns,
+                resident: statm_sample.resident,
+                anonymous: statm_sample.anonymous,
+            },
+        );
         let mut levels: Vec<Level> = of_readings.chain(of_glances).collect();
         levels.sort_by_key(|level| level.at_ns);
         levels
     }
 
     /// Whether the tree was one process when that was seen.
-    fn is_alone(&self, glance: &Glance) -> bool {
-        let others = self.processes.iter().enumerate().filter(|(index, _)| *index != glance.process);
-        others.clone().all(|(_, other)| glance.at_ns < other.began_ns || glance.at_ns >= other.ended_ns)
+    fn is_alone(&self, statm_sample: &StatmSample) -> bool {
+        let others = self.processes.iter().enumerate().filter(|(index, _)| *index != statm_sample.process);
+        others
+            .clone()
+            .all(|(_, other)| statm_sample.at_ns < other.began_ns || statm_sample.at_ns >= other.ended_ns)
     }
 
     /// The bytes of a class in a reading.
@@ -297,7 +301,7 @@ impl Series {
     pub fn largest_process(&self) -> u64 {
         let read = self.readings.iter().flat_map(|reading| &reading.processes);
         let read = read.map(|(_, totals)| totals.amounts.resident);
-        read.chain(self.glances.iter().map(|glance| glance.resident)).max().unwrap_or(0)
+        read.chain(self.statm_samples.iter().map(|statm_sample| statm_sample.resident)).max().unwrap_or(0)
     }
 
     /// The mean over time, each value held until the next; nothing before the first.
@@ -409,8 +413,13 @@ mod tests {
     fn series() -> Series {
         let process =
             |pid, began_ns, ended_ns| Process { pid, parent: 1, name: "x".into(), began_ns, ended_ns };
-        let glance =
-            |at_ns, process, resident| Glance { at_ns, process, resident, anonymous: 0, virtual_bytes: 0 };
+        let statm_sample = |at_ns, process, resident| StatmSample {
+            at_ns,
+            process,
+            resident,
+            anonymous: 0,
+            virtual_bytes: 0,
+        };
         Series {
             wall_ns: 100,
             spent_ns: 1,
@@ -419,7 +428,7 @@ mod tests {
                 Part { class: Class::Heap, name: String::new() },
                 Part { class: Class::Library, name: "libc.so.6".into() },
             ],
-            glances: vec![glance(20, 0, 40), glance(55, 0, 900), glance(55, 1, 900)],
+            statm_samples: vec![statm_sample(20, 0, 40), statm_sample(55, 0, 900), statm_sample(55, 1, 900)],
             readings: vec![reading(10, 10, 20), reading(40, 80, 20), reading(80, 30, 30)],
             ..Series::default()
         }
@@ -462,8 +471,8 @@ mod tests {
             reading.tree.amounts = reading.tree.amounts.plus(runtime);
             reading.parts.push((place, runtime));
         }
-        for glance in &mut series.glances {
-            glance.resident += runtime.resident;
+        for statm_sample in &mut series.statm_samples {
+            statm_sample.resident += runtime.resident;
         }
         assert_eq!(names.map(|name| whole(&series, name).unwrap()), before);
     }

@@ -68,8 +68,8 @@ pub static METRICS: &[MetricRow] = metrics![
     "wall"                 "wall time"            "wall time"            Nanoseconds LowerIsBetter Accounting true  "from execve to the end of the program, CLOCK_MONOTONIC";
     "user"                 "user time"            "user time"            Nanoseconds LowerIsBetter Accounting true  "time in user mode, whole process tree; the kernel splits user from system by its tick";
     "system"               "system time"          "system time"          Nanoseconds LowerIsBetter Accounting true  "time in the kernel, whole process tree; the kernel splits user from system by its tick";
-    "peak_resident"        "peak resident"        "peak memory"          Bytes       LowerIsBetter Accounting true  "VmHWM of the largest process of the tree";
-    "peak_resident_sum"    "sum of peaks"         "memory summed over processes" Bytes LowerIsBetter Accounting false "VmHWM summed over every process of the tree; pages they share count once for each";
+    "max_rss"        "max RSS"              "peak memory"          Bytes       LowerIsBetter Accounting true  "VmHWM of the largest process of the tree";
+    "max_rss_sum"    "sum of max RSS"       "memory summed over processes" Bytes LowerIsBetter Accounting false "VmHWM summed over every process of the tree; pages they share count once for each";
     "peak_virtual"         "peak virtual"         "peak address space"   Bytes       LowerIsBetter Accounting true  "VmPeak of the largest process of the tree";
     "page_faults"          "page faults"          "page faults"          Count       LowerIsBetter Accounting true  "minor and major faults of the whole process tree";
     "minor_faults"         "minor faults"         "minor faults"         Count       LowerIsBetter Accounting true  "page faults that needed no disk, whole process tree";
@@ -104,14 +104,13 @@ pub static METRICS: &[MetricRow] = metrics![
     "tree_page_tables"     "tree page tables"     "page tables"          Bytes       LowerIsBetter Series     false "the highest sum of page tables (VmPTE) over the tree; the kernel's memory, and in no other figure";
 ];
 
-/// The counters that valgrind's cachegrind can simulate where the machine has none.
-const SIMULATED: [&str; 5] =
-    ["instructions", "branches", "branch_misses", "cache_references", "cache_misses"];
+/// The counters that valgrind's cachegrind can emulate where the machine has none.
+const EMULATED: [&str; 5] = ["instructions", "branches", "branch_misses", "cache_references", "cache_misses"];
 
 impl MetricRow {
-    /// Whether a simulation can count it where the machine cannot.
-    pub fn can_be_simulated(&self) -> bool {
-        SIMULATED.contains(&self.name)
+    /// Whether an emulation can count it where the machine cannot.
+    pub fn can_be_emulated(&self) -> bool {
+        EMULATED.contains(&self.name)
     }
 }
 
@@ -136,7 +135,7 @@ pub fn defaults() -> Vec<Metric> {
 }
 
 /// What the kernel makes of runs that share a CPU, and not the program: of runs made together they are not read.
-pub const NOT_TOGETHER: [&str; 2] = ["wall", "involuntary_switches"];
+pub const NOT_CONCURRENT: [&str; 2] = ["wall", "involuntary_switches"];
 
 impl fmt::Display for MetricRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::abi::Abi;
 use crate::metric::{Family, Metric};
+use crate::role::{control_of, Role};
 use crate::source::Language;
 
 /// What the user wants measured.
@@ -149,9 +150,9 @@ pub struct Launch {
     /// Which CPUs a run may use.
     pub cpus: Cpus,
     /// Address space layout randomisation is switched off for the program.
-    pub fixed_addresses: bool,
+    pub no_aslr: bool,
     /// The runs of a round are made at the same time, on one CPU.
-    pub together: bool,
+    pub concurrent: bool,
 }
 
 /// The working directory of a run.
@@ -197,9 +198,9 @@ pub struct Stopping {
     /// After so many timed rounds.
     pub rounds: Option<u32>,
     /// When every verdict on the deciding metrics is known to this half-width, as a fraction (0.01 for 1 %).
-    pub until: Option<f64>,
+    pub precision: Option<f64>,
     /// When the rounds have taken so long.
-    pub budget: Option<Duration>,
+    pub max_time: Option<Duration>,
 }
 
 /// How samples become verdicts.
@@ -250,24 +251,30 @@ pub struct Experiment {
     pub seed: u64,
 }
 
-/// The name under which a baseline of that name takes part a second time.
-pub fn twin_of(baseline: &str) -> String {
-    format!("{baseline} again")
-}
-
 impl Experiment {
-    /// The name under which the baseline takes part a second time: the A/A pair that sets the detection floor.
-    pub fn twin(&self) -> String {
-        twin_of(&self.baseline)
+    /// The name of the A/A control: the baseline measured a second time, which sets the detection floor.
+    pub fn control(&self) -> String {
+        control_of(&self.baseline)
     }
 
-    /// The metrics whose intervals decide when `--until` is reached: CPU time and peak memory where they are
+    /// What a variant of that name is for.
+    pub fn role(&self, variant: &str) -> Role {
+        if variant == self.baseline {
+            Role::Baseline
+        } else if variant == self.control() {
+            Role::Control
+        } else {
+            Role::Variant
+        }
+    }
+
+    /// The metrics whose intervals decide when `--precision` is reached: CPU time and peak memory where they are
     /// measured, all that are of timed rounds otherwise. (User time follows a tick and switches follow the neighbours: waiting for
     /// those to settle would be waiting for ever.)
     pub fn deciding(&self) -> Vec<Metric> {
         let timed = |metric: &Metric| metric.family != Family::Series;
         let chosen: Vec<Metric> =
-            self.metrics.iter().copied().filter(|m| matches!(m.name, "cpu" | "peak_resident")).collect();
+            self.metrics.iter().copied().filter(|m| matches!(m.name, "cpu" | "max_rss")).collect();
         if chosen.is_empty() {
             self.metrics.iter().copied().filter(timed).collect()
         } else {

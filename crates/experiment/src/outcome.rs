@@ -22,8 +22,8 @@ pub enum Source {
     Hardware,
     /// `perf_event_open(2)`, counted by the kernel.
     Software,
-    /// valgrind's simulated processor.
-    Simulated,
+    /// valgrind's emulated processor.
+    Emulated,
     /// `/proc/PID/smaps` and its like, read while the program ran.
     Smaps,
     /// The x32 runtime's account of itself.
@@ -41,7 +41,7 @@ impl Source {
             Source::ExitStop => "exit-stop",
             Source::Hardware => "hardware",
             Source::Software => "software",
-            Source::Simulated => "simulated",
+            Source::Emulated => "emulated",
             Source::Smaps => "smaps",
             Source::Runtime => "x32run",
         }
@@ -50,7 +50,7 @@ impl Source {
     /// The source of that name, if there is one.
     pub fn find(name: &str) -> Option<Source> {
         use Source::*;
-        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Simulated, Smaps, Runtime]
+        [Clock, Rusage, Taskstats, Cgroup, ExitStop, Hardware, Software, Emulated, Smaps, Runtime]
             .into_iter()
             .find(|source| source.name() == name)
     }
@@ -110,20 +110,35 @@ pub enum Ending {
         limit_ns: u64,
     },
     /// It wrote more than the limit to its standard output, and was killed.
-    Flood {
+    OutputLimit {
         /// The limit, in bytes.
         limit_bytes: u64,
     },
     /// It could not be started at all.
-    NotStarted {
+    SpawnFailed {
         /// The step that failed and the system's own words.
         reason: String,
     },
     /// Its setup or teardown command failed.
-    Around {
+    HookFailed {
         /// Which command, and how it ended.
         reason: String,
     },
+}
+
+impl Ending {
+    /// The name in the archive, JSON and CSV.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ending::Done => "done",
+            Ending::Exit { .. } => "exit",
+            Ending::Signal { .. } => "signal",
+            Ending::Timeout { .. } => "timeout",
+            Ending::OutputLimit { .. } => "output-limit",
+            Ending::SpawnFailed { .. } => "spawn-failed",
+            Ending::HookFailed { .. } => "hook-failed",
+        }
+    }
 }
 
 /// One execution of one variant in one round, with all it yielded.
@@ -141,30 +156,50 @@ pub struct Run {
     pub ending: Ending,
     /// The sample: every metric that was read, by name. A metric that is not here was not measured.
     pub sample: BTreeMap<&'static str, Reading>,
-    /// A digest of what the program answered (stdout or named files, filtered), if it ended well.
-    pub answer: Option<String>,
+    /// A digest of the program's output (stdout or named files, filtered), if it ended well.
+    pub output_digest: Option<String>,
 }
 
 /// What a round is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoundKind {
-    /// Not timed: fills caches, and checks every variant's answer.
+    /// Not timed: fills caches, and checks every variant's output.
     Warmup,
     /// A complete block, used by verdicts.
     Timed,
-    /// Not timed: every run of it was counted by valgrind's simulation, and has the simulated counts alone.
-    Simulated,
+    /// Not timed: every run of it was counted by valgrind's emulated processor, and has these counts alone.
+    Emulated,
     /// Not timed: memory was read while its runs were going on, and they have these figures alone.
     Memory,
-    /// Cut off by an interruption: its runs are kept, and used by nothing.
+    /// Ended by an interruption: its runs are kept, and used by nothing.
     Interrupted,
 }
 
 impl RoundKind {
+    /// All of them.
+    pub const ALL: [RoundKind; 5] =
+        [RoundKind::Warmup, RoundKind::Timed, RoundKind::Emulated, RoundKind::Memory, RoundKind::Interrupted];
+
+    /// The name in the archive, JSON and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            RoundKind::Warmup => "warmup",
+            RoundKind::Timed => "timed",
+            RoundKind::Emulated => "emulated",
+            RoundKind::Memory => "memory",
+            RoundKind::Interrupted => "interrupted",
+        }
+    }
+
+    /// The kind of that name, if there is one.
+    pub fn parse(name: &str) -> Option<RoundKind> {
+        RoundKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Whether verdicts are made of its readings.
     pub fn counts(self) -> bool {
-        matches!(self, RoundKind::Timed | RoundKind::Simulated | RoundKind::Memory)
+        matches!(self, RoundKind::Timed | RoundKind::Emulated | RoundKind::Memory)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Percentages: `"1%"`, or the fraction `0.01`.
 
-use crate::mistake::Mistake;
+use crate::request_error::RequestErrorKind;
 
 /// Reads `1%`, `0.5 %` or the fraction `0.01`; gives the fraction.
-pub fn parse(text: &str) -> Result<f64, Mistake> {
+pub fn parse(text: &str) -> Result<f64, RequestErrorKind> {
     let (number, divisor) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),
         None => (text, 1.0),
@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<f64, Mistake> {
     let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     match number.parse::<f64>() {
         Ok(value) if plain && value.is_finite() => Ok(value / divisor),
-        _ => Err(Mistake::BadPercentage { text: text.to_owned() }),
+        _ => Err(RequestErrorKind::BadPercentage { text: text.to_owned() }),
     }
 }
 
@@ -37,7 +37,11 @@ mod tests {
     #[test]
     fn what_is_no_percentage_is_refused() {
         for wrong in ["", "%", "one%", "-1%", "inf", "nan%", "1e3", "1%%", "1,5%", "."] {
-            assert_eq!(parse(wrong), Err(Mistake::BadPercentage { text: wrong.to_owned() }), "{wrong}");
+            assert_eq!(
+                parse(wrong),
+                Err(RequestErrorKind::BadPercentage { text: wrong.to_owned() }),
+                "{wrong}"
+            );
         }
         assert!(parse(&"9".repeat(400)).is_err(), "a number too large for its type is not infinite");
     }

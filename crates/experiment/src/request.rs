@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::axis::Axis;
 use crate::bytes;
+use crate::location::{Located, SourceLocation};
 use crate::metric::{self, Metric, METRICS};
-use crate::mistake::{Mistake, RequestError};
 use crate::model::{Cpus, Directory, Estimator};
 use crate::placeholder::{self, Stage};
 use crate::point::{self, Point, EVERY};
-use crate::said::{Said, Stated};
+use crate::request_error::{RequestError, RequestErrorKind};
 use crate::source::ProgramSource;
 
 /// What was asked for.
@@ -23,15 +23,15 @@ pub struct Request {
     /// `[program]`: what is measured.
     pub program: ProgramRequest,
     /// `[axes]`: the values of each axis, in the user's order.
-    pub axes: BTreeMap<Axis, Vec<Stated<String>>>,
+    pub axes: BTreeMap<Axis, Vec<Located<String>>>,
     /// `[flags.NAME]`: named flag sets.
-    pub flag_sets: BTreeMap<String, Stated<FlagSetRequest>>,
+    pub flag_sets: BTreeMap<String, Located<FlagSetRequest>>,
     /// `[env.NAME]`: named sets of environment variables.
-    pub env_sets: BTreeMap<String, Stated<BTreeMap<String, Stated<String>>>>,
+    pub env_sets: BTreeMap<String, Located<BTreeMap<String, Located<String>>>>,
     /// `[[exclude]]`: points left out of the matrix.
-    pub excludes: Vec<Stated<Point>>,
+    pub excludes: Vec<Located<Point>>,
     /// `[[variant]]`: a list instead of the full matrix.
-    pub variants: Vec<Stated<VariantRequest>>,
+    pub variants: Vec<Located<VariantRequest>>,
     /// `[run]`: how a run is launched.
     pub run: RunRequest,
     /// `[measure]`: what is measured, how often, and what becomes of it.
@@ -44,15 +44,15 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProgramRequest {
     /// Its name; derived from the source if absent.
-    pub name: Option<Stated<String>>,
+    pub name: Option<Located<String>>,
     /// Where its source is.
-    pub source: Option<Stated<ProgramSource>>,
+    pub source: Option<Located<ProgramSource>>,
     /// The build command, text for `sh`.
-    pub build: Option<Stated<String>>,
+    pub build: Option<Located<String>>,
     /// The run command.
-    pub run: Option<Stated<String>>,
+    pub run: Option<Located<String>>,
     /// Words added to the run command as they are: what stands after `--`.
-    pub arguments: Option<Stated<Vec<String>>>,
+    pub arguments: Option<Located<Vec<String>>>,
     /// `[program.binaries]`: finished binaries instead of source and build, in the user's order.
     pub binaries: Vec<Binary>,
 }
@@ -61,31 +61,31 @@ pub struct ProgramRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binary {
     /// The variant's name.
-    pub name: Stated<String>,
+    pub name: Located<String>,
     /// The file.
-    pub file: Stated<PathBuf>,
+    pub file: Located<PathBuf>,
 }
 
 /// `[flags.NAME]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FlagSetRequest {
     /// For CFLAGS.
-    pub cflags: Option<Stated<String>>,
+    pub cflags: Option<Located<String>>,
     /// For CXXFLAGS; as `cflags` if absent.
-    pub cxxflags: Option<Stated<String>>,
+    pub cxxflags: Option<Located<String>>,
     /// For LDFLAGS.
-    pub ldflags: Option<Stated<String>>,
+    pub ldflags: Option<Located<String>>,
     /// Built twice, with a training run between.
-    pub profile_guided: Option<Stated<bool>>,
+    pub profile_guided: Option<Located<bool>>,
     /// The training command.
-    pub train: Option<Stated<String>>,
+    pub train: Option<Located<String>>,
 }
 
 /// `[[variant]]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VariantRequest {
     /// Its name; the values of its axes if absent.
-    pub name: Option<Stated<String>>,
+    pub name: Option<Located<String>>,
     /// The values of its axes.
     pub point: Point,
 }
@@ -94,27 +94,27 @@ pub struct VariantRequest {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunRequest {
     /// The standard input's file.
-    pub stdin: Option<Stated<PathBuf>>,
+    pub stdin: Option<Located<PathBuf>>,
     /// The working directory.
-    pub directory: Option<Stated<Directory>>,
+    pub directory: Option<Located<Directory>>,
     /// Files the program reads.
-    pub inputs: Vec<Stated<PathBuf>>,
+    pub inputs: Vec<Located<PathBuf>>,
     /// Environment variables.
-    pub environment: BTreeMap<String, Stated<String>>,
+    pub environment: BTreeMap<String, Located<String>>,
     /// A shell command before each run.
-    pub setup: Option<Stated<String>>,
+    pub setup: Option<Located<String>>,
     /// A shell command after each run.
-    pub teardown: Option<Stated<String>>,
+    pub teardown: Option<Located<String>>,
     /// The longest a run may last.
-    pub timeout: Option<Stated<Duration>>,
+    pub timeout: Option<Located<Duration>>,
     /// The exit status that counts as success.
-    pub exit_status: Option<Stated<i32>>,
+    pub exit_status: Option<Located<i32>>,
     /// Which CPUs a run may use.
-    pub cpus: Option<Stated<Cpus>>,
+    pub cpus: Option<Located<Cpus>>,
     /// No address space layout randomisation.
-    pub fixed_addresses: Option<Stated<bool>>,
+    pub no_aslr: Option<Located<bool>>,
     /// The runs of a round at the same time.
-    pub together: Option<Stated<bool>>,
+    pub concurrent: Option<Located<bool>>,
 }
 
 /// One word of a choice of metrics.
@@ -132,27 +132,27 @@ pub enum MetricWord {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MeasureRequest {
     /// Which metrics.
-    pub metrics: Vec<Stated<MetricWord>>,
+    pub metrics: Vec<Located<MetricWord>>,
     /// Stop after so many timed rounds.
-    pub rounds: Option<Stated<u32>>,
+    pub rounds: Option<Located<u32>>,
     /// Stop when verdicts are known to this half-width, a fraction.
-    pub until: Option<Stated<f64>>,
+    pub precision: Option<Located<f64>>,
     /// Stop when rounds have taken so long.
-    pub budget: Option<Stated<Duration>>,
+    pub max_time: Option<Located<Duration>>,
     /// Rounds before the timed ones.
-    pub warmup: Option<Stated<u32>>,
+    pub warmup: Option<Located<u32>>,
     /// Rounds in which memory is read over time.
-    pub memory: Option<Stated<u32>>,
+    pub memory: Option<Located<u32>>,
     /// Confidence, a fraction.
-    pub confidence: Option<Stated<f64>>,
+    pub confidence: Option<Located<f64>>,
     /// The margin within which two variants are equivalent, a fraction.
-    pub equal_within: Option<Stated<f64>>,
+    pub equal_within: Option<Located<f64>>,
     /// What is averaged.
-    pub estimator: Option<Stated<Estimator>>,
+    pub estimator: Option<Located<Estimator>>,
     /// Seed of everything random.
-    pub seed: Option<Stated<u64>>,
+    pub seed: Option<Located<u64>>,
     /// The variant the others are compared with.
-    pub baseline: Option<Stated<String>>,
+    pub baseline: Option<Located<String>>,
 }
 
 /// What of an answer is compared.
@@ -181,22 +181,22 @@ impl Check {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OutputRequest {
     /// What is compared.
-    pub check: Option<Stated<Check>>,
+    pub check: Option<Located<Check>>,
     /// Files the program writes, compared instead of its standard output.
-    pub files: Vec<Stated<PathBuf>>,
+    pub files: Vec<Located<PathBuf>>,
     /// A shell command each answer is piped through first; shell text, without placeholders.
-    pub filter: Option<Stated<String>>,
+    pub filter: Option<Located<String>>,
     /// Variants that answer differently are compared all the same.
-    pub allow_different: Option<Stated<bool>>,
+    pub allow_different: Option<Located<bool>>,
 }
 
 impl MetricWord {
     /// Reads `all`, `default` or a metric's name.
-    pub fn parse(text: &str) -> Result<MetricWord, Mistake> {
+    pub fn parse(text: &str) -> Result<MetricWord, RequestErrorKind> {
         match text {
             "all" => Ok(MetricWord::All),
             "default" => Ok(MetricWord::Default),
-            name => metric::find(name).map(MetricWord::One).ok_or_else(|| Mistake::Unknown {
+            name => metric::find(name).map(MetricWord::One).ok_or_else(|| RequestErrorKind::Unknown {
                 what: "metric",
                 name: name.to_owned(),
                 known: ["all", "default"]
@@ -220,40 +220,45 @@ impl MetricWord {
 
 impl Request {
     /// Adds a value to an axis.
-    pub fn say_axis_value(&mut self, axis: Axis, value: &str, said: Said) -> Result<(), RequestError> {
+    pub fn add_axis_value(
+        &mut self,
+        axis: Axis,
+        value: &str,
+        location: SourceLocation,
+    ) -> Result<(), RequestError> {
         let what = axis.name();
         let every = axis == Axis::Compiler && value == EVERY;
         if !every {
-            point::check_value(axis, value).map_err(|mistake| said.wrong(mistake))?;
+            point::check_value(axis, value).map_err(|kind_of_error| location.wrong(kind_of_error))?;
         }
         let values = self.axes.get(&axis).map(Vec::as_slice).unwrap_or_default();
-        if values.iter().any(|stated| stated.value == value) {
-            return Err(said.wrong(Mistake::Twice { what, name: value.to_owned() }));
+        if values.iter().any(|located| located.value == value) {
+            return Err(location.wrong(RequestErrorKind::Twice { what, name: value.to_owned() }));
         }
-        let had_every = axis == Axis::Compiler && values.iter().any(|stated| stated.value == EVERY);
+        let had_every = axis == Axis::Compiler && values.iter().any(|located| located.value == EVERY);
         if had_every || (every && !values.is_empty()) {
-            return Err(said.wrong(Mistake::NotAlone { what }));
+            return Err(location.wrong(RequestErrorKind::NotAlone { what }));
         }
-        self.axes.entry(axis).or_default().push(Stated::new(value.to_owned(), said));
+        self.axes.entry(axis).or_default().push(Located::new(value.to_owned(), location));
         Ok(())
     }
 
     /// Adds values to an axis as the command line says them: `allocator=glibc,jemalloc`.
     ///
     /// Options may hold commas (`-Wl,-O1`), so a value of `flags` is never cut: the flag is said again for each.
-    pub fn say_axis(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
-        let (name, values) = assignment(text, "allocator=glibc,jemalloc", &said)?;
-        let axis = point::axis(name).map_err(|mistake| said.wrong(mistake))?;
+    pub fn add_axis(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
+        let (name, values) = assignment(text, "allocator=glibc,jemalloc", &location)?;
+        let axis = point::axis(name).map_err(|kind_of_error| location.wrong(kind_of_error))?;
         if axis == Axis::Flags {
-            return self.say_axis_value(axis, values, said);
+            return self.add_axis_value(axis, values, location);
         }
-        values.split(',').try_for_each(|value| self.say_axis_value(axis, value, said.clone()))
+        values.split(',').try_for_each(|value| self.add_axis_value(axis, value, location.clone()))
     }
 
     /// Adds an exclude as the command line says it: `abi=x32,compiler=clang-14`.
     ///
     /// A comma parts two axes only where an axis name and `=` follow it, since options may hold commas.
-    pub fn say_exclude(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
+    pub fn add_exclude(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let mut point = Point::new();
         let mut rest = Some(text);
         while let Some(part) = rest {
@@ -264,30 +269,30 @@ impl Request {
                 Some(at) => (&part[..at], Some(&part[at + 1..])),
                 None => (part, None),
             };
-            let (name, value) = assignment(this, "abi=x32,compiler=clang-14", &said)?;
-            let axis = point::axis(name).map_err(|mistake| said.wrong(mistake))?;
-            point::check_value(axis, value).map_err(|mistake| said.wrong(mistake))?;
-            if point.insert(axis, Stated::new(value.to_owned(), said.clone())).is_some() {
-                return Err(said.wrong(Mistake::Twice { what: "axis", name: name.to_owned() }));
+            let (name, value) = assignment(this, "abi=x32,compiler=clang-14", &location)?;
+            let axis = point::axis(name).map_err(|kind_of_error| location.wrong(kind_of_error))?;
+            point::check_value(axis, value).map_err(|kind_of_error| location.wrong(kind_of_error))?;
+            if point.insert(axis, Located::new(value.to_owned(), location.clone())).is_some() {
+                return Err(location.wrong(RequestErrorKind::Twice { what: "axis", name: name.to_owned() }));
             }
             rest = after;
         }
-        self.excludes.push(Stated::new(point, said));
+        self.excludes.push(Located::new(point, location));
         Ok(())
     }
 
     /// Adds a finished binary as the command line says it: `x86-64=./a64`.
-    pub fn say_binary(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
-        let (name, file) = assignment(text, "x86-64=./a64", &said)?;
-        let file = Stated::new(bytes::path(file), said.clone());
-        self.program.say_binary(Stated::new(name.to_owned(), said), file)
+    pub fn add_binary(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
+        let (name, file) = assignment(text, "x86-64=./a64", &location)?;
+        let file = Located::new(bytes::path(file), location.clone());
+        self.program.add_binary(Located::new(name.to_owned(), location), file)
     }
 
     /// Adds an environment variable as the command line says it: `MALLOC_ARENA_MAX=1`.
-    pub fn say_variable(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
-        let (name, value) = assignment(text, "MALLOC_ARENA_MAX=1", &said)?;
-        check_variable(name).map_err(|mistake| said.wrong(mistake))?;
-        self.run.environment.insert(name.to_owned(), Stated::new(value.to_owned(), said));
+    pub fn set_variable(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
+        let (name, value) = assignment(text, "MALLOC_ARENA_MAX=1", &location)?;
+        check_variable(name).map_err(|kind_of_error| location.wrong(kind_of_error))?;
+        self.run.environment.insert(name.to_owned(), Located::new(value.to_owned(), location));
         Ok(())
     }
 
@@ -319,14 +324,14 @@ impl Request {
         replace(&mut self.run.timeout, other.run.timeout);
         replace(&mut self.run.exit_status, other.run.exit_status);
         replace(&mut self.run.cpus, other.run.cpus);
-        replace(&mut self.run.fixed_addresses, other.run.fixed_addresses);
-        replace(&mut self.run.together, other.run.together);
+        replace(&mut self.run.no_aslr, other.run.no_aslr);
+        replace(&mut self.run.concurrent, other.run.concurrent);
 
         let measure = other.measure;
         replace_list(&mut self.measure.metrics, measure.metrics);
         replace(&mut self.measure.rounds, measure.rounds);
-        replace(&mut self.measure.until, measure.until);
-        replace(&mut self.measure.budget, measure.budget);
+        replace(&mut self.measure.precision, measure.precision);
+        replace(&mut self.measure.max_time, measure.max_time);
         replace(&mut self.measure.warmup, measure.warmup);
         replace(&mut self.measure.memory, measure.memory);
         replace(&mut self.measure.confidence, measure.confidence);
@@ -358,19 +363,19 @@ impl Request {
     /// This request with every path made independent of where the spec file lies and of where the user stands, so
     /// that it means the same when it is written to another folder.
     pub fn anchored(mut self, spec_folder: &Path, here: &Path) -> Request {
-        let base = |said: &Said| if said.in_spec() { spec_folder } else { here };
-        let anchor = |path: &mut Stated<PathBuf>| path.value = base(&path.said).join(&path.value);
-        let directory = self.directory_said();
-        if let Some(Stated { value: ProgramSource::Path(path), said }) = &mut self.program.source {
-            *path = base(said).join(&*path);
+        let base = |location: &SourceLocation| if location.in_spec() { spec_folder } else { here };
+        let anchor = |path: &mut Located<PathBuf>| path.value = base(&path.location).join(&path.value);
+        let directory = self.located_directory();
+        if let Some(Located { value: ProgramSource::Path(path), location }) = &mut self.program.source {
+            *path = base(location).join(&*path);
         }
         self.program.binaries.iter_mut().for_each(|binary| anchor(&mut binary.file));
         self.run.stdin.iter_mut().for_each(anchor);
         self.run.inputs.iter_mut().for_each(anchor);
         if let Some(mut directory) = directory {
             directory.value = match directory.value {
-                Directory::Here => Directory::Path(base(&directory.said).to_owned()),
-                Directory::Path(path) => Directory::Path(base(&directory.said).join(path)),
+                Directory::Here => Directory::Path(base(&directory.location).to_owned()),
+                Directory::Path(path) => Directory::Path(base(&directory.location).join(path)),
                 Directory::Fresh => Directory::Fresh,
             };
             self.run.directory = Some(directory);
@@ -380,29 +385,34 @@ impl Request {
 
     /// The working directory that was asked for. If none was, it is `here` as the one who said the run command means
     /// it, or else the one who named the program: absent if nobody did either.
-    pub(crate) fn directory_said(&self) -> Option<Stated<Directory>> {
+    pub(crate) fn located_directory(&self) -> Option<Located<Directory>> {
         let program = &self.program;
         let author = || {
-            let run = program.run.as_ref().map(|run| &run.said);
-            let source = program.source.as_ref().map(|source| &source.said);
-            run.or(source).or(program.binaries.first().map(|binary| &binary.file.said))
+            let run = program.run.as_ref().map(|run| &run.location);
+            let source = program.source.as_ref().map(|source| &source.location);
+            run.or(source).or(program.binaries.first().map(|binary| &binary.file.location))
         };
-        self.run.directory.clone().or_else(|| author().map(|said| Stated::new(Directory::Here, said.clone())))
+        self.run
+            .directory
+            .clone()
+            .or_else(|| author().map(|location| Located::new(Directory::Here, location.clone())))
     }
 }
 
 impl ProgramRequest {
     /// Adds a finished binary.
-    pub fn say_binary(&mut self, name: Stated<String>, file: Stated<PathBuf>) -> Result<(), RequestError> {
-        check_name("binary", &name.value).map_err(|mistake| name.said.wrong(mistake))?;
+    pub fn add_binary(&mut self, name: Located<String>, file: Located<PathBuf>) -> Result<(), RequestError> {
+        check_name("binary", &name.value).map_err(|kind_of_error| name.location.wrong(kind_of_error))?;
         if file.value.as_os_str().is_empty() {
-            return Err(file.said.wrong(Mistake::Empty {
+            return Err(file.location.wrong(RequestErrorKind::Empty {
                 what: format!("the path of binary {:?}", name.value),
                 instead: "name its file",
             }));
         }
         if self.binaries.iter().any(|binary| binary.name == name) {
-            return Err(name.said.wrong(Mistake::Twice { what: "binary", name: name.value.clone() }));
+            return Err(name
+                .location
+                .wrong(RequestErrorKind::Twice { what: "binary", name: name.value.clone() }));
         }
         self.binaries.push(Binary { name, file });
         Ok(())
@@ -411,22 +421,22 @@ impl ProgramRequest {
 
 impl MeasureRequest {
     /// Adds a word to the choice of metrics: `all`, `default` or a metric.
-    pub fn say_metric(&mut self, text: &str, said: Said) -> Result<(), RequestError> {
-        let word = MetricWord::parse(text).map_err(|mistake| said.wrong(mistake))?;
-        if self.metrics.iter().any(|stated| stated.value == word) {
-            return Err(said.wrong(Mistake::Twice { what: "metric", name: text.to_owned() }));
+    pub fn add_metric(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
+        let word = MetricWord::parse(text).map_err(|kind_of_error| location.wrong(kind_of_error))?;
+        if self.metrics.iter().any(|located| located.value == word) {
+            return Err(location.wrong(RequestErrorKind::Twice { what: "metric", name: text.to_owned() }));
         }
-        let had_every = self.metrics.iter().any(|stated| stated.value == MetricWord::All);
+        let had_every = self.metrics.iter().any(|located| located.value == MetricWord::All);
         if had_every || (word == MetricWord::All && !self.metrics.is_empty()) {
-            return Err(said.wrong(Mistake::NotAlone { what: "metric" }));
+            return Err(location.wrong(RequestErrorKind::NotAlone { what: "metric" }));
         }
-        self.metrics.push(Stated::new(word, said));
+        self.metrics.push(Located::new(word, location));
         Ok(())
     }
 }
 
 /// Checks a name that the user gives to something.
-pub fn check_name(what: &'static str, name: &str) -> Result<(), Mistake> {
+pub fn check_name(what: &'static str, name: &str) -> Result<(), RequestErrorKind> {
     let reason = if name.trim().is_empty() {
         "it is empty"
     } else if name.chars().any(char::is_control) {
@@ -436,26 +446,26 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), Mistake> {
     } else {
         return Ok(());
     };
-    Err(Mistake::BadName { what, name: name.to_owned(), reason })
+    Err(RequestErrorKind::BadName { what, name: name.to_owned(), reason })
 }
 
 /// Checks that a text uses only placeholders that mean something at that stage.
-pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), Mistake> {
+pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), RequestErrorKind> {
     for word in placeholder::used(text) {
         match placeholder::known().iter().find(|placeholder| placeholder.word == word) {
             Some(placeholder) if placeholder.allowed(stage) => {}
-            Some(_) => return Err(Mistake::MisplacedPlaceholder { word: word.to_owned(), stage }),
-            None => return Err(Mistake::UnknownPlaceholder { word: word.to_owned(), stage }),
+            Some(_) => return Err(RequestErrorKind::MisplacedPlaceholder { word: word.to_owned(), stage }),
+            None => return Err(RequestErrorKind::UnknownPlaceholder { word: word.to_owned(), stage }),
         }
     }
     Ok(())
 }
 
 /// Checks the name of an environment variable.
-pub(crate) fn check_variable(name: &str) -> Result<(), Mistake> {
+pub(crate) fn check_variable(name: &str) -> Result<(), RequestErrorKind> {
     check_name("variable", name)?;
     if name.contains('=') {
-        return Err(Mistake::BadName {
+        return Err(RequestErrorKind::BadName {
             what: "variable",
             name: name.to_owned(),
             reason: "a variable's name cannot contain \"=\"",
@@ -467,9 +477,10 @@ pub(crate) fn check_variable(name: &str) -> Result<(), Mistake> {
 fn assignment<'a>(
     text: &'a str,
     example: &'static str,
-    said: &Said,
+    location: &SourceLocation,
 ) -> Result<(&'a str, &'a str), RequestError> {
-    text.split_once('=').ok_or_else(|| said.wrong(Mistake::NoEquals { text: text.to_owned(), example }))
+    text.split_once('=')
+        .ok_or_else(|| location.wrong(RequestErrorKind::NoEquals { text: text.to_owned(), example }))
 }
 
 fn replace<T>(mine: &mut Option<T>, other: Option<T>) {
@@ -489,7 +500,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_placeholder_is_named_with_its_mend() {
+    fn a_misspelt_placeholder_is_named_with_its_fix() {
         assert_eq!(
             check_placeholders("{bild}/prog", Stage::Run).unwrap_err().to_string(),
             "unknown placeholder {bild}; did you mean {build}? (for the text itself, write {{bild}})"

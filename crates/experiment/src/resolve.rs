@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::bytes;
+use crate::location::{Located, SourceLocation};
 use crate::matrix::Surroundings;
-use crate::metric::{self, Metric, METRICS, NOT_TOGETHER};
-use crate::mistake::{Mistake, RequestError};
+use crate::metric::{self, Metric, METRICS, NOT_CONCURRENT};
 use crate::model::{
     Build, Cpus, Directory, Estimator, Experiment, Judging, Launch, Origin, OutputCheck, Program, Stopping,
     Variant,
 };
 use crate::placeholder::{self, Stage};
 use crate::request::{check_name, check_placeholders, Check, MetricWord, Request};
-use crate::said::{Said, Stated};
+use crate::request_error::{RequestError, RequestErrorKind};
 use crate::source::{Language, ProgramSource};
 
 /// What a request must be told about the world, since this crate looks at nothing.
@@ -29,7 +29,7 @@ pub struct Facts {
 
 /// The stopping rule if the user names none.
 const STOPPING: Stopping =
-    Stopping { rounds: Some(100), until: Some(0.01), budget: Some(Duration::from_secs(5 * 60)) };
+    Stopping { rounds: Some(100), precision: Some(0.01), max_time: Some(Duration::from_secs(5 * 60)) };
 
 /// The rounds of [`Estimator::TenRunTrim`].
 const TEN_RUNS: u32 = 10;
@@ -47,7 +47,7 @@ impl Request {
     pub fn resolve(&self, facts: &Facts) -> Result<Experiment, RequestError> {
         let program = self.resolved_program(facts)?;
         self.check_commands()?;
-        self.check_together()?;
+        self.check_concurrent()?;
         let binaries: Vec<(String, PathBuf)> = self
             .program
             .binaries
@@ -74,16 +74,19 @@ impl Request {
             seed: value(&self.measure.seed).unwrap_or(facts.default_seed),
             variants,
         };
-        let twin = experiment.twin();
-        if experiment.variants.iter().any(|variant| variant.name == twin) {
-            let said = self
+        let control = experiment.control();
+        if experiment.variants.iter().any(|variant| variant.name == control) {
+            let location = self
                 .variants
                 .iter()
                 .filter_map(|variant| variant.value.name.as_ref())
                 .chain(self.program.binaries.iter().map(|binary| &binary.name))
-                .find(|name| name.value == twin)
-                .map(|name| name.said.clone());
-            return Err(RequestError { said, mistake: Mistake::TwinTaken { name: twin } });
+                .find(|name| name.value == control)
+                .map(|name| name.location.clone());
+            return Err(RequestError {
+                location,
+                kind_of_error: RequestErrorKind::ControlNameTaken { name: control },
+            });
         }
         Ok(experiment)
     }
@@ -100,25 +103,27 @@ impl Request {
             .filter_map(|(command, stage)| Some((command.as_ref()?, stage)))
             .chain(variables);
         for (text, stage) in texts {
-            check_placeholders(&text.value, stage).map_err(|mistake| text.said.wrong(mistake))?;
+            check_placeholders(&text.value, stage)
+                .map_err(|kind_of_error| text.location.wrong(kind_of_error))?;
             self.check_values(text)?;
         }
         for set in self.flag_sets.values().map(|set| &set.value) {
-            if let (Some(train), None | Some(Stated { value: false, .. })) = (&set.train, &set.profile_guided)
+            if let (Some(train), None | Some(Located { value: false, .. })) =
+                (&set.train, &set.profile_guided)
             {
-                return Err(train.said.wrong(Mistake::TrainUnused));
+                return Err(train.location.wrong(RequestErrorKind::TrainUnused));
             }
         }
         Ok(())
     }
 
-    fn is_together(&self) -> bool {
-        value(&self.run.together).unwrap_or_default()
+    fn is_concurrent(&self) -> bool {
+        value(&self.run.concurrent).unwrap_or_default()
     }
 
     /// Runs that share a CPU have no wall time, and must not get in each other's way.
-    fn check_together(&self) -> Result<(), RequestError> {
-        if !self.is_together() {
+    fn check_concurrent(&self) -> Result<(), RequestError> {
+        if !self.is_concurrent() {
             return Ok(());
         }
         let is_one = |cpus: &Cpus| match cpus {
@@ -127,33 +132,41 @@ impl Request {
             Cpus::List(list) => list.len() == 1,
         };
         let (run, metrics) = (&self.run, &self.measure.metrics);
-        let directory = self.directory_said().filter(|directory| directory.value == Directory::Fresh);
+        let directory = self.located_directory().filter(|directory| directory.value == Directory::Fresh);
         let metric = metrics.iter().find_map(|word| match word.value {
-            MetricWord::One(metric) if NOT_TOGETHER.contains(&metric.name) => Some((&word.said, metric.name)),
+            MetricWord::One(metric) if NOT_CONCURRENT.contains(&metric.name) => {
+                Some((&word.location, metric.name))
+            }
             _ => None,
         });
         let cpus = run.cpus.as_ref().filter(|cpus| !is_one(&cpus.value));
         let at_once = "would be of several of them at once";
         let refused = [
-            metric.map(|(said, name)| (said, format!("metric {name:?}"), "says nothing of one of them")),
-            run.setup.as_ref().map(|one| (&one.said, "\"setup\"".to_owned(), at_once)),
-            run.teardown.as_ref().map(|one| (&one.said, "\"teardown\"".to_owned(), at_once)),
+            metric.map(|(location, name)| {
+                (location, format!("metric {name:?}"), "says nothing of one of them")
+            }),
+            run.setup.as_ref().map(|one| (&one.location, "\"setup\"".to_owned(), at_once)),
+            run.teardown.as_ref().map(|one| (&one.location, "\"teardown\"".to_owned(), at_once)),
             self.output.files.first().map(|one| {
-                (&one.said, "an answer in a file".to_owned(), "would be written by several of them at once")
+                (
+                    &one.location,
+                    "an answer in a file".to_owned(),
+                    "would be written by several of them at once",
+                )
             }),
             directory.as_ref().map(|one| {
-                (&one.said, "a fresh directory".to_owned(), "would be that of several of them at once")
+                (&one.location, "a fresh directory".to_owned(), "would be that of several of them at once")
             }),
-            cpus.map(|one| (&one.said, format!("\"cpus = {}\"", one.value), "lets them be on several")),
+            cpus.map(|one| (&one.location, format!("\"cpus = {}\"", one.value), "lets them be on several")),
         ];
-        if let Some((said, what, why)) = refused.into_iter().flatten().next() {
-            return Err(said.wrong(Mistake::NotTogether { what, why }));
+        if let Some((location, what, why)) = refused.into_iter().flatten().next() {
+            return Err(location.wrong(RequestErrorKind::NotConcurrent { what, why }));
         }
         Ok(())
     }
 
     /// Checks that each placeholder has a value for this program.
-    fn check_values(&self, command: &Stated<String>) -> Result<(), RequestError> {
+    fn check_values(&self, command: &Located<String>) -> Result<(), RequestError> {
         let finished = !self.program.binaries.is_empty();
         let word = placeholder::used(&command.value).find(|word| match *word {
             "binary" => !finished,
@@ -168,7 +181,9 @@ impl Request {
                 } else {
                     "there are no finished binaries; what was built lies in {build}"
                 };
-                Err(command.said.wrong(Mistake::EmptyPlaceholder { word: word.to_owned(), reason }))
+                Err(command
+                    .location
+                    .wrong(RequestErrorKind::EmptyPlaceholder { word: word.to_owned(), reason }))
             }
         }
     }
@@ -177,7 +192,8 @@ impl Request {
         let (derived_name, origin, default_run) = self.origin(facts)?;
         let name = match &self.program.name {
             Some(name) => {
-                check_program_name(&name.value).map_err(|mistake| name.said.wrong(mistake))?;
+                check_program_name(&name.value)
+                    .map_err(|kind_of_error| name.location.wrong(kind_of_error))?;
                 name.value.clone()
             }
             None => derived_name,
@@ -185,12 +201,14 @@ impl Request {
         let mut run = match (&self.program.run, default_run) {
             (Some(run), _) => run.value.clone(),
             (None, Some(run)) => run,
-            (None, None) => return Err(Mistake::NoRun.nowhere()),
+            (None, None) => return Err(RequestErrorKind::NoRun.nowhere()),
         };
-        let said = self.program.run.as_ref().map(|run| run.said.clone());
+        let location = self.program.run.as_ref().map(|run| run.location.clone());
         match shell_words::split(&run) {
-            Err(_) => return Err(RequestError { said, mistake: Mistake::UnclosedQuote }),
-            Ok(words) if words.is_empty() => return Err(RequestError { said, mistake: Mistake::NoRun }),
+            Err(_) => return Err(RequestError { location, kind_of_error: RequestErrorKind::UnclosedQuote }),
+            Ok(words) if words.is_empty() => {
+                return Err(RequestError { location, kind_of_error: RequestErrorKind::NoRun })
+            }
             Ok(_) => {}
         }
         for argument in self.program.arguments.iter().flat_map(|arguments| &arguments.value) {
@@ -204,10 +222,11 @@ impl Request {
     fn origin(&self, facts: &Facts) -> Result<(String, Origin, Option<String>), RequestError> {
         let program = &self.program;
         if let Some(first) = program.binaries.first() {
-            let besides = program.source.as_ref().map(|source| (&source.said, "a source"));
-            let besides = besides.or(program.build.as_ref().map(|build| (&build.said, "a build command")));
-            if let Some((said, what)) = besides {
-                return Err(said.wrong(Mistake::BinariesWith { what }));
+            let besides = program.source.as_ref().map(|source| (&source.location, "a source"));
+            let besides =
+                besides.or(program.build.as_ref().map(|build| (&build.location, "a build command")));
+            if let Some((location, what)) = besides {
+                return Err(location.wrong(RequestErrorKind::BinariesWith { what }));
             }
             let files = program.binaries.iter();
             let files =
@@ -215,9 +234,9 @@ impl Request {
             let name = last_part(&first.file.value);
             return Ok((name, Origin::Binaries { files }, Some("{binary}".to_owned())));
         }
-        let source = program.source.as_ref().ok_or_else(|| Mistake::NoProgram.nowhere())?;
+        let source = program.source.as_ref().ok_or_else(|| RequestErrorKind::NoProgram.nowhere())?;
         let build = program.build.as_ref().map(|build| Build::Shell(build.value.clone()));
-        let no_build = || source.said.wrong(Mistake::NoBuild);
+        let no_build = || source.location.wrong(RequestErrorKind::NoBuild);
         match &source.value {
             ProgramSource::Debian { package, version } => {
                 let origin = Origin::Debian {
@@ -228,7 +247,7 @@ impl Request {
                 Ok((package.clone(), origin, None))
             }
             ProgramSource::Path(path) => {
-                let place = placed(&Stated::new(path.clone(), source.said.clone()), facts);
+                let place = placed(&Located::new(path.clone(), source.location.clone()), facts);
                 match Language::of(path) {
                     Some(language) => {
                         let stem = last_part(&path.with_extension(""));
@@ -251,7 +270,7 @@ impl Request {
         match &self.measure.baseline {
             None => Ok(variants.first().map(|variant| variant.name.clone()).unwrap_or_default()),
             Some(name) if variants.iter().any(|variant| variant.name == name.value) => Ok(name.value.clone()),
-            Some(name) => Err(name.said.wrong(Mistake::Unknown {
+            Some(name) => Err(name.location.wrong(RequestErrorKind::Unknown {
                 what: "baseline",
                 name: name.value.clone(),
                 known: variants.iter().map(|variant| variant.name.clone()).collect(),
@@ -277,7 +296,7 @@ impl Request {
                 MetricWord::One(one) => one.name == metric.name,
             })
         };
-        let can_be = |metric: &Metric| !(self.is_together() && NOT_TOGETHER.contains(&metric.name));
+        let can_be = |metric: &Metric| !(self.is_concurrent() && NOT_CONCURRENT.contains(&metric.name));
         METRICS
             .iter()
             .filter(|metric| (wanted(metric) || series.contains(metric)) && can_be(metric))
@@ -293,9 +312,9 @@ impl Request {
 
     fn launch(&self, facts: &Facts) -> Result<Launch, RequestError> {
         let run = &self.run;
-        for (key, time) in [("timeout", &run.timeout), ("budget", &self.measure.budget)] {
+        for (key, time) in [("timeout", &run.timeout), ("max_time", &self.measure.max_time)] {
             if let Some(time) = time.as_ref().filter(|time| time.value.is_zero()) {
-                return Err(out_of_range(&time.said, key, "longer than nothing", "0s"));
+                return Err(out_of_range(&time.location, key, "longer than nothing", "0s"));
             }
         }
         let variables = run.environment.iter();
@@ -303,24 +322,24 @@ impl Request {
             stdin: run.stdin.as_ref().map(|path| placed(path, facts)),
             directory: self.directory(facts),
             inputs: run.inputs.iter().map(|path| placed(path, facts)).collect(),
-            environment: variables.map(|(name, stated)| (name.clone(), stated.value.clone())).collect(),
+            environment: variables.map(|(name, located)| (name.clone(), located.value.clone())).collect(),
             setup: value(&run.setup),
             teardown: value(&run.teardown),
             timeout: Some(value(&run.timeout).unwrap_or(TIMEOUT)),
             exit_status: value(&run.exit_status),
             cpus: value(&run.cpus).unwrap_or_default(),
-            fixed_addresses: value(&run.fixed_addresses).unwrap_or_default(),
-            together: self.is_together(),
+            no_aslr: value(&run.no_aslr).unwrap_or_default(),
+            concurrent: self.is_concurrent(),
         })
     }
 
     /// `here` in a spec file is the spec file's folder; on the command line it is where the user stands.
     fn directory(&self, facts: &Facts) -> Directory {
-        let Some(directory) = self.directory_said() else { return Directory::Here };
-        let own_folder = directory.said.in_spec() && !facts.folder.as_os_str().is_empty();
+        let Some(directory) = self.located_directory() else { return Directory::Here };
+        let own_folder = directory.location.in_spec() && !facts.folder.as_os_str().is_empty();
         match directory.value {
             Directory::Here if own_folder => Directory::Path(facts.folder.clone()),
-            Directory::Path(path) => Directory::Path(placed(&Stated::new(path, directory.said), facts)),
+            Directory::Path(path) => Directory::Path(placed(&Located::new(path, directory.location), facts)),
             other => other,
         }
     }
@@ -328,12 +347,12 @@ impl Request {
     fn output_check(&self) -> Result<OutputCheck, RequestError> {
         let output = &self.output;
         if let Some(check) = &output.check {
-            let conflict = |key| Mistake::CheckWith { key, check: check.value.name() };
+            let conflict = |key| RequestErrorKind::CheckWith { key, check: check.value.name() };
             if let Some(file) = output.files.first() {
-                return Err(file.said.wrong(conflict("files")));
+                return Err(file.location.wrong(conflict("files")));
             }
             if let (Check::Off, Some(filter)) = (check.value, &output.filter) {
-                return Err(filter.said.wrong(conflict("filter")));
+                return Err(filter.location.wrong(conflict("filter")));
             }
         }
         Ok(OutputCheck {
@@ -347,39 +366,51 @@ impl Request {
     fn stopping(&self, estimator: Estimator) -> Result<Stopping, RequestError> {
         let measure = &self.measure;
         if let Some(rounds) = measure.rounds.as_ref().filter(|rounds| rounds.value == 0) {
-            return Err(out_of_range(&rounds.said, "rounds", "at least 1", "0"));
+            return Err(out_of_range(&rounds.location, "rounds", "at least 1", "0"));
         }
-        if let Some(until) = measure.until.as_ref().filter(|until| !(until.value > 0.0 && until.value < 1.0))
+        if let Some(precision) =
+            measure.precision.as_ref().filter(|precision| !(precision.value > 0.0 && precision.value < 1.0))
         {
-            let value = format!("{} %", until.value * 100.0);
-            return Err(out_of_range(&until.said, "until", "more than 0 % and less than 100 %", &value));
+            let value = format!("{} %", precision.value * 100.0);
+            return Err(out_of_range(
+                &precision.location,
+                "precision",
+                "more than 0 % and less than 100 %",
+                &value,
+            ));
         }
-        let said = Stopping {
+        let location = Stopping {
             rounds: value(&measure.rounds),
-            until: value(&measure.until),
-            budget: value(&measure.budget),
+            precision: value(&measure.precision),
+            max_time: value(&measure.max_time),
         };
         if estimator == Estimator::TenRunTrim {
-            let refuse = |said: &Said, key| Err(said.wrong(Mistake::TenRuns { key }));
-            return match (&measure.rounds, &measure.until, &measure.budget) {
-                (Some(rounds), ..) if rounds.value != TEN_RUNS => refuse(&rounds.said, "rounds"),
-                (_, Some(until), _) => refuse(&until.said, "until"),
-                (.., Some(budget)) => refuse(&budget.said, "budget"),
-                _ => Ok(Stopping { rounds: Some(TEN_RUNS), until: None, budget: None }),
+            let refuse =
+                |location: &SourceLocation, key| Err(location.wrong(RequestErrorKind::TenRuns { key }));
+            return match (&measure.rounds, &measure.precision, &measure.max_time) {
+                (Some(rounds), ..) if rounds.value != TEN_RUNS => refuse(&rounds.location, "rounds"),
+                (_, Some(precision), _) => refuse(&precision.location, "precision"),
+                (.., Some(max_time)) => refuse(&max_time.location, "max_time"),
+                _ => Ok(Stopping { rounds: Some(TEN_RUNS), precision: None, max_time: None }),
             };
         }
-        Ok(if said == Stopping::default() { STOPPING } else { said })
+        Ok(if location == Stopping::default() { STOPPING } else { location })
     }
 
     fn confidence(&self) -> Result<f64, RequestError> {
         match &self.measure.confidence {
             None => Ok(CONFIDENCE),
             // Below one half it is surely the chance of error that was written.
-            Some(said) if !(0.5..1.0).contains(&said.value) => {
-                let value = format!("{} %", said.value * 100.0);
-                Err(out_of_range(&said.said, "confidence", "at least 50 % and less than 100 %", &value))
+            Some(location) if !(0.5..1.0).contains(&location.value) => {
+                let value = format!("{} %", location.value * 100.0);
+                Err(out_of_range(
+                    &location.location,
+                    "confidence",
+                    "at least 50 % and less than 100 %",
+                    &value,
+                ))
             }
-            Some(said) => Ok(said.value),
+            Some(location) => Ok(location.value),
         }
     }
 
@@ -388,26 +419,35 @@ impl Request {
     pub fn equal_within(&self) -> Result<f64, RequestError> {
         match &self.measure.equal_within {
             None => Ok(EQUAL_WITHIN),
-            Some(said) if !(said.value > 0.0 && said.value < 1.0) => {
-                let value = format!("{} %", said.value * 100.0);
-                Err(out_of_range(&said.said, "equal_within", "more than 0 % and less than 100 %", &value))
+            Some(location) if !(location.value > 0.0 && location.value < 1.0) => {
+                let value = format!("{} %", location.value * 100.0);
+                Err(out_of_range(
+                    &location.location,
+                    "equal_within",
+                    "more than 0 % and less than 100 %",
+                    &value,
+                ))
             }
-            Some(said) => Ok(said.value),
+            Some(location) => Ok(location.value),
         }
     }
 }
 
-fn value<T: Clone>(stated: &Option<Stated<T>>) -> Option<T> {
-    stated.as_ref().map(|stated| stated.value.clone())
+fn value<T: Clone>(located: &Option<Located<T>>) -> Option<T> {
+    located.as_ref().map(|located| located.value.clone())
 }
 
-fn out_of_range(said: &Said, key: &str, range: &str, value: &str) -> RequestError {
-    said.wrong(Mistake::OutOfRange { key: key.to_owned(), range: range.to_owned(), value: value.to_owned() })
+fn out_of_range(location: &SourceLocation, key: &str, range: &str, value: &str) -> RequestError {
+    location.wrong(RequestErrorKind::OutOfRange {
+        key: key.to_owned(),
+        range: range.to_owned(),
+        value: value.to_owned(),
+    })
 }
 
 /// A path as it is seen from where the user stands.
-fn placed(path: &Stated<PathBuf>, facts: &Facts) -> PathBuf {
-    if path.said.in_spec() {
+fn placed(path: &Located<PathBuf>, facts: &Facts) -> PathBuf {
+    if path.location.in_spec() {
         facts.folder.join(&path.value)
     } else {
         path.value.clone()
@@ -421,7 +461,7 @@ fn last_part(path: &Path) -> String {
 }
 
 /// A program's name becomes part of a folder's name.
-fn check_program_name(name: &str) -> Result<(), Mistake> {
+fn check_program_name(name: &str) -> Result<(), RequestErrorKind> {
     check_name("program", name)?;
     let reason = if name.contains('/') {
         "it becomes part of a folder's name and cannot contain \"/\""
@@ -430,5 +470,5 @@ fn check_program_name(name: &str) -> Result<(), Mistake> {
     } else {
         return Ok(());
     };
-    Err(Mistake::BadName { what: "program", name: name.to_owned(), reason })
+    Err(RequestErrorKind::BadName { what: "program", name: name.to_owned(), reason })
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Ending;
+use crate::outcome::{Ending, RoundKind};
 
 /// Words that commands of a study may refer to, besides those of every run command: filled in for each cell.
 pub const WORDS: [&str; 4] = ["processes", "index", "events", "first"];
@@ -140,7 +140,7 @@ pub struct Plan {
     /// The sequential part is estimated by attempts with one event and with half of them.
     pub sequential: bool,
     /// A shell command that runs on each CPU that a cell leaves free.
-    pub background: Option<String>,
+    pub load: Option<String>,
     /// What a job is started with, where it is not the run command.
     pub jobs_run: Option<String>,
     /// How a line of an event looks.
@@ -203,6 +203,15 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// The kind of the rounds that have such runs.
+    pub fn round_kind(self) -> RoundKind {
+        match self {
+            Purpose::Warmup => RoundKind::Warmup,
+            Purpose::Timed | Purpose::OneEvent | Purpose::HalfOfEvents => RoundKind::Timed,
+            Purpose::Memory => RoundKind::Memory,
+        }
+    }
+
     /// The name in the archive, JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
@@ -253,7 +262,7 @@ pub struct Attempt {
     /// Memory, where it was read.
     pub memory: Option<Memory>,
     /// Digest of what was written to standard output, by all jobs in their order.
-    pub answer: Option<String>,
+    pub output_digest: Option<String>,
     /// What a report should say.
     pub remarks: Vec<String>,
 }
@@ -321,14 +330,14 @@ pub struct Member {
     /// The CPU time is that of its end; otherwise it was read last at some moment before.
     pub exact: bool,
     /// Peak resident memory, where the kernel told it.
-    pub peak_resident: Option<u64>,
+    pub max_rss: Option<u64>,
     /// What it told of its events.
-    pub told: Option<Told>,
+    pub reported: Option<ReportedEvents>,
 }
 
 /// What a program's own lines tell of its events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ReportedEvents {
     /// Events, or lines that matched.
     pub events: u64,
     /// Mean elapsed seconds an event.
@@ -352,7 +361,7 @@ pub struct Memory {
     #[serde(default)]
     pub system_drift: i64,
     /// Memory of forked children by mapping, at that moment, all children together.
-    pub unshared: Vec<Unshared>,
+    pub copy_on_write: Vec<CopyOnWriteBreakdown>,
 }
 
 /// All processes at one moment, summed.
@@ -405,7 +414,7 @@ pub struct MemberMemory {
 
 /// What became of the parent's memory in the children, for one kind of mapping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unshared {
+pub struct CopyOnWriteBreakdown {
     /// What the mapping is for, or the library it belongs to.
     pub part: String,
     /// What the parent had there at the fork.

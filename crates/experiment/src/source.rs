@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::bytes;
-use crate::mistake::Mistake;
+use crate::request_error::RequestErrorKind;
 
 /// Where a program's source is, as the user says it. Written and read as [`bytes`] are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +53,9 @@ impl ProgramSource {
     ///
     /// A package's name and version become words of a command later on, so they keep to Debian's own alphabets
     /// (Debian Policy 5.6.1 and 5.6.12): neither can then be taken for an option.
-    pub fn parse(text: &str) -> Result<ProgramSource, Mistake> {
-        let wrong = |reason: &str| Mistake::BadSource { text: text.to_owned(), reason: reason.to_owned() };
+    pub fn parse(text: &str) -> Result<ProgramSource, RequestErrorKind> {
+        let wrong =
+            |reason: &str| RequestErrorKind::BadSource { text: text.to_owned(), reason: reason.to_owned() };
         let Some(package) = text.strip_prefix("debian:") else {
             return if text.is_empty() {
                 Err(wrong("a file, a folder or debian:PACKAGE goes there"))

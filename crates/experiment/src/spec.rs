@@ -1,6 +1,6 @@
 //! The spec file: `widthwise.toml`.
 //!
-//! The file is walked by hand rather than through serde, so that every error has its line, its name and its mend.
+//! The file is walked by hand rather than through serde, so that every error has its line, its name and its fix.
 
 mod entry;
 
@@ -12,13 +12,13 @@ use toml::de::DeTable;
 use self::entry::{Entry, Page};
 use crate::axis::Axis;
 use crate::flag_set;
+use crate::location::Located;
 use crate::matrix::DEFAULT_ENV;
-use crate::mistake::{Mistake, SpecError};
 use crate::model::{Cpus, Directory, Estimator};
 use crate::placeholder::Stage;
 use crate::point::{self, Point};
 use crate::request::{check_name, check_variable, Check, FlagSetRequest, Request, VariantRequest};
-use crate::said::Stated;
+use crate::request_error::{RequestErrorKind, SpecError};
 use crate::source::ProgramSource;
 
 /// The sections.
@@ -40,8 +40,8 @@ const SECTIONS: [(&str, &[&str]); 6] = [
             "timeout",
             "exit_status",
             "cpus",
-            "fixed_addresses",
-            "together",
+            "no_aslr",
+            "concurrent",
         ],
     ),
     (
@@ -49,8 +49,8 @@ const SECTIONS: [(&str, &[&str]); 6] = [
         &[
             "metrics",
             "rounds",
-            "until",
-            "budget",
+            "precision",
+            "max_time",
             "warmup",
             "memory",
             "confidence",
@@ -92,7 +92,7 @@ fn keys_of(section: &str) -> &'static [&'static str] {
 
 fn unknown_key(entry: &Entry, section: &str, known: &[&'static str]) -> SpecError {
     let home = SECTIONS.iter().find(|(_, keys)| keys.contains(&entry.key)).map(|(name, _)| *name);
-    entry.key_said().wrong(Mistake::UnknownKey {
+    entry.key_said().wrong(RequestErrorKind::UnknownKey {
         key: entry.key.to_owned(),
         section: section.to_owned(),
         known: known.to_vec(),
@@ -110,12 +110,12 @@ fn program(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "run" => program.run = Some(entry.command(Stage::Run)?),
             "arguments" => {
                 let words = entry.texts()?.into_iter().map(|text| text.value).collect();
-                program.arguments = Some(Stated::new(words, entry.said()));
+                program.arguments = Some(Located::new(words, entry.location()));
             }
             "binaries" => {
                 for binary in entry.table()? {
-                    let name = Stated::new(binary.key.to_owned(), binary.key_said());
-                    program.say_binary(name, binary.path()?)?;
+                    let name = Located::new(binary.key.to_owned(), binary.key_said());
+                    program.add_binary(name, binary.path()?)?;
                 }
             }
             _ => return Err(unknown_key(&entry, "[program]", keys_of("[program]"))),
@@ -128,23 +128,27 @@ fn axes(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
     for entry in section.table()? {
         let axis = axis(&entry)?;
         for value in entry.some_texts()? {
-            request.say_axis_value(axis, &value.value, value.said)?;
+            request.add_axis_value(axis, &value.value, value.location)?;
         }
     }
     Ok(())
 }
 
 fn axis(entry: &Entry) -> Result<Axis, SpecError> {
-    point::axis(entry.key).map_err(|mistake| entry.key_said().wrong(mistake))
+    point::axis(entry.key).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))
 }
 
 fn flag_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
     for entry in section.table()? {
         let name = entry.key;
         let refuse = |reason| {
-            entry.key_said().wrong(Mistake::BadName { what: "flag set", name: name.to_owned(), reason })
+            entry.key_said().wrong(RequestErrorKind::BadName {
+                what: "flag set",
+                name: name.to_owned(),
+                reason,
+            })
         };
-        check_name("flag set", name).map_err(|mistake| entry.key_said().wrong(mistake))?;
+        check_name("flag set", name).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))?;
         if flag_set::is_options(name) {
             return Err(refuse("a name that begins with \"-\" would be taken for options"));
         }
@@ -162,7 +166,7 @@ fn flag_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
                 _ => return Err(unknown_key(&entry, &format!("[flags.{name}]"), keys_of("[flags.NAME]"))),
             }
         }
-        request.flag_sets.insert(name.to_owned(), Stated::new(set, entry.key_said()));
+        request.flag_sets.insert(name.to_owned(), Located::new(set, entry.key_said()));
     }
     Ok(())
 }
@@ -170,24 +174,24 @@ fn flag_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
 fn env_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
     for entry in section.table()? {
         let name = entry.key;
-        check_name("environment", name).map_err(|mistake| entry.key_said().wrong(mistake))?;
+        check_name("environment", name).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))?;
         if name == DEFAULT_ENV {
-            return Err(entry.key_said().wrong(Mistake::BadName {
+            return Err(entry.key_said().wrong(RequestErrorKind::BadName {
                 what: "environment",
                 name: name.to_owned(),
                 reason: "this name is built in and sets nothing; choose another",
             }));
         }
         let variables = variables(&entry)?;
-        request.env_sets.insert(name.to_owned(), Stated::new(variables, entry.key_said()));
+        request.env_sets.insert(name.to_owned(), Located::new(variables, entry.key_said()));
     }
     Ok(())
 }
 
-fn variables(section: &Entry) -> Result<BTreeMap<String, Stated<String>>, SpecError> {
+fn variables(section: &Entry) -> Result<BTreeMap<String, Located<String>>, SpecError> {
     let mut variables = BTreeMap::new();
     for entry in section.table()? {
-        check_variable(entry.key).map_err(|mistake| entry.key_said().wrong(mistake))?;
+        check_variable(entry.key).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))?;
         variables.insert(entry.key.to_owned(), entry.text()?);
     }
     Ok(variables)
@@ -197,13 +201,13 @@ fn variables(section: &Entry) -> Result<BTreeMap<String, Stated<String>>, SpecEr
 fn coordinate(entry: &Entry, point: &mut Point) -> Result<(), SpecError> {
     let axis = axis(entry)?;
     let value = entry.text()?;
-    point::check_value(axis, &value.value).map_err(|mistake| value.said.wrong(mistake))?;
+    point::check_value(axis, &value.value).map_err(|kind_of_error| value.location.wrong(kind_of_error))?;
     point.insert(axis, value);
     Ok(())
 }
 
 fn excludes(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
-    for (said, entries) in section.tables()? {
+    for (location, entries) in section.tables()? {
         let mut point = Point::new();
         for entry in entries {
             coordinate(&entry, &mut point)?;
@@ -211,15 +215,15 @@ fn excludes(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
         if point.is_empty() {
             let what = "[[exclude]]".to_owned();
             let instead = "name the axes of the points to leave out, such as abi = \"x32\"";
-            return Err(said.wrong(Mistake::Empty { what, instead }));
+            return Err(location.wrong(RequestErrorKind::Empty { what, instead }));
         }
-        request.excludes.push(Stated::new(point, said));
+        request.excludes.push(Located::new(point, location));
     }
     Ok(())
 }
 
 fn variants(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
-    for (said, entries) in section.tables()? {
+    for (location, entries) in section.tables()? {
         let mut variant = VariantRequest::default();
         for entry in entries {
             if entry.key == "name" {
@@ -228,7 +232,7 @@ fn variants(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
                 coordinate(&entry, &mut variant.point)?;
             }
         }
-        request.variants.push(Stated::new(variant, said));
+        request.variants.push(Located::new(variant, location));
     }
     Ok(())
 }
@@ -246,36 +250,36 @@ fn run(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             "timeout" => run.timeout = Some(entry.duration()?),
             "exit_status" => run.exit_status = Some(entry.whole(0, 255)?),
             "cpus" => run.cpus = Some(entry.parsed(Cpus::parse)?),
-            "fixed_addresses" => run.fixed_addresses = Some(entry.switch()?),
-            "together" => run.together = Some(entry.switch()?),
+            "no_aslr" => run.no_aslr = Some(entry.switch()?),
+            "concurrent" => run.concurrent = Some(entry.switch()?),
             _ => return Err(unknown_key(&entry, "[run]", keys_of("[run]"))),
         }
     }
     Ok(())
 }
 
-fn directory(path: Stated<PathBuf>) -> Stated<Directory> {
+fn directory(path: Located<PathBuf>) -> Located<Directory> {
     let directory = match path.value.to_str() {
         Some("here") => Directory::Here,
         Some("fresh") => Directory::Fresh,
         _ => Directory::Path(path.value),
     };
-    Stated::new(directory, path.said)
+    Located::new(directory, path.location)
 }
 
 fn measure(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
     for entry in section.table()? {
         if entry.key == "metrics" {
             for word in entry.some_texts()? {
-                request.measure.say_metric(&word.value, word.said)?;
+                request.measure.add_metric(&word.value, word.location)?;
             }
             continue;
         }
         let measure = &mut request.measure;
         match entry.key {
             "rounds" => measure.rounds = Some(entry.whole(0, u32::MAX)?),
-            "until" => measure.until = Some(entry.fraction()?),
-            "budget" => measure.budget = Some(entry.duration()?),
+            "precision" => measure.precision = Some(entry.fraction()?),
+            "max_time" => measure.max_time = Some(entry.duration()?),
             "warmup" => measure.warmup = Some(entry.whole(0, u32::MAX)?),
             "memory" => measure.memory = Some(entry.whole(0, u32::MAX)?),
             "confidence" => measure.confidence = Some(entry.fraction()?),

@@ -22,7 +22,7 @@ fn plain(name: &str) -> String {
 }
 
 /// The end of an error about an unknown name: what was meant, or else what there is.
-pub(crate) fn mend<S: AsRef<str>>(name: &str, known: &[S]) -> String {
+pub(crate) fn fix<S: AsRef<str>>(name: &str, known: &[S]) -> String {
     match nearest(name, known.iter().map(AsRef::as_ref)) {
         Some(meant) => format!("; did you mean {meant:?}?"),
         None if known.is_empty() => String::new(),
@@ -54,6 +54,6 @@ mod tests {
 
     #[test]
     fn without_a_near_name_all_of_them_are_listed() {
-        assert_eq!(mend("kernel", &["abi", "flags"]), "; there is abi, flags");
+        assert_eq!(fix("kernel", &["abi", "flags"]), "; there is abi, flags");
     }
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::location::Located;
 use crate::model::{Cpus, Directory, Estimator};
 use crate::percentage;
 use crate::point::Point;
 use crate::request::{Check, MetricWord, Request};
-use crate::said::Stated;
 use crate::source::ProgramSource;
 use crate::{bytes, duration};
 
@@ -54,8 +54,8 @@ fn axes(page: &mut Page, request: &Request) {
     }
     for (name, set) in &request.env_sets {
         page.forced_section(&format!("[env.{}]", key(name)));
-        for (name, stated) in &set.value {
-            page.pair(&key(name), &quoted(&stated.value));
+        for (name, located) in &set.value {
+            page.pair(&key(name), &quoted(&located.value));
         }
     }
     for exclude in &request.excludes {
@@ -89,7 +89,7 @@ fn run(page: &mut Page, request: &Request) {
         let pairs: Vec<String> = run
             .environment
             .iter()
-            .map(|(name, stated)| format!("{} = {}", key(name), quoted(&stated.value)))
+            .map(|(name, located)| format!("{} = {}", key(name), quoted(&located.value)))
             .collect();
         page.pair("environment", &format!("{{ {} }}", pairs.join(", ")));
     }
@@ -98,8 +98,8 @@ fn run(page: &mut Page, request: &Request) {
     page.optional("timeout", &run.timeout, |time| quoted(&duration::text(*time)));
     page.optional("exit_status", &run.exit_status, i32::to_string);
     page.optional("cpus", &run.cpus, |cpus: &Cpus| quoted(&cpus.to_string()));
-    page.optional("fixed_addresses", &run.fixed_addresses, bool::to_string);
-    page.optional("together", &run.together, bool::to_string);
+    page.optional("no_aslr", &run.no_aslr, bool::to_string);
+    page.optional("concurrent", &run.concurrent, bool::to_string);
 }
 
 fn measure(page: &mut Page, request: &Request) {
@@ -107,8 +107,8 @@ fn measure(page: &mut Page, request: &Request) {
     page.section("[measure]");
     page.list("metrics", &measure.metrics, |word: &MetricWord| word.name().to_owned());
     page.optional("rounds", &measure.rounds, u32::to_string);
-    page.optional("until", &measure.until, fraction);
-    page.optional("budget", &measure.budget, |time| quoted(&duration::text(*time)));
+    page.optional("precision", &measure.precision, fraction);
+    page.optional("max_time", &measure.max_time, |time| quoted(&duration::text(*time)));
     page.optional("warmup", &measure.warmup, u32::to_string);
     page.optional("memory", &measure.memory, u32::to_string);
     page.optional("confidence", &measure.confidence, fraction);
@@ -160,15 +160,15 @@ impl Page {
         self.text.push_str(&format!("{key} = {value}\n"));
     }
 
-    fn optional<T>(&mut self, key: &str, stated: &Option<Stated<T>>, text: impl FnOnce(&T) -> String) {
-        if let Some(stated) = stated {
-            self.pair(key, &text(&stated.value));
+    fn optional<T>(&mut self, key: &str, located: &Option<Located<T>>, text: impl FnOnce(&T) -> String) {
+        if let Some(located) = located {
+            self.pair(key, &text(&located.value));
         }
     }
 
-    fn list<T>(&mut self, key: &str, values: &[Stated<T>], text: impl Fn(&T) -> String) {
+    fn list<T>(&mut self, key: &str, values: &[Located<T>], text: impl Fn(&T) -> String) {
         if !values.is_empty() {
-            let texts: Vec<String> = values.iter().map(|stated| text(&stated.value)).collect();
+            let texts: Vec<String> = values.iter().map(|located| text(&located.value)).collect();
             self.pair(key, &list(texts.iter().map(String::as_str)));
         }
     }

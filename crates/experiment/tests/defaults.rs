@@ -9,7 +9,7 @@ use asked::{experiment, facts, flag, spec};
 use widthwise_experiment::metric;
 use widthwise_experiment::model::{Build, Cpus, Directory, Estimator, Origin, Stopping};
 use widthwise_experiment::source::Language;
-use widthwise_experiment::{placeholder, Facts, ProgramSource, Request, Said, Stated};
+use widthwise_experiment::{placeholder, Facts, Located, ProgramSource, Request, SourceLocation};
 
 const FILE: &str = "[program]\nsource = \"tree.c\"\n";
 
@@ -70,7 +70,8 @@ fn finished_binaries_run_as_they_are() {
 fn arguments_reach_the_program_as_they_were_typed() {
     let words = ["100000", "two words", "it's", "{build}", "{{abi}}", "${HOME}", "", "*"];
     let mut request = spec(FILE);
-    request.program.arguments = Some(Stated::new(words.map(str::to_owned).to_vec(), Said::Flag("--")));
+    request.program.arguments =
+        Some(Located::new(words.map(str::to_owned).to_vec(), SourceLocation::Flag("--")));
     let run = request.resolve(&facts()).expect("a request without mistakes").program.run;
     assert!(run.starts_with("{build}/tree 100000 'two words' "), "{run}");
     // The run command is cut into words first and filled in after: a value with spaces stays one word.
@@ -85,14 +86,17 @@ fn arguments_reach_the_program_as_they_were_typed() {
 fn rounds_end_when_enough_is_known_unless_the_user_says_when() {
     let stopping = |text: &str| experiment(&format!("{FILE}[measure]\n{text}\n")).stopping;
     let minutes = |minutes: u64| Some(Duration::from_secs(60 * minutes));
-    assert_eq!(stopping(""), Stopping { rounds: Some(100), until: Some(0.01), budget: minutes(5) });
-    assert_eq!(stopping("rounds = 30"), Stopping { rounds: Some(30), until: None, budget: None });
-    assert_eq!(stopping("until = \"0.5%\""), Stopping { rounds: None, until: Some(0.005), budget: None });
+    assert_eq!(stopping(""), Stopping { rounds: Some(100), precision: Some(0.01), max_time: minutes(5) });
+    assert_eq!(stopping("rounds = 30"), Stopping { rounds: Some(30), precision: None, max_time: None });
     assert_eq!(
-        stopping("budget = \"2m\"\nuntil = 0.02"),
-        Stopping { rounds: None, until: Some(0.02), budget: minutes(2) }
+        stopping("precision = \"0.5%\""),
+        Stopping { rounds: None, precision: Some(0.005), max_time: None }
     );
-    let ten = Stopping { rounds: Some(10), until: None, budget: None };
+    assert_eq!(
+        stopping("max_time = \"2m\"\nprecision = 0.02"),
+        Stopping { rounds: None, precision: Some(0.02), max_time: minutes(2) }
+    );
+    let ten = Stopping { rounds: Some(10), precision: None, max_time: None };
     assert_eq!(stopping("estimator = \"ten-run-trim\""), ten);
     assert_eq!(stopping("estimator = \"ten-run-trim\"\nrounds = 10"), ten);
 }
@@ -108,7 +112,7 @@ fn what_is_not_said_is_the_houses_habit() {
     assert_eq!(experiment.launch.timeout, Some(Duration::from_secs(600)));
     assert_eq!(experiment.launch.cpus, Cpus::Auto);
     assert_eq!(experiment.launch.exit_status, None);
-    assert!(!experiment.launch.fixed_addresses);
+    assert!(!experiment.launch.no_aslr);
     assert!(!experiment.check.off && !experiment.check.allow_different);
     assert_eq!(experiment.metrics, metric::defaults());
 }
@@ -118,7 +122,7 @@ fn what_is_said_is_kept() {
     let experiment = experiment(&format!(
         "{FILE}[run]\nstdin = \"in.txt\"\ndirectory = \"fresh\"\ninputs = [\"a\", \"/b\"]\n\
          environment = {{ K = \"v\" }}\nsetup = \"true\"\nteardown = \"rm -f {{work}}/x\"\ntimeout = \"250ms\"\n\
-         exit_status = 3\ncpus = \"0,2-3\"\nfixed_addresses = true\n\
+         exit_status = 3\ncpus = \"0,2-3\"\nno_aslr = true\n\
          [measure]\nwarmup = 0\nconfidence = \"99%\"\nequal_within = \"0.5%\"\nseed = 18446744073709551615\n\
          [output]\nfiles = [\"out.txt\"]\nfilter = \"awk '{{print}}'\"\nallow_different = true\n"
     ));
@@ -132,7 +136,7 @@ fn what_is_said_is_kept() {
     assert_eq!(launch.timeout, Some(Duration::from_millis(250)));
     assert_eq!(launch.exit_status, Some(3));
     assert_eq!(launch.cpus, Cpus::List(vec![0, 2, 3]));
-    assert!(launch.fixed_addresses);
+    assert!(launch.no_aslr);
     assert_eq!((experiment.warmup, experiment.judging.confidence, experiment.seed), (0, 0.99, u64::MAX));
     assert_eq!(experiment.judging.equal_within, 0.005);
     assert_eq!(experiment.check.files, [PathBuf::from("out.txt")], "relative to the working directory");
@@ -150,7 +154,7 @@ fn metrics_come_in_the_order_of_the_columns() {
         let text = format!("{FILE}[measure]\nmetrics = {metrics}\n");
         experiment(&text).metrics.into_iter().map(|metric| metric.name).collect()
     };
-    assert_eq!(names("[\"peak_resident\", \"cpu\"]"), ["cpu", "peak_resident"]);
+    assert_eq!(names("[\"max_rss\", \"cpu\"]"), ["cpu", "max_rss"]);
     let told = metric::METRICS.iter().filter(|metric| metric.family != metric::Family::Runtime);
     assert_eq!(names("\"all\"").len(), told.count());
     let more = names("[\"instructions\", \"default\", \"cpu\"]");
@@ -172,9 +176,9 @@ fn here_is_the_spec_files_folder_or_where_the_user_stands() {
     );
 
     let mut typed = Request::default();
-    typed.program.source = Some(Stated::new(ProgramSource::Path("tree.c".into()), flag()));
+    typed.program.source = Some(Located::new(ProgramSource::Path("tree.c".into()), flag()));
     assert_eq!(directory(&typed), Directory::Here);
-    typed.run.directory = Some(Stated::new(Directory::Path("a".into()), flag()));
+    typed.run.directory = Some(Located::new(Directory::Path("a".into()), flag()));
     assert_eq!(directory(&typed), Directory::Path("a".into()));
 
     let beside = Facts { folder: PathBuf::new(), ..facts() };
@@ -184,6 +188,6 @@ fn here_is_the_spec_files_folder_or_where_the_user_stands() {
 #[test]
 fn paths_of_the_command_line_begin_where_the_user_stands() {
     let mut request = spec(FILE);
-    request.run.stdin = Some(Stated::new("in.txt".into(), Said::Flag("--stdin")));
+    request.run.stdin = Some(Located::new("in.txt".into(), SourceLocation::Flag("--stdin")));
     assert_eq!(request.resolve(&facts()).expect("no mistakes").launch.stdin, Some("in.txt".into()));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use asked::{facts, flag, names, spec};
 use widthwise_experiment::model::Directory;
 use widthwise_experiment::request::Check;
-use widthwise_experiment::{spec_text, Request, Said, Stated};
+use widthwise_experiment::{spec_text, Located, Request, SourceLocation};
 
 const WHOLE: &str = r#"
 [program]
@@ -37,13 +37,13 @@ teardown = "true"
 timeout = "60s"
 exit_status = 1
 cpus = "any"
-fixed_addresses = true
-together = false
+no_aslr = true
+concurrent = false
 [measure]
 metrics = ["cpu"]
 rounds = 30
-until = "1%"
-budget = "5m"
+precision = "1%"
+max_time = "5m"
 warmup = 2
 confidence = "99%"
 equal_within = "2%"
@@ -85,8 +85,8 @@ fn every_single_value_is_replaced_by_the_later_one() {
         .replace("60s", "1s")
         .replace("exit_status = 1", "exit_status = 0")
         .replace("\"any\"", "\"0\"")
-        .replace("fixed_addresses = true", "fixed_addresses = false")
-        .replace("together = false", "together = true")
+        .replace("no_aslr = true", "no_aslr = false")
+        .replace("concurrent = false", "concurrent = true")
         .replace("[\"cpu\"]", "[\"wall\"]")
         .replace("rounds = 30", "rounds = 31")
         .replace("\"1%\"", "\"2%\"")
@@ -109,18 +109,18 @@ fn every_single_value_is_replaced_by_the_later_one() {
 #[test]
 fn a_value_keeps_the_place_where_it_was_said() {
     let mut typed = Request::default();
-    typed.measure.rounds = Some(Stated::new(5, Said::Flag("--rounds")));
+    typed.measure.rounds = Some(Located::new(5, SourceLocation::Flag("--rounds")));
     let over = spec(WHOLE).overlay(typed);
-    assert_eq!(over.measure.rounds.map(|rounds| rounds.said), Some(Said::Flag("--rounds")));
-    let said = over.measure.budget.map(|budget| budget.said.to_string());
-    assert_eq!(said.as_deref(), Some("lua/widthwise.toml:34"));
+    assert_eq!(over.measure.rounds.map(|rounds| rounds.location), Some(SourceLocation::Flag("--rounds")));
+    let location = over.measure.max_time.map(|max_time| max_time.location.to_string());
+    assert_eq!(location.as_deref(), Some("lua/widthwise.toml:34"));
 }
 
 #[test]
 fn an_axis_is_replaced_whole_and_the_others_stay() {
     let mut typed = Request::default();
-    typed.say_axis("abi=i386", flag()).expect("no mistakes");
-    typed.measure.baseline = Some(Stated::new("i386/-O2".to_owned(), flag()));
+    typed.add_axis("abi=i386", flag()).expect("no mistakes");
+    typed.measure.baseline = Some(Located::new("i386/-O2".to_owned(), flag()));
     let over = spec(WHOLE).overlay(typed).resolve(&facts()).expect("no mistakes");
     let names: Vec<&str> = over.variants.iter().map(|variant| variant.name.as_str()).collect();
     assert_eq!(names, ["i386/-O2", "i386/tuned"]);
@@ -129,23 +129,25 @@ fn an_axis_is_replaced_whole_and_the_others_stay() {
 #[test]
 fn excludes_and_variables_add_up() {
     let mut typed = Request::default();
-    typed.say_exclude("abi=x86-64,flags=-O2 -Wl,-O1", Said::Flag("--exclude")).expect("no mistakes");
-    typed.say_variable("M=a=b", Said::Flag("--env")).expect("no mistakes");
+    typed
+        .add_exclude("abi=x86-64,flags=-O2 -Wl,-O1", SourceLocation::Flag("--exclude"))
+        .expect("no mistakes");
+    typed.set_variable("M=a=b", SourceLocation::Flag("--env")).expect("no mistakes");
     let over = spec(WHOLE).overlay(typed);
     assert_eq!(over.excludes.len(), 2);
     let flags: Vec<&str> = over.excludes[1].value.values().map(|value| value.value.as_str()).collect();
     assert_eq!(flags, ["x86-64", "-O2 -Wl,-O1"]);
     let variables: Vec<(&str, &str)> =
-        over.run.environment.iter().map(|(name, stated)| (name.as_str(), stated.value.as_str())).collect();
+        over.run.environment.iter().map(|(name, located)| (name.as_str(), located.value.as_str())).collect();
     assert_eq!(variables, [("K", "v"), ("L", "w"), ("M", "a=b")]);
 }
 
 #[test]
 fn options_with_commas_are_one_value_and_said_again_they_are_two() {
     let mut typed = spec("[program]\nsource = \"tree.c\"\n");
-    typed.say_axis("flags=-O2 -Wl,-O1", flag()).expect("no mistakes");
-    typed.say_axis("flags=lto", flag()).expect("no mistakes");
-    typed.say_axis("abi=x32", flag()).expect("no mistakes");
+    typed.add_axis("flags=-O2 -Wl,-O1", flag()).expect("no mistakes");
+    typed.add_axis("flags=lto", flag()).expect("no mistakes");
+    typed.add_axis("abi=x32", flag()).expect("no mistakes");
     let variants = typed.resolve(&facts()).expect("no mistakes").variants;
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     assert_eq!(names, ["x32/-O2 -Wl,-O1", "x32/lto"]);
@@ -154,7 +156,7 @@ fn options_with_commas_are_one_value_and_said_again_they_are_two() {
 #[test]
 fn an_axis_over_a_list_of_variants_is_refused_by_its_flag() {
     let mut typed = Request::default();
-    typed.say_axis("abi=i386", flag()).expect("no mistakes");
+    typed.add_axis("abi=i386", flag()).expect("no mistakes");
     let over = spec("[program]\nsource = \"tree.c\"\n[[variant]]\nabi = \"x32\"\n").overlay(typed);
     assert_eq!(
         over.resolve(&facts()).unwrap_err().to_string(),
@@ -165,19 +167,19 @@ fn an_axis_over_a_list_of_variants_is_refused_by_its_flag() {
 #[test]
 fn the_kind_of_output_check_is_chosen_whole() {
     let mut off = Request::default();
-    off.output.check = Some(Stated::new(Check::Off, Said::Flag("--no-check")));
+    off.output.check = Some(Located::new(Check::Off, SourceLocation::Flag("--no-check")));
     let over = spec(WHOLE).overlay(off.clone());
     assert!(over.output.files.is_empty() && over.output.filter.is_none());
     assert!(over.output.allow_different.is_some());
 
     let mut files = Request::default();
-    files.output.files = vec![Stated::new("out".into(), Said::Flag("--output-file"))];
+    files.output.files = vec![Located::new("out".into(), SourceLocation::Flag("--output-file"))];
     let over = off.clone().overlay(files);
     assert_eq!(over.output.check, None);
     assert_eq!(over.output.files.len(), 1);
 
     let mut filter = Request::default();
-    filter.output.filter = Some(Stated::new("sort".to_owned(), Said::Flag("--filter")));
+    filter.output.filter = Some(Located::new("sort".to_owned(), SourceLocation::Flag("--filter")));
     assert_eq!(off.overlay(filter.clone()).output.check, None);
     assert_eq!(spec(WHOLE).overlay(filter).output.files.len(), 1);
 }
@@ -185,7 +187,7 @@ fn the_kind_of_output_check_is_chosen_whole() {
 #[test]
 fn an_anchored_request_means_the_same_from_another_folder() {
     let mut typed = spec("[program.binaries]\na = \"a64\"\nb = \"/b\"\n[run]\ninputs = [\"in\"]\n");
-    typed.run.stdin = Some(Stated::new("typed.txt".into(), Said::Flag("--stdin")));
+    typed.run.stdin = Some(Located::new("typed.txt".into(), SourceLocation::Flag("--stdin")));
     let anchored = typed.anchored(Path::new("/specs/lua"), Path::new("/elsewhere"));
     let files: Vec<_> = anchored.program.binaries.iter().map(|binary| binary.file.value.clone()).collect();
     assert_eq!(files, ["/specs/lua/a64", "/b"].map(PathBuf::from));

@@ -5,7 +5,7 @@ mod asked;
 use std::path::PathBuf;
 
 use asked::{facts, resolved, spec};
-use widthwise_experiment::{Facts, ProgramSource, Request, Said, Stated};
+use widthwise_experiment::{Facts, Located, ProgramSource, Request, SourceLocation};
 
 #[track_caller]
 fn refused(text: &str, message: &str) {
@@ -100,13 +100,13 @@ fn a_placeholder_must_have_a_value_for_this_program() {
 #[test]
 fn placeholders_of_the_command_line_are_checked_too() {
     let mut request = spec("[program]\nsource = \"tree.c\"\n");
-    request.program.run = Some(Stated::new("{bild}/tree".to_owned(), Said::Flag("--run")));
+    request.program.run = Some(Located::new("{bild}/tree".to_owned(), SourceLocation::Flag("--run")));
     assert_eq!(
         request.resolve(&facts()).unwrap_err().to_string(),
         "--run: unknown placeholder {bild}; did you mean {build}? (for the text itself, write {{bild}})"
     );
     request.program.run = None;
-    request.program.build = Some(Stated::new("{binary}".to_owned(), Said::Flag("--build")));
+    request.program.build = Some(Located::new("{binary}".to_owned(), SourceLocation::Flag("--build")));
     assert!(request
         .resolve(&facts())
         .unwrap_err()
@@ -144,13 +144,13 @@ fn two_variants_cannot_have_one_name() {
 #[test]
 fn a_variant_cannot_take_the_name_of_the_baselines_twin() {
     refused_file(
-        "[[variant]]\nabi = \"x32\"\n[[variant]]\nname = \"x32 again\"\n",
-        "lua/widthwise.toml:6: a variant cannot be called \"x32 again\": that is the baseline's second name in the \
+        "[[variant]]\nabi = \"x32\"\n[[variant]]\nname = \"x32 control\"\n",
+        "lua/widthwise.toml:6: a variant cannot be called \"x32 control\": that is the baseline's second name in the \
          A/A pair",
     );
     refused(
-        "[program.binaries]\na = \"./a\"\n\"a again\" = \"./b\"\n",
-        "lua/widthwise.toml:3: a variant cannot be called \"a again\": that is the baseline's second name in the A/A \
+        "[program.binaries]\na = \"./a\"\n\"a control\" = \"./b\"\n",
+        "lua/widthwise.toml:3: a variant cannot be called \"a control\": that is the baseline's second name in the A/A \
          pair",
     );
 }
@@ -251,8 +251,8 @@ fn the_ten_run_estimator_refuses_any_other_stopping_rule() {
             ),
         );
     };
-    refused("until = \"1%\"", "until");
-    refused("budget = \"5m\"", "budget");
+    refused("precision = \"1%\"", "precision");
+    refused("max_time = \"5m\"", "max_time");
     refused("rounds = 9", "rounds");
 }
 
@@ -260,18 +260,18 @@ fn the_ten_run_estimator_refuses_any_other_stopping_rule() {
 fn stopping_rules_that_never_or_always_hold_are_refused() {
     refused_file("[measure]\nrounds = 0\n", "lua/widthwise.toml:4: \"rounds\" must be at least 1, not 0");
     refused_file(
-        "[measure]\nbudget = \"0s\"\n",
-        "lua/widthwise.toml:4: \"budget\" must be longer than nothing, not 0s",
+        "[measure]\nmax_time = \"0s\"\n",
+        "lua/widthwise.toml:4: \"max_time\" must be longer than nothing, not 0s",
     );
     refused_file(
         "[run]\ntimeout = \"0s\"\n",
         "lua/widthwise.toml:4: \"timeout\" must be longer than nothing, not 0s",
     );
-    for (until, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
+    for (precision, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
         refused_file(
-            &format!("[measure]\nuntil = {until}\n"),
+            &format!("[measure]\nprecision = {precision}\n"),
             &format!(
-                "lua/widthwise.toml:4: \"until\" must be more than 0 % and less than 100 %, not {shown} %"
+                "lua/widthwise.toml:4: \"precision\" must be more than 0 % and less than 100 %, not {shown} %"
             ),
         );
     }
@@ -329,11 +329,11 @@ fn a_check_that_is_off_has_nothing_to_filter_and_files_replace_stdout() {
 
 #[test]
 fn the_command_lines_mistakes_name_the_flag() {
-    let said = Said::Flag("--axis");
+    let location = SourceLocation::Flag("--axis");
     let mut request = Request::default();
     let mut refused = |text: &str, message: &str| {
         assert_eq!(
-            request.say_axis(text, said.clone()).unwrap_err().to_string(),
+            request.add_axis(text, location.clone()).unwrap_err().to_string(),
             format!("--axis: {message}")
         );
     };
@@ -343,26 +343,26 @@ fn the_command_lines_mistakes_name_the_flag() {
     refused("thp=always,always", "thp \"always\" is named twice");
     refused("env=", "a value of axis \"env\" is empty; name something or leave it out");
 
-    let said = Said::Flag("--exclude");
+    let location = SourceLocation::Flag("--exclude");
     let mut refused = |text: &str, message: &str| {
-        let error = request.say_exclude(text, said.clone()).unwrap_err();
+        let error = request.add_exclude(text, location.clone()).unwrap_err();
         assert_eq!(error.to_string(), format!("--exclude: {message}"));
     };
     refused("abi=x23", "unknown ABI \"x23\"; did you mean \"x32\"?");
     refused("abi=x32,abi=i386", "axis \"abi\" is named twice");
 
-    let said = Said::Flag("--binary");
+    let location = SourceLocation::Flag("--binary");
     let mut refused = |text: &str, message: &str| {
-        let error = request.say_binary(text, said.clone()).unwrap_err();
+        let error = request.add_binary(text, location.clone()).unwrap_err();
         assert_eq!(error.to_string(), format!("--binary: {message}"));
     };
     refused("./a64", "\"./a64\" has no \"=\"; write it like x86-64=./a64");
     refused("=./a64", "binary \"\": it is empty");
     refused("x=", "the path of binary \"x\" is empty; name its file");
 
-    let error = request.say_variable("=1", Said::Flag("--env")).unwrap_err();
+    let error = request.set_variable("=1", SourceLocation::Flag("--env")).unwrap_err();
     assert_eq!(error.to_string(), "--env: variable \"\": it is empty");
-    let error = request.measure.say_metric("cpuu", Said::Flag("--metric")).unwrap_err();
+    let error = request.measure.add_metric("cpuu", SourceLocation::Flag("--metric")).unwrap_err();
     assert_eq!(error.to_string(), "--metric: unknown metric \"cpuu\"; did you mean \"cpu\"?");
 }
 
@@ -370,8 +370,8 @@ fn the_command_lines_mistakes_name_the_flag() {
 fn a_late_mistake_of_the_command_line_names_the_flag() {
     let mut request = Request::default();
     let path = ProgramSource::Path(PathBuf::from("tree.c"));
-    request.program.source = Some(Stated::new(path, Said::Flag("SOURCE")));
-    request.measure.baseline = Some(Stated::new("x23".to_owned(), Said::Flag("--baseline")));
+    request.program.source = Some(Located::new(path, SourceLocation::Flag("SOURCE")));
+    request.measure.baseline = Some(Located::new("x23".to_owned(), SourceLocation::Flag("--baseline")));
     assert_eq!(
         request.resolve(&facts()).unwrap_err().to_string(),
         "--baseline: unknown baseline \"x23\"; did you mean \"x32\"?"

@@ -15,20 +15,22 @@ use widthwise_experiment::model::{Cpus, Directory, Estimator};
 use widthwise_experiment::request::{
     Binary, Check, FlagSetRequest, MeasureRequest, OutputRequest, ProgramRequest, RunRequest, VariantRequest,
 };
-use widthwise_experiment::{placeholder, spec_text, Axis, ProgramSource, Request, Said, Stated};
+use widthwise_experiment::{placeholder, spec_text, Axis, Located, ProgramSource, Request, SourceLocation};
 
-fn stated<T>(value: T) -> Stated<T> {
-    Stated::new(value, Said::Flag("--flag"))
+fn located<T>(value: T) -> Located<T> {
+    Located::new(value, SourceLocation::Flag("--flag"))
 }
 
-fn said<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Option<Stated<T>>> {
-    of(value.prop_map(stated))
+fn location<T: std::fmt::Debug>(
+    value: impl Strategy<Value = T>,
+) -> impl Strategy<Value = Option<Located<T>>> {
+    of(value.prop_map(located))
 }
 
 fn said_list<T: std::fmt::Debug>(
     values: impl Strategy<Value = Vec<T>>,
-) -> impl Strategy<Value = Vec<Stated<T>>> {
-    values.prop_map(|values| values.into_iter().map(stated).collect())
+) -> impl Strategy<Value = Vec<Located<T>>> {
+    values.prop_map(|values| values.into_iter().map(located).collect())
 }
 
 /// Text with everything that quoting can trip over.
@@ -69,7 +71,7 @@ fn path() -> impl Strategy<Value = PathBuf> {
         .prop_map(PathBuf::from)
 }
 
-fn paths() -> impl Strategy<Value = Vec<Stated<PathBuf>>> {
+fn paths() -> impl Strategy<Value = Vec<Located<PathBuf>>> {
     said_list(btree_set(path(), 0..3).prop_map(|paths| paths.into_iter().collect()))
 }
 
@@ -94,7 +96,7 @@ fn axis_value(axis: Axis) -> BoxedStrategy<String> {
     }
 }
 
-fn axes() -> impl Strategy<Value = BTreeMap<Axis, Vec<Stated<String>>>> {
+fn axes() -> impl Strategy<Value = BTreeMap<Axis, Vec<Located<String>>>> {
     let column = |axis| btree_set(axis_value(axis), 0..3).prop_map(move |values| (axis, values));
     let columns = Axis::ALL.map(column);
     (columns, any::<bool>()).prop_map(|(columns, every)| {
@@ -102,16 +104,16 @@ fn axes() -> impl Strategy<Value = BTreeMap<Axis, Vec<Stated<String>>>> {
             .into_iter()
             .filter(|(_, values)| !values.is_empty())
             .map(|(axis, values)| match axis {
-                Axis::Compiler if every => (axis, vec![stated("all".to_owned())]),
-                _ => (axis, values.into_iter().map(stated).collect()),
+                Axis::Compiler if every => (axis, vec![located("all".to_owned())]),
+                _ => (axis, values.into_iter().map(located).collect()),
             })
             .collect()
     })
 }
 
-fn point() -> impl Strategy<Value = BTreeMap<Axis, Stated<String>>> {
+fn point() -> impl Strategy<Value = BTreeMap<Axis, Located<String>>> {
     let coordinate =
-        |axis| of(axis_value(axis)).prop_map(move |value| value.map(|value| (axis, stated(value))));
+        |axis| of(axis_value(axis)).prop_map(move |value| value.map(|value| (axis, located(value))));
     Axis::ALL.map(coordinate).prop_map(|coordinates| coordinates.into_iter().flatten().collect())
 }
 
@@ -120,9 +122,16 @@ fn program() -> impl Strategy<Value = ProgramRequest> {
         .prop_map(|(package, version)| ProgramSource::Debian { package, version });
     let source = prop_oneof![path().prop_map(ProgramSource::Path), debian];
     let binaries = btree_map(name(), path(), 0..3).prop_map(|files| {
-        files.into_iter().map(|(name, file)| Binary { name: stated(name), file: stated(file) }).collect()
+        files.into_iter().map(|(name, file)| Binary { name: located(name), file: located(file) }).collect()
     });
-    (said(text()), said(source), said(command()), said(command()), said(vec(text(), 0..3)), binaries)
+    (
+        location(text()),
+        location(source),
+        location(command()),
+        location(command()),
+        location(vec(text(), 0..3)),
+        binaries,
+    )
         .prop_map(|(name, source, build, run, arguments, binaries)| ProgramRequest {
             name,
             source,
@@ -134,19 +143,18 @@ fn program() -> impl Strategy<Value = ProgramRequest> {
 }
 
 fn flag_set() -> impl Strategy<Value = FlagSetRequest> {
-    (said(text()), said(text()), said(text()), said(any::<bool>()), said(command())).prop_map(
-        |(cflags, cxxflags, ldflags, profile_guided, train)| FlagSetRequest {
+    (location(text()), location(text()), location(text()), location(any::<bool>()), location(command()))
+        .prop_map(|(cflags, cxxflags, ldflags, profile_guided, train)| FlagSetRequest {
             cflags,
             cxxflags,
             ldflags,
             profile_guided,
             train,
-        },
-    )
+        })
 }
 
-fn variables() -> impl Strategy<Value = BTreeMap<String, Stated<String>>> {
-    btree_map(prop_oneof!["[A-Z_]{1,6}", "[a-z.é]{1,4}"], text().prop_map(stated), 0..3)
+fn variables() -> impl Strategy<Value = BTreeMap<String, Located<String>>> {
+    btree_map(prop_oneof!["[A-Z_]{1,6}", "[a-z.é]{1,4}"], text().prop_map(located), 0..3)
 }
 
 fn run() -> impl Strategy<Value = RunRequest> {
@@ -155,10 +163,10 @@ fn run() -> impl Strategy<Value = RunRequest> {
     let list =
         btree_set(0..8192_u32, 1..4).prop_map(|cpus: BTreeSet<u32>| Cpus::List(cpus.into_iter().collect()));
     let cpus = prop_oneof![Just(Cpus::Auto), Just(Cpus::Any), list];
-    let places = (said(path()), said(directory), paths(), variables());
-    let around = (said(command()), said(command()), said(duration()));
-    let switches = (said(any::<bool>()), said(any::<bool>()));
-    (places, around, said(0..256_i32), said(cpus), switches).prop_map(
+    let places = (location(path()), location(directory), paths(), variables());
+    let around = (location(command()), location(command()), location(duration()));
+    let switches = (location(any::<bool>()), location(any::<bool>()));
+    (places, around, location(0..256_i32), location(cpus), switches).prop_map(
         |(
             (stdin, directory, inputs, environment),
             (setup, teardown, timeout),
@@ -176,8 +184,8 @@ fn run() -> impl Strategy<Value = RunRequest> {
                 timeout,
                 exit_status,
                 cpus,
-                fixed_addresses: switches.0,
-                together: switches.1,
+                no_aslr: switches.0,
+                concurrent: switches.1,
             }
         },
     )
@@ -185,12 +193,13 @@ fn run() -> impl Strategy<Value = RunRequest> {
 
 fn measure() -> impl Strategy<Value = MeasureRequest> {
     let metrics = btree_set(0..METRICS.len() + 2, 0..4);
-    let stopping = (said(any::<u32>()), said(fraction()), said(duration()));
-    let judging = (said(fraction()), said(fraction()), said(proptest::sample::select(&Estimator::ALL[..])));
-    (metrics, stopping, said(any::<u32>()), judging, said(any::<u64>()), said(text())).prop_map(
+    let stopping = (location(any::<u32>()), location(fraction()), location(duration()));
+    let judging =
+        (location(fraction()), location(fraction()), location(proptest::sample::select(&Estimator::ALL[..])));
+    (metrics, stopping, location(any::<u32>()), judging, location(any::<u64>()), location(text())).prop_map(
         |(
             metrics,
-            (rounds, until, budget),
+            (rounds, precision, max_time),
             warmup,
             (confidence, equal_within, estimator),
             seed,
@@ -198,8 +207,8 @@ fn measure() -> impl Strategy<Value = MeasureRequest> {
         )| {
             let mut measure = MeasureRequest {
                 rounds,
-                until,
-                budget,
+                precision,
+                max_time,
                 warmup,
                 confidence,
                 equal_within,
@@ -214,7 +223,7 @@ fn measure() -> impl Strategy<Value = MeasureRequest> {
                     None => ["all", "default"][number],
                 };
                 // "all" stands alone: whatever would stand beside it is refused, and left out.
-                let _ = measure.say_metric(word, Said::Flag("--metric"));
+                let _ = measure.add_metric(word, SourceLocation::Flag("--metric"));
             }
             measure
         },
@@ -222,19 +231,23 @@ fn measure() -> impl Strategy<Value = MeasureRequest> {
 }
 
 fn output() -> impl Strategy<Value = OutputRequest> {
-    (said(proptest::sample::select(&Check::ALL[..])), paths(), said(text()), said(any::<bool>())).prop_map(
-        |(check, files, filter, allow_different)| OutputRequest { check, files, filter, allow_different },
-    )
+    (location(proptest::sample::select(&Check::ALL[..])), paths(), location(text()), location(any::<bool>()))
+        .prop_map(|(check, files, filter, allow_different)| OutputRequest {
+            check,
+            files,
+            filter,
+            allow_different,
+        })
 }
 
 prop_compose! {
     fn request()(
         program in program(),
         axes in axes(),
-        flag_sets in btree_map(name(), flag_set().prop_map(stated), 0..3),
-        env_sets in btree_map(name(), variables().prop_map(stated), 0..3),
+        flag_sets in btree_map(name(), flag_set().prop_map(located), 0..3),
+        env_sets in btree_map(name(), variables().prop_map(located), 0..3),
         excludes in said_list(vec(point().prop_filter("names an axis", |point| !point.is_empty()), 0..3)),
-        variants in said_list(vec((said(text()), point()), 0..3).prop_map(|variants| {
+        variants in said_list(vec((location(text()), point()), 0..3).prop_map(|variants| {
             variants.into_iter().map(|(name, point)| VariantRequest { name, point }).collect()
         })),
         run in run(),
@@ -301,7 +314,7 @@ cpus = "0,2,3"
 
 [measure]
 metrics = ["default", "instructions"]
-until = "0.5%"
+precision = "0.5%"
 warmup = 2
 
 [output]

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::kernel;
-use crate::lack::Lack;
 use crate::package::Packages;
+use crate::unavailable::Unavailable;
 
 /// One ABI.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl AbiRow {
     /// The option that lets an ABI other than the host's find the kernel's `asm/` headers.
     ///
     /// Debian keeps them in `/usr/include/x86_64-linux-gnu/asm`, where `gcc -mx32` and `gcc -m32` do not look; the
-    /// package gcc-multilib mends that with a link `/usr/include/asm`, but conflicts with every cross compiler, so it
+    /// package gcc-multilib fixes that with a link `/usr/include/asm`, but conflicts with every cross compiler, so it
     /// is never asked for here. `-idirafter` looks there last, so that nothing of the ABI's own is hidden.
     fn asm_headers(&self, root: &Path) -> Option<String> {
         const HOST_HEADERS: &str = "usr/include/x86_64-linux-gnu";
@@ -159,37 +159,37 @@ impl AbiRow {
     /// Why a program of this ABI did not start, from the error number of `execve(2)`.
     ///
     /// `kernel_has_it` is what the kernel's configuration says of this ABI, if it could be read.
-    pub fn not_started(&self, errno: i32, kernel_has_it: Option<bool>, packages: &Packages) -> Lack {
+    pub fn not_started(&self, errno: i32, kernel_has_it: Option<bool>, packages: &Packages) -> Unavailable {
         match errno {
             // The kernel has no handler for that ELF class and machine (fs/exec.c, search_binary_handler).
             libc::ENOEXEC => self.no_kernel(kernel_has_it),
             // The file is there (we have just linked it), so what is not found is its loader.
-            libc::ENOENT => Lack {
+            libc::ENOENT => Unavailable {
                 reason: format!("its loader {} is not here", self.loader),
-                mend: packages.install(&[self.libc]),
+                fix: packages.install(&[self.libc]),
             },
-            libc::EACCES => Lack::mended(
+            libc::EACCES => Unavailable::with_fix(
                 "the folder for temporary files does not allow programs to be started (mounted noexec?)",
                 "export TMPDIR=<a folder on a file system mounted exec>",
             ),
-            other => Lack::lasting(std::io::Error::from_raw_os_error(other).to_string()),
+            other => Unavailable::permanent(std::io::Error::from_raw_os_error(other).to_string()),
         }
     }
 
-    fn no_kernel(&self, kernel_has_it: Option<bool>) -> Lack {
+    fn no_kernel(&self, kernel_has_it: Option<bool>) -> Unavailable {
         let name = self.name;
         match (self.kernel_options.first(), self.boot_option) {
-            (Some(_), Some(boot)) if kernel_has_it == Some(true) => Lack::mended(
+            (Some(_), Some(boot)) if kernel_has_it == Some(true) => Unavailable::with_fix(
                 format!("this kernel has {name} built in, but it is switched off"),
                 kernel::boot_with(boot),
             ),
-            (Some(option), Some(boot)) => Lack::mended(
+            (Some(option), Some(boot)) => Unavailable::with_fix(
                 format!("this kernel has no {name}"),
                 format!(
                     "boot a kernel built with {option}=y, such as Debian's linux-image-amd64, with {boot}"
                 ),
             ),
-            _ => Lack::lasting(format!("this kernel does not start {name} programs")),
+            _ => Unavailable::permanent(format!("this kernel does not start {name} programs")),
         }
     }
 
@@ -261,9 +261,9 @@ mod tests {
 
         assert_eq!(said("x32", libc::ENOEXEC, Some(false)).reason, "this kernel has no x32");
         let off = said("x32", libc::ENOEXEC, Some(true));
-        assert!(off.mend.unwrap().contains("syscall.x32=y"));
+        assert!(off.fix.unwrap().contains("syscall.x32=y"));
         let loader = said("x32", libc::ENOENT, None);
         assert_eq!(loader.reason, "its loader /libx32/ld-linux-x32.so.2 is not here");
-        assert_eq!(loader.mend.as_deref(), Some("apt-get install libc6-x32"));
+        assert_eq!(loader.fix.as_deref(), Some("apt-get install libc6-x32"));
     }
 }

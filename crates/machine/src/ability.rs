@@ -14,9 +14,9 @@ use crate::abi::{Abi, ABIS};
 use crate::compiler::{Compiler, Family};
 use crate::elf;
 use crate::kernel;
-use crate::lack::{answer, Lack};
 use crate::package::Packages;
 use crate::process;
+use crate::unavailable::{answer, Unavailable};
 
 /// A compiler that takes longer than this for ten lines is not going to end.
 const COMPILE_LIMIT: Duration = Duration::from_secs(60);
@@ -53,10 +53,10 @@ pub struct Ability {
     pub language: Language,
     /// Compiled and linked, to a file of that ABI.
     #[serde(with = "answer")]
-    pub builds: Result<(), Lack>,
+    pub builds: Result<(), Unavailable>,
     /// Started, and gave the right answer.
     #[serde(with = "answer")]
-    pub runs: Result<(), Lack>,
+    pub runs: Result<(), Unavailable>,
 }
 
 /// A way of building that needs more than the compiler itself.
@@ -99,7 +99,7 @@ pub struct TechniqueAbility {
     pub technique: Technique,
     /// Compiled and linked with it.
     #[serde(with = "answer")]
-    pub builds: Result<(), Lack>,
+    pub builds: Result<(), Unavailable>,
 }
 
 // <errno.h> reaches the kernel's asm/ headers, which is what a half-installed second ABI lacks first.
@@ -133,12 +133,12 @@ pub fn probe(compilers: &[Compiler]) -> Vec<Ability> {
     match tempfile::Builder::new().prefix("widthwise-doctor-").tempdir() {
         Ok(folder) => probe_in(folder.path(), compilers, &Packages::here()),
         Err(error) => {
-            let lack = Lack::mended(
+            let unavailable = Unavailable::with_fix(
                 format!("no folder for the trial programs: {error}"),
                 "export TMPDIR=<a folder that can be written>",
             );
             let cannot =
-                |(abi, compiler, language)| outcome(abi, compiler, language, Err(lack.clone()), None);
+                |(abi, compiler, language)| outcome(abi, compiler, language, Err(unavailable.clone()), None);
             trials(compilers).into_iter().map(cannot).collect()
         }
     }
@@ -152,7 +152,9 @@ pub fn probe_in(folder: &Path, compilers: &[Compiler], packages: &Packages) -> V
     side_by_side(trials(compilers), |&(abi, compiler, language)| {
         let builds = match &written {
             Ok(()) => build(folder, abi, compiler, language, packages),
-            Err(error) => Err(Lack::lasting(format!("the trial program could not be written: {error}"))),
+            Err(error) => {
+                Err(Unavailable::permanent(format!("the trial program could not be written: {error}")))
+            }
         };
         let runs = builds.as_ref().ok().map(|file| start(file, abi, packages));
         outcome(abi, compiler, language, builds.map(|_| ()), runs)
@@ -198,37 +200,37 @@ pub fn probe_techniques(abilities: &[Ability], compilers: &[Compiler]) -> Vec<Te
         command.args(["-O2", technique.option(), "trial.c", "-o", &output]);
         let builds = match process::run(&mut command, COMPILE_LIMIT) {
             Ok(said) if said.status.success() => Ok(()),
-            Ok(said) => Err(technique_lack(abi, compiler, technique, &said.stderr, &packages)),
-            Err(error) => Err(Lack::lasting(format!("{}: {error}", compiler.cc.display()))),
+            Ok(said) => Err(technique_unavailable(abi, compiler, technique, &said.stderr, &packages)),
+            Err(error) => Err(Unavailable::permanent(format!("{}: {error}", compiler.cc.display()))),
         };
         TechniqueAbility { abi: abi.name.into(), compiler: compiler.name.clone(), technique, builds }
     })
 }
 
 /// Why a compiler cannot use a technique. gcc brings all it needs; Debian splits clang's parts off.
-fn technique_lack(
+fn technique_unavailable(
     abi: Abi,
     compiler: &Compiler,
     technique: Technique,
     stderr: &str,
     packages: &Packages,
-) -> Lack {
+) -> Unavailable {
     let major = compiler.major();
     let reason = first_error(stderr);
     match (compiler.family, technique, abi.package_suffix) {
         (Family::Clang, Technique::Lto, _) => {
-            Lack { reason, mend: packages.install(&[format!("llvm-{major}-linker-tools")]) }
+            Unavailable { reason, fix: packages.install(&[format!("llvm-{major}-linker-tools")]) }
         }
         (Family::Clang, Technique::Pgo, None) => {
-            Lack::lasting(format!("LLVM's profiling library is not built for {}", abi.name))
+            Unavailable::permanent(format!("LLVM's profiling library is not built for {}", abi.name))
         }
         (Family::Clang, Technique::Pgo, Some(suffix)) => {
             // Debian 12's amd64 package holds the i386 library too; later ones leave it to the i386 package.
             let native = format!("libclang-rt-{major}-dev");
-            let mend = packages.install(&[&native]);
-            Lack { reason, mend: mend.or_else(|| packages.install(&[format!("{native}{suffix}")])) }
+            let fix = packages.install(&[&native]);
+            Unavailable { reason, fix: fix.or_else(|| packages.install(&[format!("{native}{suffix}")])) }
         }
-        (Family::Gcc, ..) => Lack::lasting(reason),
+        (Family::Gcc, ..) => Unavailable::permanent(reason),
     }
 }
 
@@ -244,15 +246,17 @@ fn outcome(
     abi: Abi,
     compiler: &Compiler,
     language: Language,
-    builds: Result<(), Lack>,
-    runs: Option<Result<(), Lack>>,
+    builds: Result<(), Unavailable>,
+    runs: Option<Result<(), Unavailable>>,
 ) -> Ability {
     Ability {
         abi: abi.name.to_string(),
         compiler: compiler.name.clone(),
         language,
         builds,
-        runs: runs.unwrap_or_else(|| Err(Lack::lasting("there is no program to start: it does not build"))),
+        runs: runs.unwrap_or_else(|| {
+            Err(Unavailable::permanent("there is no program to start: it does not build"))
+        }),
     }
 }
 
@@ -284,8 +288,8 @@ fn build(
     compiler: &Compiler,
     language: Language,
     packages: &Packages,
-) -> Result<PathBuf, Lack> {
-    let mend = || packages.install(&abi.packages(gcc_major(compiler), language == Language::Cxx));
+) -> Result<PathBuf, Unavailable> {
+    let fix = || packages.install(&abi.packages(gcc_major(compiler), language == Language::Cxx));
     let (driver, source) = match language {
         Language::C => (&compiler.cc, "trial.c"),
         Language::Cxx => match &compiler.cxx {
@@ -296,7 +300,7 @@ fn build(
                     Family::Gcc => packages.install(&[format!("g++-{}", compiler.major())]),
                     Family::Clang => packages.install(&[format!("clang-{}", compiler.major())]),
                 };
-                return Err(Lack { reason, mend: cxx_alone });
+                return Err(Unavailable { reason, fix: cxx_alone });
             }
         },
     };
@@ -305,26 +309,27 @@ fn build(
     // Relative names keep the folder out of the compiler's messages.
     command.current_dir(folder).args(abi.options()).arg(source).arg("-o").arg(&file);
     let said = process::run(&mut command, COMPILE_LIMIT)
-        .map_err(|error| Lack::lasting(format!("{}: {error}", driver.display())))?;
+        .map_err(|error| Unavailable::permanent(format!("{}: {error}", driver.display())))?;
     if !said.status.success() {
-        return Err(Lack { reason: first_error(&said.stderr), mend: mend() });
+        return Err(Unavailable { reason: first_error(&said.stderr), fix: fix() });
     }
     match elf::read(&file) {
         Ok(facts) if facts.abi() == Some(abi) => Ok(file),
-        Ok(facts) => Err(Lack::lasting(format!(
+        Ok(facts) => Err(Unavailable::permanent(format!(
             "{} takes {} and makes a file of another ABI ({})",
             driver.display(),
             abi.option,
             facts.abi().map_or("an unknown one", |other| other.name)
         ))),
-        Err(error) => Err(Lack::lasting(error.to_string())),
+        Err(error) => Err(Unavailable::permanent(error.to_string())),
     }
 }
 
 /// Starts the trial program and looks at its answer.
-fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Lack> {
-    let runtime = widthwise_x32run::runtime_for(file)
-        .map_err(|error| Lack::lasting(format!("the x32 runtime can be written nowhere: {error}")))?;
+fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Unavailable> {
+    let runtime = widthwise_x32run::runtime_for(file).map_err(|error| {
+        Unavailable::permanent(format!("the x32 runtime can be written nowhere: {error}"))
+    })?;
     let mut command = Command::new(runtime.as_deref().unwrap_or(file));
     if runtime.is_some() {
         command.arg("--").arg(file);
@@ -333,25 +338,31 @@ fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Lack> {
         Ok(said) => judge(abi, said.status, &said.stdout, &said.stderr, packages),
         Err(error) => Err(match error.raw_os_error() {
             Some(errno) => not_started(abi, errno, packages),
-            None => Lack::lasting(error.to_string()),
+            None => Unavailable::permanent(error.to_string()),
         }),
     }
 }
 
 /// Why a program of an ABI did not start, from the error number of `execve(2)`.
-pub fn not_started(abi: Abi, errno: i32, packages: &Packages) -> Lack {
+pub fn not_started(abi: Abi, errno: i32, packages: &Packages) -> Unavailable {
     let kernel_has_it = if errno == libc::ENOEXEC { kernel::has_any(abi.kernel_options) } else { None };
     abi.not_started(errno, kernel_has_it, packages)
 }
 
 /// What the end of the trial program means.
-fn judge(abi: Abi, status: ExitStatus, stdout: &str, stderr: &str, packages: &Packages) -> Result<(), Lack> {
+fn judge(
+    abi: Abi,
+    status: ExitStatus,
+    stdout: &str,
+    stderr: &str,
+    packages: &Packages,
+) -> Result<(), Unavailable> {
     let right = format!("{} {}", abi.word, abi.word);
     if status.success() && stdout.trim() == right {
         return Ok(());
     }
     if let Some(signal) = status.signal() {
-        return Err(Lack::lasting(match signal {
+        return Err(Unavailable::permanent(match signal {
             libc::SIGSYS => {
                 "killed by SIGSYS at its first system call: a seccomp filter (a container's?) forbids \
                              this ABI's calls"
@@ -367,9 +378,12 @@ fn judge(abi: Abi, status: ExitStatus, stdout: &str, stderr: &str, packages: &Pa
     // ld.so: "error while loading shared libraries: libstdc++.so.6: cannot open shared object file: …".
     if let Some(line) = stderr.lines().find(|line| line.contains("error while loading shared libraries")) {
         let reason = line.split_once("error while loading shared libraries: ").map_or(line, |(_, rest)| rest);
-        return Err(Lack { reason: reason.to_string(), mend: packages.install(&[abi.libc, abi.libstdcxx]) });
+        return Err(Unavailable {
+            reason: reason.to_string(),
+            fix: packages.install(&[abi.libc, abi.libstdcxx]),
+        });
     }
-    Err(Lack::lasting(match status.code() {
+    Err(Unavailable::permanent(match status.code() {
         Some(0) => format!("answered {:?} instead of {right:?}", stdout.trim()),
         Some(code) => format!("ended with status {code}"),
         None => "ended in an unknown way".to_string(),
@@ -442,7 +456,7 @@ mod tests {
         )
         .unwrap_err();
         assert_eq!(library.reason, "libstdc++.so.6: cannot open shared object file");
-        assert_eq!(library.mend.as_deref(), Some("apt-get install libc6-x32 libx32stdc++6"));
+        assert_eq!(library.fix.as_deref(), Some("apt-get install libc6-x32 libx32stdc++6"));
     }
 
     #[test]
@@ -451,16 +465,16 @@ mod tests {
         let mut clang = scripted(root.path(), "");
         clang.family = Family::Clang;
         clang.version = "14.0.6".into();
-        let lack = |abi, technique| {
-            technique_lack(abi::find(abi).unwrap(), &clang, technique, "ld: cannot find x", &packages)
+        let unavailable = |abi, technique| {
+            technique_unavailable(abi::find(abi).unwrap(), &clang, technique, "ld: cannot find x", &packages)
         };
-        let mend = |abi, technique| lack(abi, technique).mend.unwrap_or_default();
-        assert_eq!(mend("x86-64", Technique::Lto), "apt-get install llvm-14-linker-tools");
-        assert_eq!(mend("i386", Technique::Pgo), "apt-get install libclang-rt-14-dev");
-        assert_eq!(lack("x32", Technique::Pgo).mend, None);
+        let fix = |abi, technique| unavailable(abi, technique).fix.unwrap_or_default();
+        assert_eq!(fix("x86-64", Technique::Lto), "apt-get install llvm-14-linker-tools");
+        assert_eq!(fix("i386", Technique::Pgo), "apt-get install libclang-rt-14-dev");
+        assert_eq!(unavailable("x32", Technique::Pgo).fix, None);
         let list = root.path().join("var/lib/dpkg/info/libclang-rt-14-dev.list");
         std::fs::write(list, "").unwrap();
-        assert!(mend("i386", Technique::Pgo).ends_with("apt-get install libclang-rt-14-dev:i386"));
+        assert!(fix("i386", Technique::Pgo).ends_with("apt-get install libclang-rt-14-dev:i386"));
     }
 
     #[test]
@@ -496,19 +510,19 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_without_a_second_abi_is_mended_by_the_packages_of_its_own_version() {
+    fn a_compiler_without_a_second_abi_is_fixed_by_the_packages_of_its_own_version() {
         let (_root, packages) = debian();
         let folder = tempfile::tempdir().unwrap();
         let script = "echo \"trial.c:1:10: fatal error: bits/libc-header-start.h: No such file\" >&2; exit 1";
         let abilities = probe_in(folder.path(), &[scripted(folder.path(), script)], &packages);
         let c = of(&abilities, "i386", Language::C);
-        let lack = c.builds.clone().unwrap_err();
-        assert_eq!(lack.reason, "trial.c:1:10: fatal error: bits/libc-header-start.h: No such file");
-        assert_eq!(lack.mend.as_deref(), Some("apt-get install gcc-12-multilib libc6-dev-i386"));
+        let unavailable = c.builds.clone().unwrap_err();
+        assert_eq!(unavailable.reason, "trial.c:1:10: fatal error: bits/libc-header-start.h: No such file");
+        assert_eq!(unavailable.fix.as_deref(), Some("apt-get install gcc-12-multilib libc6-dev-i386"));
         assert!(c.runs.is_err());
         let cxx = of(&abilities, "i386", Language::Cxx).builds.clone().unwrap_err();
         assert_eq!(cxx.reason, "g++ 12.2.0 is not here");
-        assert_eq!(cxx.mend.as_deref(), Some("apt-get install g++-12"));
+        assert_eq!(cxx.fix.as_deref(), Some("apt-get install g++-12"));
     }
 
     #[test]
@@ -519,11 +533,11 @@ mod tests {
         // made is started, and would test itself for ever.)
         let script = "while [ \"$1\" != -o ]; do shift; done; cp /bin/true \"$2\"";
         let abilities = probe_in(folder.path(), &[scripted(folder.path(), script)], &packages);
-        let lack = of(&abilities, "x32", Language::C).builds.clone().unwrap_err();
+        let unavailable = of(&abilities, "x32", Language::C).builds.clone().unwrap_err();
         assert!(
-            lack.reason.contains("takes -mx32 and makes a file of another ABI (x86-64)"),
+            unavailable.reason.contains("takes -mx32 and makes a file of another ABI (x86-64)"),
             "{}",
-            lack.reason
+            unavailable.reason
         );
     }
 
@@ -540,8 +554,8 @@ mod tests {
         assert!(program(folder.path(), "x86-64", &own.name, Language::C).exists());
         // Each of the others is either done, or lacks something that is named.
         for other in &abilities {
-            for lack in [&other.builds, &other.runs].into_iter().filter_map(|r| r.as_ref().err()) {
-                assert!(!lack.reason.is_empty());
+            for unavailable in [&other.builds, &other.runs].into_iter().filter_map(|r| r.as_ref().err()) {
+                assert!(!unavailable.reason.is_empty());
             }
         }
     }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::abi::{Abi, ABIS};
 use crate::elf;
-use crate::lack::{answer, Lack};
 use crate::package::Packages;
+use crate::unavailable::{answer, Unavailable};
 
 /// One allocator other than the C library's own.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Allocator {
     pub abi: String,
     /// The shared object for `LD_PRELOAD`.
     #[serde(with = "answer")]
-    pub file: Result<PathBuf, Lack>,
+    pub file: Result<PathBuf, Unavailable>,
 }
 
 /// Every allocator for every ABI.
@@ -64,12 +64,12 @@ pub fn discover_at(root: &Path) -> Vec<Allocator> {
 
 /// The shared object of an allocator for an ABI, or why there is none. `None` if no allocator has that name or no
 /// ABI has that one.
-pub fn find(name: &str, abi: &str) -> Option<Result<PathBuf, Lack>> {
+pub fn find(name: &str, abi: &str) -> Option<Result<PathBuf, Unavailable>> {
     let row = ALLOCATORS.iter().find(|row| row.name == name)?;
     Some(find_at(Path::new("/"), row, crate::abi::find(abi)?))
 }
 
-fn find_at(root: &Path, row: &AllocatorRow, abi: Abi) -> Result<PathBuf, Lack> {
+fn find_at(root: &Path, row: &AllocatorRow, abi: Abi) -> Result<PathBuf, Unavailable> {
     let of_that_abi = |path: &PathBuf| elf::read(path).is_ok_and(|facts| facts.abi() == Some(abi));
     let file = abi
         .library_folders_at(root)
@@ -78,11 +78,11 @@ fn find_at(root: &Path, row: &AllocatorRow, abi: Abi) -> Result<PathBuf, Lack> {
         // A folder such as /usr/lib holds another ABI's files on some systems.
         .find(of_that_abi);
     file.ok_or_else(|| match abi.package_suffix {
-        Some(suffix) => Lack {
+        Some(suffix) => Unavailable {
             reason: format!("{} is not installed for {}", row.name, abi.name),
-            mend: Packages::at(root).install(&[format!("{}{suffix}", row.package)]),
+            fix: Packages::at(root).install(&[format!("{}{suffix}", row.package)]),
         },
-        None => Lack::lasting(format!("no distribution builds {} for {}", row.name, abi.name)),
+        None => Unavailable::permanent(format!("no distribution builds {} for {}", row.name, abi.name)),
     })
 }
 
@@ -111,7 +111,7 @@ mod tests {
         root
     }
 
-    fn found(root: &Path, name: &str, abi: &str) -> Result<PathBuf, Lack> {
+    fn found(root: &Path, name: &str, abi: &str) -> Result<PathBuf, Unavailable> {
         discover_at(root).into_iter().find(|a| a.name == name && a.abi == abi).unwrap().file
     }
 
@@ -136,15 +136,15 @@ mod tests {
     fn a_missing_allocator_names_its_package_and_x32_has_none() {
         let root = system(&[]);
         assert_eq!(
-            found(root.path(), "tcmalloc", "x86-64").unwrap_err().mend.as_deref(),
+            found(root.path(), "tcmalloc", "x86-64").unwrap_err().fix.as_deref(),
             Some("apt-get install libtcmalloc-minimal4")
         );
         assert_eq!(
-            found(root.path(), "jemalloc", "i386").unwrap_err().mend.as_deref(),
+            found(root.path(), "jemalloc", "i386").unwrap_err().fix.as_deref(),
             Some("dpkg --add-architecture i386 && apt-get update && apt-get install libjemalloc2:i386")
         );
         let x32 = found(root.path(), "jemalloc", "x32").unwrap_err();
-        assert_eq!(x32, Lack::lasting("no distribution builds jemalloc for x32"));
+        assert_eq!(x32, Unavailable::permanent("no distribution builds jemalloc for x32"));
     }
 
     #[test]

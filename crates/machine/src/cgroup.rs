@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel;
-use crate::lack::{answer, Lack};
 use crate::sysfs::text;
+use crate::unavailable::{answer, Unavailable};
 
 /// What control groups can do here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,15 +19,15 @@ pub struct Cgroup {
     pub controllers: Vec<String>,
     /// Whether a group can be made below it, found out by making one.
     #[serde(with = "answer")]
-    pub groups: Result<(), Lack>,
+    pub groups: Result<(), Unavailable>,
     /// Whether such a group counts memory (`memory.peak`).
     #[serde(with = "answer")]
-    pub memory: Result<(), Lack>,
+    pub memory: Result<(), Unavailable>,
 }
 
 impl Default for Cgroup {
     fn default() -> Cgroup {
-        let unknown = || Err(Lack::lasting("unknown"));
+        let unknown = || Err(Unavailable::permanent("unknown"));
         Cgroup { mount: None, group: None, controllers: Vec::new(), groups: unknown(), memory: unknown() }
     }
 }
@@ -50,7 +50,8 @@ pub fn look() -> Cgroup {
 fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> Cgroup {
     let mounts = text(root.join("proc/self/mountinfo")).unwrap_or_default();
     let Some(mount) = mount_point(&mounts) else {
-        let none = Lack::mended("control groups version 2 are not mounted", kernel::boot_with(UNIFY));
+        let none =
+            Unavailable::with_fix("control groups version 2 are not mounted", kernel::boot_with(UNIFY));
         return Cgroup { groups: Err(none.clone()), memory: Err(none), ..Cgroup::default() };
     };
     let membership = text(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -62,15 +63,18 @@ fn look_at(root: &Path, try_to_make: &dyn Fn(&Path) -> std::io::Result<()>) -> C
         .map(str::to_string)
         .collect();
     let groups = try_to_make(&group).map_err(|error| {
-        Lack::mended(format!("no group can be made in {}: {error}", group.display()), DELEGATE)
+        Unavailable::with_fix(format!("no group can be made in {}: {error}", group.display()), DELEGATE)
     });
     let memory = match &groups {
-        Err(lack) => Err(lack.clone()),
+        Err(unavailable) => Err(unavailable.clone()),
         Ok(()) if controllers.iter().any(|name| name == "memory") => Ok(()),
-        Ok(()) if memory_is_version_1(&membership) => {
-            Err(Lack::mended("memory is counted by control groups version 1 here", kernel::boot_with(UNIFY)))
+        Ok(()) if memory_is_version_1(&membership) => Err(Unavailable::with_fix(
+            "memory is counted by control groups version 1 here",
+            kernel::boot_with(UNIFY),
+        )),
+        Ok(()) => {
+            Err(Unavailable::with_fix("the memory controller is not handed down to this group", DELEGATE))
         }
-        Ok(()) => Err(Lack::mended("the memory controller is not handed down to this group", DELEGATE)),
     };
     Cgroup { mount: Some(mount.into()), group: Some(group), controllers, groups, memory }
 }
@@ -123,7 +127,7 @@ mod tests {
         let cgroup = look_at(root.path(), &allowed);
         assert_eq!(cgroup.mount.as_deref(), Some(Path::new("/sys/fs/cgroup/unified")));
         assert_eq!(cgroup.groups, Ok(()));
-        assert!(cgroup.memory.unwrap_err().mend.unwrap().contains("unified_cgroup_hierarchy=1"));
+        assert!(cgroup.memory.unwrap_err().fix.unwrap().contains("unified_cgroup_hierarchy=1"));
     }
 
     #[test]
@@ -133,8 +137,8 @@ mod tests {
         let cgroup = look_at(root.path(), &allowed);
         assert_eq!((cgroup.groups, cgroup.memory), (Ok(()), Ok(())));
         let root = tree(UNIFIED_MOUNTS, "0::/user.slice/a\n", "sys/fs/cgroup/user.slice/a", "pids\n");
-        let lack = look_at(root.path(), &allowed).memory.unwrap_err();
-        assert_eq!(lack.mend.as_deref(), Some(DELEGATE));
+        let unavailable = look_at(root.path(), &allowed).memory.unwrap_err();
+        assert_eq!(unavailable.fix.as_deref(), Some(DELEGATE));
     }
 
     #[test]
@@ -149,7 +153,7 @@ mod tests {
     #[test]
     fn without_version_2_the_way_to_get_it_is_named() {
         let root = tree("36 31 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "", "x", "");
-        let lack = look_at(root.path(), &allowed).groups.unwrap_err();
-        assert_eq!(lack.reason, "control groups version 2 are not mounted");
+        let unavailable = look_at(root.path(), &allowed).groups.unwrap_err();
+        assert_eq!(unavailable.reason, "control groups version 2 are not mounted");
     }
 }

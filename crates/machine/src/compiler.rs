@@ -11,9 +11,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::lack::Lack;
 use crate::package::Packages;
 use crate::process;
+use crate::unavailable::Unavailable;
 
 /// Whose compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,14 +111,14 @@ impl fmt::Display for Compiler {
 
 /// A compiler that an experiment names and that is not here.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no compiler \"{name}\" here (found: {found}){}", mend.as_ref().map(|m| format!("; {m}")).unwrap_or_default())]
+#[error("no compiler \"{name}\" here (found: {found}){}", fix.as_ref().map(|m| format!("; {m}")).unwrap_or_default())]
 pub struct UnknownCompiler {
     /// The name asked for.
     pub name: String,
     /// The names found, for the message.
     pub found: String,
     /// The command that installs it.
-    pub mend: Option<String>,
+    pub fix: Option<String>,
 }
 
 /// The compilers on this process's PATH: gcc before clang, the newest first.
@@ -150,13 +150,13 @@ pub fn find<'a>(compilers: &'a [Compiler], name: &str) -> Result<&'a Compiler, U
         UnknownCompiler {
             name: name.to_string(),
             found: if found.is_empty() { "none".into() } else { found.join(", ") },
-            mend: missing(name, &Packages::here()).and_then(|lack| lack.mend),
+            fix: missing(name, &Packages::here()).and_then(|unavailable| unavailable.fix),
         }
     })
 }
 
 /// What to install for a compiler of that name; None if the name is no compiler's.
-pub fn missing(name: &str, packages: &Packages) -> Option<Lack> {
+pub fn missing(name: &str, packages: &Packages) -> Option<Unavailable> {
     let (family, suffix) = recognise(name)?;
     let names = match family {
         Family::Gcc => vec![format!("gcc{suffix}"), format!("g++{suffix}")],
@@ -166,7 +166,7 @@ pub fn missing(name: &str, packages: &Packages) -> Option<Lack> {
             vec![format!("clang{suffix}"), format!("lld{suffix}"), format!("libclang-rt{suffix}-dev")]
         }
     };
-    Some(Lack { reason: format!("{name} is not on the PATH"), mend: packages.provide(&names) })
+    Some(Unavailable { reason: format!("{name} is not on the PATH"), fix: packages.provide(&names) })
 }
 
 /// A file on the PATH that is called like a C compiler.
@@ -493,8 +493,8 @@ mod tests {
 
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("var/lib/dpkg")).unwrap();
-        let lack = missing("clang-14", &Packages::at(root.path())).unwrap();
-        assert_eq!(lack.mend.as_deref(), Some("apt-get install clang-14 lld-14 libclang-rt-14-dev"));
+        let unavailable = missing("clang-14", &Packages::at(root.path())).unwrap();
+        assert_eq!(unavailable.fix.as_deref(), Some("apt-get install clang-14 lld-14 libclang-rt-14-dev"));
         assert_eq!(missing("tcc", &Packages::at(root.path())), None);
     }
 

@@ -7,8 +7,8 @@ use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, 
 use perf_event::{Builder, ReadFormat};
 use serde::{Deserialize, Serialize};
 
-use crate::lack::{answer, Lack};
 use crate::setting::Settings;
+use crate::unavailable::{answer, Unavailable};
 
 /// One event.
 struct EventRow {
@@ -60,7 +60,7 @@ pub struct Counter {
     pub hardware: bool,
     /// Opened, and seen counting.
     #[serde(with = "answer")]
-    pub counts: Result<(), Lack>,
+    pub counts: Result<(), Unavailable>,
 }
 
 /// Whether a metric is served by a counter.
@@ -116,32 +116,32 @@ fn judge(counted: Counted) -> io::Result<()> {
 }
 
 /// Why an event cannot be counted, from the error of `perf_event_open(2)`.
-fn why_not(error: &io::Error, hardware: bool, settings: &Settings) -> Lack {
+fn why_not(error: &io::Error, hardware: bool, settings: &Settings) -> Unavailable {
     match error.raw_os_error() {
         // Unprivileged counting of our own user mode needs 2 or less; with the kernel's part, 1 or less
         // (Documentation/admin-guide/sysctl/kernel.rst). Debian added 3: nothing at all.
         Some(libc::EACCES | libc::EPERM) => match settings.perf_event_paranoid {
-            Some(level) if level > 1 => Lack::mended(
+            Some(level) if level > 1 => Unavailable::with_fix(
                 format!("not allowed: kernel.perf_event_paranoid is {level}"),
                 "sysctl kernel.perf_event_paranoid=1",
             ),
-            _ => Lack::mended(
+            _ => Unavailable::with_fix(
                 "not allowed, although kernel.perf_event_paranoid would: a container's seccomp filter",
                 "docker run --cap-add PERFMON …",
             ),
         },
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) if hardware && settings.hypervisor => {
-            Lack::mended(
+            Unavailable::with_fix(
                 "no PMU in this virtual machine",
                 "on the host, give the machine its PMU (QEMU: -cpu host,pmu=on)",
             )
         }
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            Lack::lasting("this processor does not count it, or the kernel has no driver for its PMU")
-        }
-        Some(libc::ENOSYS) => Lack::lasting("this kernel was built without CONFIG_PERF_EVENTS"),
-        Some(libc::EMFILE | libc::ENFILE) => Lack::mended("too many open files", "ulimit -n 4096"),
-        _ => Lack::lasting(error.to_string()),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => Unavailable::permanent(
+            "this processor does not count it, or the kernel has no driver for its PMU",
+        ),
+        Some(libc::ENOSYS) => Unavailable::permanent("this kernel was built without CONFIG_PERF_EVENTS"),
+        Some(libc::EMFILE | libc::ENFILE) => Unavailable::with_fix("too many open files", "ulimit -n 4096"),
+        _ => Unavailable::permanent(error.to_string()),
     }
 }
 
@@ -149,18 +149,18 @@ fn why_not(error: &io::Error, hardware: bool, settings: &Settings) -> Lack {
 mod tests {
     use super::*;
 
-    fn said(errno: i32, hardware: bool, hypervisor: bool, paranoid: i32) -> Lack {
+    fn said(errno: i32, hardware: bool, hypervisor: bool, paranoid: i32) -> Unavailable {
         let settings = Settings { hypervisor, perf_event_paranoid: Some(paranoid), ..Settings::default() };
         why_not(&io::Error::from_raw_os_error(errno), hardware, &settings)
     }
 
     #[test]
-    fn each_error_of_the_kernel_has_its_reason_and_its_mend() {
+    fn each_error_of_the_kernel_has_its_reason_and_its_fix() {
         assert_eq!(said(libc::ENOENT, true, true, 2).reason, "no PMU in this virtual machine");
         assert!(said(libc::ENOENT, true, false, 2).reason.contains("no driver"));
         let forbidden = said(libc::EACCES, true, false, 3);
         assert_eq!(forbidden.reason, "not allowed: kernel.perf_event_paranoid is 3");
-        assert_eq!(forbidden.mend.as_deref(), Some("sysctl kernel.perf_event_paranoid=1"));
+        assert_eq!(forbidden.fix.as_deref(), Some("sysctl kernel.perf_event_paranoid=1"));
         assert!(said(libc::EPERM, false, false, 1).reason.contains("seccomp"));
         assert!(said(libc::ENOSYS, false, false, 1).reason.contains("CONFIG_PERF_EVENTS"));
     }
@@ -179,8 +179,8 @@ mod tests {
         let counters = probe(&Settings::here());
         assert_eq!(counters.len(), EVENTS.len());
         for counter in counters {
-            if let Err(lack) = counter.counts {
-                assert!(!lack.reason.is_empty(), "{}", counter.name);
+            if let Err(unavailable) = counter.counts {
+                assert!(!unavailable.reason.is_empty(), "{}", counter.name);
             }
         }
     }

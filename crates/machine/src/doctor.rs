@@ -1,4 +1,4 @@
-//! The diagnosis: everything this machine can do, what it cannot, and what mends that.
+//! The diagnosis: everything this machine can do, what it cannot, and what fixes that.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::cgroup::{self, Cgroup};
 use crate::compiler;
 use crate::counters::{self, Counter};
 use crate::i386_entry;
-use crate::lack::Lack;
 use crate::noise::{self, Noise, NoiseReader};
 use crate::package::Packages;
 use crate::qemu::{self, Qemu};
 use crate::record::MachineRecord;
 use crate::topology::{choose_core, Source};
+use crate::unavailable::Unavailable;
 use crate::valgrind::{self, Valgrind};
 
 /// The version of the JSON below. It grows when a field changes its meaning or goes, not when one comes.
@@ -41,7 +41,7 @@ pub struct Diagnosis {
     pub allocators: Vec<Allocator>,
     /// Events that can be counted.
     pub counters: Vec<Counter>,
-    /// Simulated counters.
+    /// Emulated counters.
     pub valgrind: Valgrind,
     /// Other kernels.
     pub qemu: Qemu,
@@ -53,7 +53,7 @@ pub struct Diagnosis {
     pub measured_cpu: Option<u32>,
     /// The smallest difference this machine can tell from none, from an A/A test; absent if none was made.
     pub noise_floor: Option<NoiseFloor>,
-    /// Everything that is missing, with its mend.
+    /// Everything that is missing, with its fix.
     pub missing: Vec<Missing>,
 }
 
@@ -73,12 +73,12 @@ pub struct NoiseFloor {
 pub struct Missing {
     /// What, in a few words: `clang for i386`.
     pub what: String,
-    /// Why, and what mends it.
+    /// Why, and what fixes it.
     #[serde(flatten)]
-    pub lack: Lack,
+    pub unavailable: Unavailable,
 }
 
-/// Examines this machine. Takes some seconds: it compiles, starts and simulates small programs, and then watches.
+/// Examines this machine. Takes some seconds: it compiles, starts and emulates small programs, and then watches.
 pub fn examine() -> Diagnosis {
     let packages = Packages::here();
     let compilers = compiler::discover();
@@ -92,8 +92,8 @@ pub fn examine() -> Diagnosis {
             (abilities, valgrind)
         }
         Err(error) => {
-            let lack = Lack::lasting(format!("no folder for trial programs: {error}"));
-            (ability::probe(&compilers), Valgrind { version: Err(lack), abis: Vec::new() })
+            let unavailable = Unavailable::permanent(format!("no folder for trial programs: {error}"));
+            (ability::probe(&compilers), Valgrind { version: Err(unavailable), abis: Vec::new() })
         }
     };
     let techniques = ability::probe_techniques(&abilities, &compilers);
@@ -113,7 +113,8 @@ pub fn examine() -> Diagnosis {
         missing: Vec::new(),
     };
     diagnosis.missing = missing(&diagnosis, &packages);
-    let entry = i386_entry::missing().map(|lack| Missing { what: "the i386 entry for x32".into(), lack });
+    let entry = i386_entry::missing()
+        .map(|unavailable| Missing { what: "the i386 entry for x32".into(), unavailable });
     diagnosis.missing.extend(entry);
     diagnosis
 }
@@ -152,7 +153,7 @@ pub fn quietness(noise: &Noise) -> Quietness {
     }
 }
 
-/// Everything that is missing, the most important first; one entry for each mend.
+/// Everything that is missing, the most important first; one entry for each fix.
 fn missing(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
     let mut missing = Vec::new();
     missing.extend(missing_compilers(diagnosis, packages));
@@ -161,32 +162,37 @@ fn missing(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
     }
     missing.extend(missing_techniques(diagnosis));
     missing.extend(missing_allocators(diagnosis, packages));
-    let note = |what: &str, lack: &Lack| Missing { what: what.to_string(), lack: lack.clone() };
+    let note = |what: &str, unavailable: &Unavailable| Missing {
+        what: what.to_string(),
+        unavailable: unavailable.clone(),
+    };
     let hardware = diagnosis.counters.iter().filter(|counter| counter.hardware);
     missing.extend(hardware.filter_map(|c| c.counts.as_ref().err()).next().map(|l| note("counters", l)));
     let software = diagnosis.counters.iter().filter(|counter| !counter.hardware);
     missing
         .extend(software.filter_map(|c| c.counts.as_ref().err()).next().map(|l| note("kernel counters", l)));
-    missing.extend(diagnosis.valgrind.version.as_ref().err().map(|lack| note("valgrind", lack)));
+    missing
+        .extend(diagnosis.valgrind.version.as_ref().err().map(|unavailable| note("valgrind", unavailable)));
     for entry in &diagnosis.valgrind.abis {
         let what = format!("valgrind for {}", entry.abi);
-        missing.extend(entry.runs.as_ref().err().map(|lack| note(&what, lack)));
+        missing.extend(entry.runs.as_ref().err().map(|unavailable| note(&what, unavailable)));
     }
-    missing.extend(diagnosis.qemu.version.as_ref().err().map(|lack| note("QEMU", lack)));
-    missing.extend(diagnosis.qemu.kvm.as_ref().err().map(|lack| note("KVM", lack)));
+    missing.extend(diagnosis.qemu.version.as_ref().err().map(|unavailable| note("QEMU", unavailable)));
+    missing.extend(diagnosis.qemu.kvm.as_ref().err().map(|unavailable| note("KVM", unavailable)));
     if diagnosis.machine.topology.source != Source::Hwloc {
         // The package with a graphical lstopo holds everything that the one without does.
         let package = if packages.installed("hwloc") { "hwloc" } else { "hwloc-nox" };
-        let lack = Lack { reason: "topology is read from /sys".into(), mend: packages.provide(&[package]) };
-        missing.push(note("hwloc", &lack));
+        let unavailable =
+            Unavailable { reason: "topology is read from /sys".into(), fix: packages.provide(&[package]) };
+        missing.push(note("hwloc", &unavailable));
     }
     let cgroup = diagnosis.cgroup.groups.as_ref().err().or(diagnosis.cgroup.memory.as_ref().err());
-    missing.extend(cgroup.map(|lack| note("control groups", lack)));
+    missing.extend(cgroup.map(|unavailable| note("control groups", unavailable)));
     let settings = &diagnosis.machine.settings;
-    missing.extend(settings.pressure.as_ref().err().map(|lack| note("pressure", lack)));
-    missing.extend(settings.taskstats.as_ref().err().map(|lack| note("taskstats", lack)));
+    missing.extend(settings.pressure.as_ref().err().map(|unavailable| note("pressure", unavailable)));
+    missing.extend(settings.taskstats.as_ref().err().map(|unavailable| note("taskstats", unavailable)));
     missing.extend(unsteady_frequency(diagnosis, packages));
-    once_for_each_mend(missing)
+    once_for_each_fix(missing)
 }
 
 /// Without any compiler nothing can be built; with gcc alone, one axis is short.
@@ -195,7 +201,8 @@ fn missing_compilers(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing>
         .into_iter()
         .filter(|family| !diagnosis.machine.compilers.values().any(|found| found.family.cc() == *family))
         .filter_map(|family| {
-            compiler::missing(family, packages).map(|lack| Missing { what: family.to_string(), lack })
+            compiler::missing(family, packages)
+                .map(|unavailable| Missing { what: family.to_string(), unavailable })
         })
         .collect()
 }
@@ -209,31 +216,36 @@ fn missing_abilities(diagnosis: &Diagnosis, abi: Abi) -> Vec<Missing> {
     let mut missing = Vec::new();
     for compiler in diagnosis.machine.compilers.keys() {
         match (lack_of(compiler, Language::C), lack_of(compiler, Language::Cxx)) {
-            // What mends C++ mends C too.
+            // What fixes C++ fixes C too.
             (Some(c), cxx) => missing.push(Missing {
                 what: format!("{compiler} for {}", abi.name),
-                lack: Lack {
+                unavailable: Unavailable {
                     reason: c.reason.clone(),
-                    mend: cxx.and_then(|cxx| cxx.mend.clone()).or_else(|| c.mend.clone()),
+                    fix: cxx.and_then(|cxx| cxx.fix.clone()).or_else(|| c.fix.clone()),
                 },
             }),
             (None, Some(cxx)) => {
-                missing.push(Missing { what: format!("{compiler} C++ for {}", abi.name), lack: cxx.clone() });
+                missing.push(Missing {
+                    what: format!("{compiler} C++ for {}", abi.name),
+                    unavailable: cxx.clone(),
+                });
             }
             (None, None) => {}
         }
     }
     let refused = of_abi().filter(|ability| ability.builds.is_ok()).find_map(|a| a.runs.as_ref().err());
-    missing
-        .extend(refused.map(|lack| Missing { what: format!("starting {}", abi.name), lack: lack.clone() }));
+    missing.extend(refused.map(|unavailable| Missing {
+        what: format!("starting {}", abi.name),
+        unavailable: unavailable.clone(),
+    }));
     missing
 }
 
 fn missing_techniques(diagnosis: &Diagnosis) -> Vec<Missing> {
     let entry = |ability: &TechniqueAbility| {
-        let lack = ability.builds.as_ref().err()?.clone();
+        let unavailable = ability.builds.as_ref().err()?.clone();
         let what = format!("{} with {} for {}", ability.technique, ability.compiler, ability.abi);
-        Some(Missing { what, lack })
+        Some(Missing { what, unavailable })
     };
     diagnosis.techniques.iter().filter_map(entry).collect()
 }
@@ -257,7 +269,7 @@ fn missing_allocators(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing
             let reason = format!("{} not installed", absent.join(", "));
             (!absent.is_empty()).then(|| Missing {
                 what: format!("allocators for {}", abi.name),
-                lack: Lack { reason, mend: packages.install(&names) },
+                unavailable: Unavailable { reason, fix: packages.install(&names) },
             })
         })
         .collect()
@@ -270,24 +282,25 @@ fn unsteady_frequency(diagnosis: &Diagnosis, packages: &Packages) -> Option<Miss
         return None;
     }
     let set = "cpupower frequency-set -g performance";
-    let mend = match packages.install(&["linux-cpupower"]) {
+    let fix = match packages.install(&["linux-cpupower"]) {
         Some(install) => format!("{install} && {set}"),
         None => set.to_string(),
     };
     Some(Missing {
         what: "steady frequency".into(),
-        lack: Lack::mended(format!("the governor is {governor}"), mend),
+        unavailable: Unavailable::with_fix(format!("the governor is {governor}"), fix),
     })
 }
 
-/// Two lacks with one mend are one: the first is kept, and named after both.
-fn once_for_each_mend(all: Vec<Missing>) -> Vec<Missing> {
+/// Two lacks with one fix are one: the first is kept, and named after both.
+fn once_for_each_fix(all: Vec<Missing>) -> Vec<Missing> {
     let mut kept: Vec<Missing> = Vec::new();
     for one in all {
-        let twin = kept.iter_mut().find(|seen| {
-            seen.lack == one.lack || (seen.lack.mend.is_some() && seen.lack.mend == one.lack.mend)
+        let control = kept.iter_mut().find(|seen| {
+            seen.unavailable == one.unavailable
+                || (seen.unavailable.fix.is_some() && seen.unavailable.fix == one.unavailable.fix)
         });
-        match twin {
+        match control {
             Some(seen) => seen.what = both(&seen.what, &one.what),
             None => kept.push(one),
         }

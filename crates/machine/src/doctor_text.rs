@@ -26,7 +26,7 @@ pub struct Line {
     pub word: String,
     /// Its state in a word or two; for what is missing, what it is.
     pub state: String,
-    /// Everything else; for what is missing, the command that mends it.
+    /// Everything else; for what is missing, the command that fixes it.
     pub detail: String,
     /// Whether it is good news.
     pub mark: Mark,
@@ -163,14 +163,14 @@ fn ability(diagnosis: &Diagnosis, abi: Abi) -> Line {
         details.push(able.join(", "));
     }
     let by = |ability: &Ability| format!("{} {}: ", ability.compiler, ability.language);
-    if let Some((ability, lack)) = tried.iter().find_map(|a| Some((a, a.builds.as_ref().err()?))) {
+    if let Some((ability, unavailable)) = tried.iter().find_map(|a| Some((a, a.builds.as_ref().err()?))) {
         let who = if builds { by(ability) } else { String::new() };
-        details.push(format!("{who}{}", lack.reason));
+        details.push(format!("{who}{}", unavailable.reason));
     }
     let built = || tried.iter().filter(|ability| ability.builds.is_ok());
-    if let Some((ability, lack)) = built().find_map(|a| Some((a, a.runs.as_ref().err()?))) {
+    if let Some((ability, unavailable)) = built().find_map(|a| Some((a, a.runs.as_ref().err()?))) {
         let who = if runs { by(ability) } else { String::new() };
-        details.push(format!("{who}{}", lack.reason));
+        details.push(format!("{who}{}", unavailable.reason));
     }
     let complete = tried.iter().all(|ability| ability.builds.is_ok() && ability.runs.is_ok());
     line(abi.name, state, details.join("; "), good(runs && complete))
@@ -225,7 +225,8 @@ fn allocators(diagnosis: &Diagnosis) -> Line {
         (!names.is_empty()).then(|| format!("{} for {}", names.join(", "), abi.name))
     });
     // Those that nobody builds for an ABI are nobody's lack.
-    let wanting = diagnosis.allocators.iter().any(|a| matches!(&a.file, Err(lack) if lack.mend.is_some()));
+    let wanting =
+        diagnosis.allocators.iter().any(|a| matches!(&a.file, Err(unavailable) if unavailable.fix.is_some()));
     line("allocators", format!("glibc and {} more", names.len()), join(by_abi, "; "), good(!wanting))
 }
 
@@ -240,8 +241,8 @@ fn counters(diagnosis: &Diagnosis) -> Line {
     let mut details: Vec<String> = Vec::new();
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for counter in &hardware {
-        if let Err(lack) = &counter.counts {
-            reasons.entry(&lack.reason).or_default().push(&counter.name);
+        if let Err(unavailable) = &counter.counts {
+            reasons.entry(&unavailable.reason).or_default().push(&counter.name);
         }
     }
     for (reason, names) in reasons {
@@ -255,7 +256,7 @@ fn counters(diagnosis: &Diagnosis) -> Line {
         let runs = diagnosis.valgrind.abis.iter().filter(|entry| entry.runs.is_ok());
         let abis: Vec<&str> = runs.map(|entry| entry.abi.as_str()).collect();
         let whose = if abis.is_empty() { "no ABI".to_string() } else { abis.join(", ") };
-        details.push(format!("valgrind {version} simulates them for {whose}"));
+        details.push(format!("valgrind {version} emulates them for {whose}"));
     }
     line("counters", state, details.join("; "), good(able > 0 && able == hardware.len()))
 }
@@ -264,7 +265,7 @@ fn kernels(diagnosis: &Diagnosis) -> Line {
     let qemu = &diagnosis.qemu;
     let (engine, reason) = match &qemu.kvm {
         Ok(()) => ("KVM", None),
-        Err(lack) => ("TCG", Some(&lack.reason)),
+        Err(unavailable) => ("TCG", Some(&unavailable.reason)),
     };
     match &qemu.version {
         Ok(version) => line(
@@ -275,7 +276,7 @@ fn kernels(diagnosis: &Diagnosis) -> Line {
             }),
             good(reason.is_none()),
         ),
-        Err(lack) => line("kernels", "this one only", lack.reason.clone(), Mark::Lacking),
+        Err(unavailable) => line("kernels", "this one only", unavailable.reason.clone(), Mark::Lacking),
     }
 }
 
@@ -324,13 +325,13 @@ fn accounting(diagnosis: &Diagnosis) -> Line {
     let cgroup = &diagnosis.cgroup;
     let taskstats = &diagnosis.machine.settings.taskstats;
     let (state, reason) = match (&cgroup.groups, &cgroup.memory) {
-        (Err(lack), _) => ("no control groups", Some(&lack.reason)),
-        (Ok(()), Err(lack)) => ("control groups in part", Some(&lack.reason)),
+        (Err(unavailable), _) => ("no control groups", Some(&unavailable.reason)),
+        (Ok(()), Err(unavailable)) => ("control groups in part", Some(&unavailable.reason)),
         (Ok(()), Ok(())) => ("control groups", None),
     };
     let taskstats_words = match taskstats {
         Ok(()) => "taskstats answers".to_string(),
-        Err(lack) => lack.reason.clone(),
+        Err(unavailable) => unavailable.reason.clone(),
     };
     let details = reason.cloned().into_iter().chain([taskstats_words]);
     line("accounting", state, join(details, "; "), good(reason.is_none() && taskstats.is_ok()))
@@ -383,18 +384,18 @@ fn noise(diagnosis: &Diagnosis) -> Line {
     line("noise", state, join(facts.into_iter().flatten(), ", "), good(quietness != Quietness::Noisy))
 }
 
-/// What is missing, and what mends it; then everything that one apt-get can mend, at once. What nothing mends has
+/// What is missing, and what fixes it; then everything that one apt-get can fix, at once. What nothing fixes has
 /// been told in the lines above.
 fn missing(all: &[Missing]) -> Vec<Line> {
     let entry =
-        |one: &Missing| Some(line("missing", one.what.clone(), one.lack.mend.clone()?, Mark::Lacking));
+        |one: &Missing| Some(line("missing", one.what.clone(), one.unavailable.fix.clone()?, Mark::Lacking));
     let mut lines: Vec<Line> = all.iter().filter_map(entry).collect();
     const INSTALL: &str = "apt-get install ";
     let installs: Vec<&str> =
-        all.iter().filter_map(|one| one.lack.mend.as_deref()?.strip_prefix(INSTALL)).collect();
-    let simple = |mend: &&&str| !mend.contains(['&', ':']);
+        all.iter().filter_map(|one| one.unavailable.fix.as_deref()?.strip_prefix(INSTALL)).collect();
+    let simple = |fix: &&&str| !fix.contains(['&', ':']);
     let mut names: Vec<&str> =
-        installs.iter().filter(simple).flat_map(|mend| mend.split_ascii_whitespace()).collect();
+        installs.iter().filter(simple).flat_map(|fix| fix.split_ascii_whitespace()).collect();
     names.sort_unstable();
     names.dedup();
     if installs.iter().filter(simple).count() > 1 {

@@ -2,7 +2,7 @@
 //!
 //! Two kinds of function live here, and are kept apart. Those that look (read `/proc` and `/sys`, start a compiler,
 //! open a counter) are thin; those that decide (which compiler is the default, which core to measure on, what an
-//! error means and which command mends it) are pure, and are tested on recordings of other machines.
+//! error means and which command fixes it) are pure, and are tested on recordings of other machines.
 //!
 //! ABIs are named by the words of the whole house (`x86-64`, `x32`, `i386`); the table in [`abi`] says what each name
 //! means to a compiler, a loader and a package manager.
@@ -19,7 +19,6 @@ pub mod doctor_text;
 pub mod elf;
 mod i386_entry;
 pub mod kernel;
-pub mod lack;
 pub mod linking;
 pub mod noise;
 pub mod package;
@@ -30,14 +29,15 @@ pub mod record;
 pub mod setting;
 mod sysfs;
 pub mod topology;
+pub mod unavailable;
 pub mod valgrind;
 
 pub use ability::Ability;
 pub use compiler::Compiler;
 pub use doctor::Diagnosis;
-pub use lack::Lack;
 pub use noise::{Noise, NoiseReader};
 pub use placement::{Kinds, Placement, PlacementError, Policy};
 pub use record::MachineRecord;
 pub use setting::Settings;
 pub use topology::Topology;
+pub use unavailable::Unavailable;

@@ -419,9 +419,9 @@ mod tests {
     fn work_done_here_is_seen() {
         let mut reader = NoiseReader::open([0]).unwrap();
         let before = reader.read();
-        let mut turns = 0u64;
+        let mut executor = 0u64;
         while reader.read().at_ns - before.at_ns < 200_000_000 {
-            turns = std::hint::black_box(turns + 1);
+            executor = std::hint::black_box(executor + 1);
         }
         let after = reader.read();
         let noise = between(&before, &after, &[], 0);

@@ -73,7 +73,7 @@ pub struct Placement {
     pub remarks: Vec<String>,
 }
 
-/// Why processes cannot be placed as was asked; each says the mend.
+/// Why processes cannot be placed as was asked; each says the fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// Neither a policy nor a list.

@@ -12,7 +12,7 @@ const SAID_LIMIT: u64 = 1 << 24;
 
 /// What a tool said, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct SourceLocation {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
@@ -20,7 +20,7 @@ pub(crate) struct Said {
 
 /// Runs a tool to its end. It reads nothing, speaks English, and is killed with its children after `limit`
 /// (`ErrorKind::TimedOut`).
-pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Said> {
+pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<SourceLocation> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Messages are parsed and shown: no translations, no colours.
     command.env("LC_ALL", "C").env_remove("GCC_COLORS").env_remove("CLICOLOR_FORCE");
@@ -53,7 +53,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Said> {
         // Killed just now: it cannot keep us waiting.
         let _ = child.wait();
     }
-    Ok(Said { status: ended?, stdout: collect(stdout), stderr: collect(stderr) })
+    Ok(SourceLocation { status: ended?, stdout: collect(stdout), stderr: collect(stderr) })
 }
 
 /// Starts the tool; a file that is just being written (installed, that is) is given half a second.

@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lack::{answer, Lack};
 use crate::package::Packages;
 use crate::process;
+use crate::unavailable::{answer, Unavailable};
 
 /// What can boot another kernel here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Qemu {
     /// The version of `qemu-system-x86_64`.
     #[serde(with = "answer")]
-    pub version: Result<String, Lack>,
+    pub version: Result<String, Unavailable>,
     /// Whether `/dev/kvm` can be used; without it QEMU translates (TCG), and times mean nothing.
     #[serde(with = "answer")]
-    pub kvm: Result<(), Lack>,
+    pub kvm: Result<(), Unavailable>,
 }
 
 /// Asks QEMU and the kernel.
@@ -28,12 +28,12 @@ pub fn probe(packages: &Packages) -> Qemu {
     let version =
         match process::run(Command::new("qemu-system-x86_64").arg("--version"), Duration::from_secs(10)) {
             Ok(said) => version(&said.stdout)
-                .ok_or_else(|| Lack::lasting("qemu-system-x86_64 --version gives no version")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Lack {
+                .ok_or_else(|| Unavailable::permanent("qemu-system-x86_64 --version gives no version")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unavailable {
                 reason: "qemu-system-x86_64 is not on the PATH".into(),
-                mend: packages.provide(&["qemu-system-x86"]),
+                fix: packages.provide(&["qemu-system-x86"]),
             }),
-            Err(error) => Err(Lack::lasting(format!("qemu-system-x86_64: {error}"))),
+            Err(error) => Err(Unavailable::permanent(format!("qemu-system-x86_64: {error}"))),
         };
     Qemu { version, kvm: open_kvm().map_err(|error| why_no_kvm(&error)) }
 }
@@ -57,16 +57,16 @@ fn open_kvm() -> io::Result<()> {
     }
 }
 
-fn why_no_kvm(error: &io::Error) -> Lack {
+fn why_no_kvm(error: &io::Error) -> Unavailable {
     match error.raw_os_error() {
-        Some(libc::ENOENT) => Lack::mended(
+        Some(libc::ENOENT) => Unavailable::with_fix(
             "no /dev/kvm",
             "modprobe kvm_intel || modprobe kvm_amd (in a virtual machine, the host must allow nested machines)",
         ),
         Some(libc::EACCES | libc::EPERM) => {
-            Lack::mended("no right to use /dev/kvm", "usermod -aG kvm \"$USER\" (and log in again)")
+            Unavailable::with_fix("no right to use /dev/kvm", "usermod -aG kvm \"$USER\" (and log in again)")
         }
-        _ => Lack::lasting(format!("/dev/kvm: {error}")),
+        _ => Unavailable::permanent(format!("/dev/kvm: {error}")),
     }
 }
 
@@ -85,6 +85,6 @@ mod tests {
     fn a_missing_device_is_told_apart_from_a_missing_right() {
         let said = |errno| why_no_kvm(&io::Error::from_raw_os_error(errno));
         assert_eq!(said(libc::ENOENT).reason, "no /dev/kvm");
-        assert!(said(libc::EACCES).mend.unwrap().starts_with("usermod"));
+        assert!(said(libc::EACCES).fix.unwrap().starts_with("usermod"));
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel;
-use crate::lack::{answer, Lack};
 use crate::sysfs::{bracketed, number, text};
+use crate::unavailable::{answer, Unavailable};
 
 /// What this machine is and how it is set. What cannot be read is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,15 +43,15 @@ pub struct Settings {
     pub perf_event_paranoid: Option<i32>,
     /// Whether pressure stall information is there.
     #[serde(with = "answer")]
-    pub pressure: Result<(), Lack>,
+    pub pressure: Result<(), Unavailable>,
     /// Whether this process may ask the kernel for every process's account at its exit.
     #[serde(with = "answer")]
-    pub taskstats: Result<(), Lack>,
+    pub taskstats: Result<(), Unavailable>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let unknown = || Err(Lack::lasting("unknown"));
+        let unknown = || Err(Unavailable::permanent("unknown"));
         Settings {
             cpu_model: None,
             kernel: None,
@@ -150,26 +150,27 @@ fn turbo(sys: &Path) -> Option<bool> {
     number::<u8>(cpu.join("cpufreq/boost")).map(|boost| boost != 0)
 }
 
-fn pressure(proc: &Path) -> Result<(), Lack> {
+fn pressure(proc: &Path) -> Result<(), Unavailable> {
     // The file is there in kernels that have it switched off, and then cannot be read (kernel/sched/psi.c).
     match text(proc.join("pressure/cpu")) {
         Some(_) => Ok(()),
-        None => {
-            Err(Lack::mended("this kernel tells no pressure stall information", kernel::boot_with("psi=1")))
-        }
+        None => Err(Unavailable::with_fix(
+            "this kernel tells no pressure stall information",
+            kernel::boot_with("psi=1"),
+        )),
     }
 }
 
 /// Whether taskstats will answer. The kernel demands CAP_NET_ADMIN for the request (GENL_ADMIN_PERM), and that the
 /// listener is in the first PID and user namespaces (kernel/taskstats.c, add_del_listener).
-fn taskstats(proc: &Path) -> Result<(), Lack> {
+fn taskstats(proc: &Path) -> Result<(), Unavailable> {
     const CAP_NET_ADMIN: u32 = 12; // include/uapi/linux/capability.h
     const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]"; // PROC_PID_INIT_INO, include/linux/proc_ns.h
     const FIRST_USER_NAMESPACE: &str = "user:[4026531837]"; // PROC_USER_INIT_INO
     let status = text(proc.join("self/status")).unwrap_or_default();
     let effective = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
     if effective >> CAP_NET_ADMIN & 1 == 0 {
-        return Err(Lack::mended(
+        return Err(Unavailable::with_fix(
             "taskstats needs the right CAP_NET_ADMIN",
             "setcap cap_net_admin+ep \"$(command -v widthwise)\"",
         ));
@@ -180,7 +181,7 @@ fn taskstats(proc: &Path) -> Result<(), Lack> {
     if in_first("pid", FIRST_PID_NAMESPACE) && in_first("user", FIRST_USER_NAMESPACE) {
         Ok(())
     } else {
-        Err(Lack::lasting("taskstats does not answer inside a container"))
+        Err(Unavailable::permanent("taskstats does not answer inside a container"))
     }
 }
 
@@ -243,7 +244,7 @@ mod tests {
         assert!(settings.hypervisor);
         assert_eq!((settings.memory_bytes, settings.turbo, settings.aslr), (None, None, None));
         assert_eq!((&settings.governor, &settings.thp), (&None, &None));
-        assert!(settings.pressure.unwrap_err().mend.unwrap().contains("psi=1"));
+        assert!(settings.pressure.unwrap_err().fix.unwrap().contains("psi=1"));
     }
 
     #[test]
@@ -268,7 +269,7 @@ mod tests {
             .taskstats
         };
         assert_eq!(at("000001ffffffffff", "pid:[4026531836]"), Ok(()));
-        assert!(at("0000000000000000", "pid:[4026531836]").unwrap_err().mend.unwrap().contains("setcap"));
+        assert!(at("0000000000000000", "pid:[4026531836]").unwrap_err().fix.unwrap().contains("setcap"));
         assert!(at("0000000000001000", "pid:[4026532001]").unwrap_err().reason.contains("container"));
     }
 }

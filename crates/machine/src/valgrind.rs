@@ -1,4 +1,4 @@
-//! valgrind, which counts by simulation where the machine has no counters.
+//! valgrind, which counts by emulation where the machine has no counters.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ability::{self, Ability, Language};
-use crate::lack::{answer, Lack};
 use crate::package::Packages;
 use crate::process;
+use crate::unavailable::{answer, Unavailable};
 
 /// What valgrind can do here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Valgrind {
     /// Its version: `3.19.0`.
     #[serde(with = "answer")]
-    pub version: Result<String, Lack>,
+    pub version: Result<String, Unavailable>,
     /// Whether it runs programs of each ABI that builds here; by the ABI's name.
     pub abis: Vec<ValgrindAbi>,
 }
@@ -28,7 +28,7 @@ pub struct ValgrindAbi {
     pub abi: String,
     /// Found out by running one.
     #[serde(with = "answer")]
-    pub runs: Result<(), Lack>,
+    pub runs: Result<(), Unavailable>,
 }
 
 /// Asks valgrind for its version, and runs the trial program of each ABI that [`ability::probe_in`] left in `folder`.
@@ -45,34 +45,36 @@ pub fn probe(folder: &Path, abilities: &[Ability], packages: &Packages) -> Valgr
     Valgrind { version, abis }
 }
 
-fn version(packages: &Packages) -> Result<String, Lack> {
+fn version(packages: &Packages) -> Result<String, Unavailable> {
     match process::run(Command::new("valgrind").arg("--version"), Duration::from_secs(10)) {
         Ok(said) if said.status.success() => {
             let text = said.stdout.trim();
             Ok(text.strip_prefix("valgrind-").unwrap_or(text).to_string())
         }
-        Ok(said) => Err(Lack::lasting(format!("valgrind --version failed ({})", said.status))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Lack { reason: "valgrind is not on the PATH".into(), mend: packages.provide(&["valgrind"]) })
-        }
-        Err(error) => Err(Lack::lasting(format!("valgrind: {error}"))),
+        Ok(said) => Err(Unavailable::permanent(format!("valgrind --version failed ({})", said.status))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Unavailable {
+            reason: "valgrind is not on the PATH".into(),
+            fix: packages.provide(&["valgrind"]),
+        }),
+        Err(error) => Err(Unavailable::permanent(format!("valgrind: {error}"))),
     }
 }
 
-fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Lack> {
-    let runtime = widthwise_x32run::runtime_under_valgrind(program)
-        .map_err(|error| Lack::lasting(format!("the x32 runtime can be written nowhere: {error}")))?;
+fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Unavailable> {
+    let runtime = widthwise_x32run::runtime_under_valgrind(program).map_err(|error| {
+        Unavailable::permanent(format!("the x32 runtime can be written nowhere: {error}"))
+    })?;
     let mut command = Command::new("valgrind");
     command.args(["--tool=none", "-q"]).args(runtime).arg(program);
     match process::run(&mut command, Duration::from_secs(60)) {
         Ok(said) if said.status.success() => Ok(()),
         Ok(said) => Err(refusal(&said.stderr, abi, packages)),
-        Err(error) => Err(Lack::lasting(format!("valgrind: {error}"))),
+        Err(error) => Err(Unavailable::permanent(format!("valgrind: {error}"))),
     }
 }
 
 /// The version of the valgrind on the PATH, or why there is none.
-pub fn here() -> Result<String, Lack> {
+pub fn here() -> Result<String, Unavailable> {
     version(&Packages::here())
 }
 
@@ -83,7 +85,7 @@ pub fn path() -> Option<PathBuf> {
 }
 
 /// What it means that valgrind said this when it was to run a program of that ABI.
-pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Lack {
+pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Unavailable {
     // What valgrind preloads is of 64 bits, and the x32 loader says so each time.
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.contains("cannot be preloaded"));
     let first = lines.find(|line| !line.is_empty()).unwrap_or("failed without a word");
@@ -91,12 +93,12 @@ pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Lack {
     // of that ABI is stripped, and the package of its symbols is missing.
     if stderr.contains("function redirection") {
         let symbols = if abi == "i386" { "libc6-dbg:i386" } else { "libc6-dbg" };
-        return Lack {
+        return Unavailable {
             reason: "valgrind needs the symbols of this ABI's loader".into(),
-            mend: packages.install(&[symbols]),
+            fix: packages.install(&[symbols]),
         };
     }
-    Lack::lasting(first)
+    Unavailable::permanent(first)
 }
 
 #[cfg(test)]
@@ -104,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stripped_loader_is_mended_by_its_symbols() {
+    fn a_stripped_loader_is_fixed_by_its_symbols() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("var/lib/dpkg")).unwrap();
         let packages = Packages::at(root.path());
         let text =
             "valgrind:  Fatal error at startup: a function redirection\nvalgrind:  which is mandatory\n";
-        let lack = refusal(text, "x86-64", &packages);
-        assert_eq!(lack.mend.as_deref(), Some("apt-get install libc6-dbg"));
+        let unavailable = refusal(text, "x86-64", &packages);
+        assert_eq!(unavailable.fix.as_deref(), Some("apt-get install libc6-dbg"));
         let text =
             "ERROR: ld.so: object 'x' from LD_PRELOAD cannot be preloaded: ignored.\nx32run: no room\n";
         assert_eq!(refusal(text, "x32", &packages).reason, "x32run: no room");

@@ -135,7 +135,7 @@ fn refusal(error: &std::io::Error) -> String {
             "this machine has no such counter (a virtual machine without a PMU?)".into()
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "not allowed: `sysctl kernel.perf_event_paranoid=1` mends it".into()
+            "not allowed: `sysctl kernel.perf_event_paranoid=1` fixes it".into()
         }
         _ => error.to_string(),
     }

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::elf;
 
-use crate::answer;
 use crate::heap::recorder::Recorder;
 pub use crate::heap::repeats::{Repeats, FEWEST, MOST};
 use crate::memory;
+use crate::output;
 use crate::program::preload_first;
 use crate::rounds::{failure, Participant, Plan};
-use crate::run::{Limits, RunError, Runner, Start};
+use crate::run::{LaunchSpec, Limits, RunError, Runner};
 use crate::sampler::{Sampler, Watch};
 
 /// With stacks a run takes several times as long where it does nothing but allocate.
@@ -103,7 +103,7 @@ pub fn record(
     recorder: &Recorder,
     answer: Option<&str>,
     runner: &mut Runner,
-    cut_off: &dyn Fn() -> bool,
+    cancelled: &dyn Fn() -> bool,
 ) -> Result<Option<Recording>, RunError> {
     if let Some(recording) = recorded(&plan.folder, &participant.slug, number) {
         return Ok(Some(recording));
@@ -133,28 +133,28 @@ pub fn record(
         share: SHARE,
     };
     let sampler = Sampler::start(watch).map_err(scratch(&logs))?;
-    let ran = runner.run(&start, 0, &plan.cpus, limits, cut_off);
+    let result = runner.run(&start, 0, &plan.cpus, limits, cancelled);
     let seen = sampler.stop();
-    let ran = ran?;
-    if cut_off() {
+    let result = result?;
+    if cancelled() {
         return Ok(None);
     }
-    let series = seen.since(ran.began_at, ran.wall);
+    let series = seen.since(result.began_at, result.wall);
     let mut recording = Recording {
-        began_ns: ran.began_at.as_nanos() as u64,
-        wall_ns: ran.wall.as_nanos() as u64,
+        began_ns: result.began_at.as_nanos() as u64,
+        wall_ns: result.wall.as_nanos() as u64,
         system: system::moments(&series),
-        samples: Some(series.glances_made + series.surveys_made + series.readings_made),
+        samples: Some(series.statm_samples_made + series.pagemap_scans_made + series.readings_made),
         held_ns: Some(system::held_ns(&series)),
         ends: series.processes.iter().map(|process| (process.pid, process.ended_ns)).collect(),
         ..Recording::default()
     };
     let found = found(&logs).map_err(scratch(&logs))?;
-    if ran.ending != Ending::Done {
-        let failure = format!("with the recorder it {}", failure(&ran.ending, &runner.stderr()));
+    if result.ending != Ending::Done {
+        let failure = format!("with the recorder it {}", failure(&result.ending, &runner.stderr()));
         recording.remarks.push(failure.clone());
         recording.failure = Some(failure);
-    } else if answers_otherwise(plan, participant, answer, runner) {
+    } else if outputs_differently(plan, participant, answer, runner) {
         recording.remarks.push("with the recorder its output is not what it is without".to_owned());
     }
     let partial = kept.with_extension("partial");
@@ -164,7 +164,7 @@ pub fn record(
     for log in &found {
         let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let packed = partial.join(format!("{name}.{ENDING}"));
-        match packing::pack(log, &packed, cut_off).map_err(scratch(log))? {
+        match packing::pack(log, &packed, cancelled).map_err(scratch(log))? {
             Some(processes) => seen.extend(processes),
             None => {
                 let _ = std::fs::remove_dir_all(&partial);
@@ -173,7 +173,7 @@ pub fn record(
         }
         std::fs::remove_file(log).map_err(scratch(log))?;
     }
-    let processes = ran.processes.map_or(0, |all| all.len());
+    let processes = result.processes.map_or(0, |all| all.len());
     let unseen = processes.saturating_sub(seen.len());
     if seen.is_empty() {
         recording.refused = Some(unrecorded(&participant.start, recorder));
@@ -192,11 +192,11 @@ pub fn record(
 }
 
 /// The same start with the recorder before everything else that is preloaded.
-fn preloaded(start: &Start, preload: &str, logs: &Path) -> Start {
+fn preloaded(start: &LaunchSpec, preload: &str, logs: &Path) -> LaunchSpec {
     let mut environment = start.environment.clone();
     preload_first(&mut environment, preload.as_ref());
     environment.insert("WIDTHWISE_HEAP_LOG".into(), logs.join(LOG).into());
-    Start { environment, ..start.clone() }
+    LaunchSpec { environment, ..start.clone() }
 }
 
 /// The logs of a run: files whose names begin as the recorder was told.
@@ -213,10 +213,15 @@ fn found(logs: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn answers_otherwise(plan: &Plan, participant: &Participant, before: Option<&str>, runner: &Runner) -> bool {
+fn outputs_differently(
+    plan: &Plan,
+    participant: &Participant,
+    before: Option<&str>,
+    runner: &Runner,
+) -> bool {
     let here = (!plan.check.off)
         .then(|| {
-            answer::Reader::default()
+            output::Reader::default()
                 .digest(&plan.check, &runner.stdout(), &participant.start.directory, None)
                 .ok()
         })
@@ -225,7 +230,7 @@ fn answers_otherwise(plan: &Plan, participant: &Participant, before: Option<&str
 }
 
 /// Why a program left no log.
-fn unrecorded(start: &Start, recorder: &Recorder) -> String {
+fn unrecorded(start: &LaunchSpec, recorder: &Recorder) -> String {
     use std::os::unix::fs::PermissionsExt;
     let facts = match elf::read(&start.file) {
         Ok(facts) => facts,

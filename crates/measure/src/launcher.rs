@@ -29,7 +29,7 @@ const CPU_WORDS: usize = 16;
 pub enum LauncherError {
     /// The launcher's own process could not be made.
     #[error("the launcher could not be started: {0}")]
-    Start(io::Error),
+    LaunchSpec(io::Error),
     /// It ended in the middle of a campaign.
     #[error("the launcher ended unexpectedly ({0}); was it killed? `--resume` goes on from the last run")]
     Gone(io::Error),
@@ -63,7 +63,7 @@ pub struct Request<'a> {
     /// CPUs it may use; empty leaves the affinity alone.
     pub cpus: &'a [u32],
     /// Switch off address space layout randomisation.
-    pub fixed_addresses: bool,
+    pub no_aslr: bool,
     /// Transparent huge pages.
     pub thp: widthwise_experiment::model::Thp,
     /// Watch every process of the tree to its exit, and read its peaks there (ptrace).
@@ -129,7 +129,7 @@ pub struct Reply {
     /// As `user`.
     pub involuntary_switches: u64,
     /// The largest `ru_maxrss`, in bytes.
-    pub peak_resident: u64,
+    pub max_rss: u64,
     /// Processes that were waited for by the launcher: the program, and those that came to it as orphans.
     pub reaped: u64,
     /// Processes the program left running, which were killed.
@@ -141,7 +141,7 @@ pub struct Reply {
     /// Exit-stop readings, where they were asked for.
     pub at_exit: Option<AtExit>,
     /// It was ended early.
-    pub cut_off: bool,
+    pub cancelled: bool,
     /// CPU time of the campaign's control group until now; zero where there is none.
     pub group: Usage,
     /// Forks that were refused in it until now.
@@ -152,11 +152,11 @@ pub struct Reply {
 #[derive(Debug, Clone, Copy)]
 pub struct AtExit {
     /// VmHWM of the largest, in bytes.
-    pub peak_resident: u64,
+    pub max_rss: u64,
     /// VmPeak of the largest, in bytes.
     pub peak_virtual: u64,
     /// VmHWM summed over all, in bytes.
-    pub peak_resident_sum: u64,
+    pub max_rss_sum: u64,
     /// How many there were.
     pub processes: u64,
 }
@@ -177,12 +177,12 @@ pub struct Launcher {
 impl Launcher {
     /// Starts the launcher's process. Programs are started in the cgroup where there is one.
     pub fn start(cgroup: &Cgroup) -> Result<Launcher, LauncherError> {
-        let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::Start)?;
-        let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::Start)?;
+        let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::LaunchSpec)?;
+        let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::LaunchSpec)?;
         // Out of the way of the numbers 3 and 4, which are the sockets' on the other side.
-        let image = memory_file().and_then(|file| above(&file, 5)).map_err(LauncherError::Start)?;
-        let their_socket = above(&their_socket, 5).map_err(LauncherError::Start)?;
-        let their_orders = above(&their_orders, 5).map_err(LauncherError::Start)?;
+        let image = memory_file().and_then(|file| above(&file, 5)).map_err(LauncherError::LaunchSpec)?;
+        let their_socket = above(&their_socket, 5).map_err(LauncherError::LaunchSpec)?;
+        let their_orders = above(&their_orders, 5).map_err(LauncherError::LaunchSpec)?;
         let ends = [their_socket.as_raw_fd(), their_orders.as_raw_fd()];
         let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
         command.arg0("widthwise-launcher").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
@@ -195,7 +195,7 @@ impl Launcher {
                 check(libc::dup2(ends[1], 4))
             });
         }
-        let process = command.spawn().map_err(LauncherError::Start)?;
+        let process = command.spawn().map_err(LauncherError::LaunchSpec)?;
         Ok(Launcher { process, socket, orders, unsent: Vec::new(), received: Vec::new(), asked: 0 })
     }
 
@@ -227,12 +227,12 @@ impl Launcher {
     }
 
     /// Ends the run of that number, and all it started, if it is going on.
-    pub fn cut_off(&mut self, number: u64) -> Result<(), LauncherError> {
+    pub fn cancelled(&mut self, number: u64) -> Result<(), LauncherError> {
         self.order([number, 0])
     }
 
     /// Tells it not to begin what has not begun.
-    pub fn pass_over(&mut self) -> Result<(), LauncherError> {
+    pub fn skip_rest(&mut self) -> Result<(), LauncherError> {
         self.order([0, self.asked])
     }
 
@@ -344,7 +344,7 @@ fn memory_file() -> io::Result<OwnedFd> {
 /// Appends the layout of `struct request` and its strings.
 fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), LauncherError> {
     use widthwise_experiment::model::Thp;
-    let flags = u64::from(request.fixed_addresses)
+    let flags = u64::from(request.no_aslr)
         | u64::from(request.thp == Thp::Never) << 1
         | u64::from(request.exit_stop) << 2
         | u64::from(request.find_parents) << 3;
@@ -404,7 +404,7 @@ const REPLY_SIZE: usize = REPLY_WORDS * 8;
 fn decode(words: &[u64; REPLY_WORDS]) -> Reply {
     let [step, error, pid, status, began, ended, user, system, minor, major, voluntary, involuntary, rest @ ..] =
         *words;
-    let [peak, reaped, left_over, cut_off, escaped, parents, rest @ ..] = rest;
+    let [peak, reaped, left_over, cancelled, escaped, parents, rest @ ..] = rest;
     let [exit_resident, exit_virtual, exit_sum, exit_processes, group_user, group_system, refused_forks] =
         rest;
     let failed = match step {
@@ -434,16 +434,16 @@ fn decode(words: &[u64; REPLY_WORDS]) -> Reply {
         major_faults: major,
         voluntary_switches: voluntary,
         involuntary_switches: involuntary,
-        peak_resident: peak * 1024,
+        max_rss: peak * 1024,
         reaped,
         left_over,
-        cut_off: cut_off != 0,
+        cancelled: cancelled != 0,
         escaped: escaped != 0,
         parents,
         at_exit: (exit_processes > 0).then_some(AtExit {
-            peak_resident: exit_resident * 1024,
+            max_rss: exit_resident * 1024,
             peak_virtual: exit_virtual * 1024,
-            peak_resident_sum: exit_sum * 1024,
+            max_rss_sum: exit_sum * 1024,
             processes: exit_processes,
         }),
         group: Usage { user: Duration::from_micros(group_user), system: Duration::from_micros(group_system) },

@@ -12,11 +12,11 @@ use widthwise_experiment::{metric, Metric};
 
 use widthwise_x32run::{Account, ImageEnd};
 
-use crate::rounds::{failure, End, Participant, Plan, RoundsError, Witness};
-use crate::run::{Ran, RunError, Runner, Start};
+use crate::rounds::{failure, CampaignObserver, End, Participant, Plan, RoundsError};
+use crate::run::{LaunchSpec, RunError, RunResult, Runner};
 use crate::sampler::{Sampler, Watch, MARKS, SHARE};
 use crate::taskstats::Process;
-use crate::untimed::{Untimed, Went};
+use crate::untimed_rounds::{Untimed, Went};
 use bounds::{Accounts, Bounds, Mapped};
 use group::Group;
 
@@ -37,10 +37,10 @@ pub struct Memory<'a> {
 }
 
 /// Makes the rounds.
-pub fn sample<W: Witness>(
+pub fn sample<W: CampaignObserver>(
     memory: &Memory,
     runner: &mut Runner,
-    witness: &mut W,
+    observer: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
     let plan = memory.plan;
     let cpu = match plan.cpus[..] {
@@ -49,8 +49,8 @@ pub fn sample<W: Witness>(
     };
     let mut rounds = Untimed::new(plan, RoundKind::Memory, cpu, 2);
     for number in memory.first_round..memory.first_round + memory.rounds {
-        let went = rounds.round(number, witness, |participant, slot, cut_off| {
-            run(memory, participant, slot.padding, runner, cut_off)
+        let went = rounds.round(number, observer, |participant, slot, cancelled| {
+            run(memory, participant, slot.padding, runner, cancelled)
         })?;
         match went {
             Went::Whole => {}
@@ -67,8 +67,8 @@ fn run<E>(
     participant: &Participant,
     padding: usize,
     runner: &mut Runner,
-    cut_off: &dyn Fn() -> bool,
-) -> Result<Ran, RoundsError<E>> {
+    cancelled: &dyn Fn() -> bool,
+) -> Result<RunResult, RoundsError<E>> {
     let plan = memory.plan;
     let pipe = plan.folder.join("scratch").join("marks");
     let mut start = participant.start.clone();
@@ -86,51 +86,51 @@ fn run<E>(
     let sampler = Sampler::start(watch).map_err(|error| RunError::Scratch { path: pipe, error })?;
     let first = last_number();
     runner.read_memory(true);
-    let ran = runner.run(&start, padding, &plan.cpus, plan.limits, cut_off);
+    let result = runner.run(&start, padding, &plan.cpus, plan.limits, cancelled);
     runner.read_memory(false);
     let begun = first.zip(last_number()).and_then(|(first, last)| last.checked_sub(first));
     let seen = sampler.stop();
-    let mut ran = ran?;
-    ran.remarks.clear();
+    let mut result = result?;
+    result.remarks.clear();
     if let Some((pid, reason)) = &seen.refused {
-        ran.remarks.push(format!(
+        result.remarks.push(format!(
             "has a process ({pid}) whose mappings may not be read ({reason}; setuid?): it is missing in the memory series"
         ));
     }
     if seen.marks_lost {
-        ran.remarks.push("wrote more marks than are kept: the first 10 000 are".into());
+        result.remarks.push("wrote more marks than are kept: the first 10 000 are".into());
     }
     // Numbers are given to threads, too, and to whatever else begins on this machine.
     let none_else = begun.is_some_and(|begun| begun <= seen.tasks.len() as u64);
     let mapped_files = Mapped { files: seen.mapped_files.clone(), listed: seen.listed.clone() };
     let (charged, cached) = (seen.charged, seen.cached);
-    let series = seen.since(ran.began_at, ran.wall);
+    let series = seen.since(result.began_at, result.wall);
     let cpus = match plan.cpus.len() {
         0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
         // The launcher is charged on its own.
         count => count + 1,
     };
-    let (processes, runtime) = with_runtime(ran.processes.take(), ran.account.as_ref());
+    let (processes, runtime) = with_runtime(result.processes.take(), result.account.as_ref());
     let accounts = Accounts {
         processes: processes.as_deref(),
-        largest: ran.largest,
+        largest: result.largest,
         group: group.as_mut().and_then(|group| group.peak(cpus as u64, cached)),
         charged,
         mapped_files: &mapped_files,
-        all_seen: none_else || ran.childless,
+        all_seen: none_else || result.childless,
     };
     let bounds = bounds::tree_peak(&series, &accounts);
     let charged = accounts.group.map(|group| group.charged);
-    ran.sample = figures(&series, &memory.metrics, bounds, charged, runtime);
-    ran.remarks.extend(shortcomings(&series, bounds));
-    if ran.ending != Ending::Done {
-        ran.remarks.push(format!(
+    result.sample = figures(&series, &memory.metrics, bounds, charged, runtime);
+    result.remarks.extend(shortcomings(&series, bounds));
+    if result.ending != Ending::Done {
+        result.remarks.push(format!(
             "took no part in the rest of the memory series: {}",
-            failure(&ran.ending, &runner.stderr())
+            failure(&result.ending, &runner.stderr())
         ));
     }
-    ran.series = Some(series);
-    Ok(ran)
+    result.series = Some(series);
+    Ok(result)
 }
 
 /// The processes with the pages of the x32 runtime that were left out of their peaks, and between what amounts lies what the
@@ -147,7 +147,7 @@ fn with_runtime(
     }
     let processes = processes.map(|mut all| {
         for process in &mut all {
-            process.peak_resident += own.get(&process.pid).copied().unwrap_or(0);
+            process.max_rss += own.get(&process.pid).copied().unwrap_or(0);
         }
         all
     });
@@ -206,7 +206,7 @@ fn figures(
 }
 
 /// What starts an x32 program where the kernel does not.
-pub(crate) fn runtime_of(start: &Start) -> Option<std::path::PathBuf> {
+pub(crate) fn runtime_of(start: &LaunchSpec) -> Option<std::path::PathBuf> {
     start.runtime.as_ref().map(|path| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
 }
 

@@ -11,7 +11,7 @@ use widthwise_experiment::placeholder;
 use widthwise_machine::{abi, allocator, elf};
 use widthwise_x32run as x32run;
 
-use crate::run::Start;
+use crate::run::LaunchSpec;
 
 /// Where things are for one variant.
 #[derive(Debug, Clone)]
@@ -32,12 +32,12 @@ pub struct Unready {
     /// In words.
     pub reason: String,
     /// There is no such variant of a sound program here: it fails nothing, and is only missing.
-    pub lack: bool,
+    pub unavailable: bool,
 }
 
 impl From<String> for Unready {
     fn from(reason: String) -> Unready {
-        Unready { reason, lack: false }
+        Unready { reason, unavailable: false }
     }
 }
 
@@ -102,7 +102,7 @@ fn values<'a>(experiment: &Experiment, variant: &Variant, places: &Places) -> BT
 ///
 /// # Errors
 /// Why this variant cannot be measured here.
-pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<Start, Unready> {
+pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<LaunchSpec, Unready> {
     let launch = &experiment.launch;
     let arguments = words(experiment, variant, places)?;
     let values = values(experiment, variant, places);
@@ -113,19 +113,19 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     let fill = |text: &Option<String>| text.as_ref().map(|text| placeholder::fill_shell(text, &values));
     let runtime = x32run::runtime_for(&file).map_err(|error| Unready {
         reason: format!("the x32 runtime can be written nowhere: {error}"),
-        lack: true,
+        unavailable: true,
     })?;
-    Ok(Start {
+    Ok(LaunchSpec {
         runtime,
         environment: environment(experiment, variant, &file, &values)
-            .map_err(|reason| Unready { reason, lack: true })?,
+            .map_err(|reason| Unready { reason, unavailable: true })?,
         fresh: (launch.directory == Directory::Fresh)
             .then(|| launch.inputs.iter().map(|input| places.here.join(input)).collect()),
         stdin: launch.stdin.as_ref().map_or_else(|| "/dev/null".into(), |path| places.here.join(path)),
         setup: fill(&launch.setup),
         teardown: fill(&launch.teardown),
         thp: variant.thp,
-        fixed_addresses: launch.fixed_addresses,
+        no_aslr: launch.no_aslr,
         exit_status: launch.exit_status.unwrap_or(0),
         directory,
         file,
@@ -212,9 +212,9 @@ pub fn allocator(variant: &Variant, abi: &str) -> Result<Option<PathBuf>, String
     }
     match allocator::find(&variant.allocator, abi) {
         Some(Ok(path)) => Ok(Some(path)),
-        Some(Err(lack)) => Err(match &lack.mend {
-            Some(mend) => format!("{lack}; {mend}"),
-            None => lack.to_string(),
+        Some(Err(unavailable)) => Err(match &unavailable.fix {
+            Some(fix) => format!("{unavailable}; {fix}"),
+            None => unavailable.to_string(),
         }),
         None => Err(format!("no allocator \"{}\" is known for {abi}", variant.allocator)),
     }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use widthwise_experiment::Role;
 
 use thiserror::Error;
 use widthwise_experiment::model::OutputCheck;
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 
-use crate::answer;
-use crate::run::{Limits, Ran, RunError, Runner, Start};
+use crate::executor::{self, Executor};
+use crate::output;
+use crate::run::{LaunchSpec, Limits, RunError, RunResult, Runner};
 use crate::schedule;
-use crate::turns::{self, Turns};
 use crate::window::Window;
 
 /// A variant that keeps failing is not run for ever.
@@ -25,8 +26,10 @@ pub struct Participant {
     pub name: String,
     /// A safe name for its files.
     pub slug: String,
+    /// What it is for.
+    pub role: Role,
     /// How it is started.
-    pub start: Start,
+    pub start: LaunchSpec,
 }
 
 /// What a campaign does.
@@ -43,7 +46,7 @@ pub struct Plan {
     /// CPUs a run may use; empty for all.
     pub cpus: Vec<u32>,
     /// The runs of a round are made at the same time.
-    pub together: bool,
+    pub concurrent: bool,
     /// What ends a run.
     pub limits: Limits,
     /// How answers are compared.
@@ -64,7 +67,7 @@ pub enum Next {
 }
 
 /// One who watches, keeps what is found, and says when it is enough.
-pub trait Witness {
+pub trait CampaignObserver {
     /// What can go wrong with keeping.
     type Error;
     /// A round begins.
@@ -85,7 +88,7 @@ pub trait Witness {
         0
     }
     /// A run is over.
-    fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), Self::Error>;
+    fn run_ended(&mut self, run: &Run, result: &RunResult) -> Result<(), Self::Error>;
     /// A round is over.
     fn round_ended(&mut self, round: &Round) -> Result<Next, Self::Error>;
     /// A participant fails, and takes part no longer.
@@ -125,24 +128,24 @@ pub enum RoundsError<E> {
     Run(#[from] RunError),
     /// What was found cannot be kept.
     #[error("{0}")]
-    Witness(E),
+    CampaignObserver(E),
 }
 
 /// Makes rounds.
-pub fn measure<W: Witness>(
+pub fn measure<W: CampaignObserver>(
     plan: &Plan,
     runner: &mut Runner,
-    witness: &mut W,
+    observer: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
-    let mut answers = Answers::new(&plan.folder, &plan.check);
+    let mut outputs = Outputs::new(&plan.folder, &plan.check);
     let mut failures: BTreeMap<usize, u32> = BTreeMap::new();
     let mut out: Vec<usize> = Vec::new();
     let cpu = match plan.cpus[..] {
         [cpu] => Some(cpu),
         _ => None,
     };
-    let mut turns = turns::of(plan, runner)?;
-    let mut window = Window::open(&plan.cpus, turns.launchers());
+    let mut executor = executor::of(plan, runner)?;
+    let mut window = Window::open(&plan.cpus, executor.launchers());
     let mut enough = false;
     for number in plan.first_round.. {
         let kind = if number - plan.first_round < plan.warmup { RoundKind::Warmup } else { RoundKind::Timed };
@@ -150,93 +153,105 @@ pub fn measure<W: Witness>(
             .into_iter()
             .filter(|slot| !out.contains(&slot.participant))
             .collect();
-        witness.round_begins(number, kind, slots.len() as u32, cpu).map_err(RoundsError::Witness)?;
+        observer
+            .round_begins(number, kind, slots.len() as u32, cpu)
+            .map_err(RoundsError::CampaignObserver)?;
         for (position, slot) in slots.iter().enumerate() {
             let participant = &plan.participants[slot.participant];
-            let ran = loop {
+            let result = loop {
                 // No round is begun ahead while the machine is to be listened to, which takes a moment between runs.
-                let last =
-                    if enough || window.is_due() { number } else { number.saturating_add(witness.certain()) };
-                if asked_to_end(witness) < 1 || turns.is_empty() {
-                    turns.begin((number, &slots[position..]), last, &out)?;
+                let last = if enough || window.is_due() {
+                    number
+                } else {
+                    number.saturating_add(observer.certain())
+                };
+                if asked_to_end(observer) < 1 || executor.is_empty() {
+                    executor.begin((number, &slots[position..]), last, &out)?;
                 }
-                if !turns.has_ended() {
-                    witness.pauses().map_err(RoundsError::Witness)?;
+                if !executor.has_ended() {
+                    observer.pauses().map_err(RoundsError::CampaignObserver)?;
                 }
-                let cut_off = || asked_to_end(witness) >= 2;
-                match turns.end(&cut_off)? {
-                    Some((round, begun, ran)) => {
-                        window.busy += ran.busy;
+                let cancelled = || asked_to_end(observer) >= 2;
+                match executor.end(&cancelled)? {
+                    Some((round, begun, result)) => {
+                        window.busy += result.busy;
                         // What was begun for one who takes part no longer is nobody's.
                         if (round, begun) == (number, *slot) {
-                            break ran;
+                            break result;
                         }
                     }
                     None => return Ok(End::Interrupted),
                 }
             };
-            if asked_to_end(witness) >= 2 && ran.ending != Ending::Done {
+            if asked_to_end(observer) >= 2 && result.ending != Ending::Done {
                 return Ok(End::Interrupted);
             }
-            let answer = answers.take(participant, &ran, turns.runner());
+            let output_digest = outputs.take(participant, &result, executor.runner());
             let run = Run {
                 variant: participant.name.clone(),
                 round: number,
                 position: position as u32,
-                began_ns: since(plan.epoch, ran.began),
-                ending: ran.ending.clone(),
-                sample: ran.sample.clone(),
-                answer,
+                began_ns: since(plan.epoch, result.began),
+                ending: result.ending.clone(),
+                sample: result.sample.clone(),
+                output_digest,
             };
-            witness.run_ended(&run, &ran).map_err(RoundsError::Witness)?;
+            observer.run_ended(&run, &result).map_err(RoundsError::CampaignObserver)?;
             if run.ending != Ending::Done {
                 let failed = failures.entry(slot.participant).or_default();
                 *failed += 1;
                 if kind == RoundKind::Warmup || *failed >= MOST_FAILURES {
-                    let reason = failure(&run.ending, &turns.runner().stderr());
-                    witness.gives_up(participant, &run.ending, &reason).map_err(RoundsError::Witness)?;
+                    let reason = failure(&run.ending, &executor.runner().stderr());
+                    observer
+                        .gives_up(participant, &run.ending, &reason)
+                        .map_err(RoundsError::CampaignObserver)?;
                     out.push(slot.participant);
                 }
-                // The last two are the same program as the first: nothing can be said without them.
-                let last = plan.participants.len() - 1;
-                if out.contains(&0) || out.contains(&last) {
+                // Without the baseline there is nothing to compare with, without the control no detection floor.
+                if out.iter().any(|&one| plan.participants[one].role != Role::Variant) {
                     return Ok(End::NoBaseline);
                 }
             }
             // The last run of a round is followed by the round's end: a whole round is kept as one.
-            if position + 1 < slots.len() && ends_here(turns.as_mut(), witness)? {
+            if position + 1 < slots.len() && ends_here(executor.as_mut(), observer)? {
                 return Ok(End::Interrupted);
             }
         }
-        let mut noise = if turns.is_empty() { window.heard() } else { window.not_heard() };
-        if plan.together {
+        let mut noise = if executor.is_empty() { window.heard() } else { window.not_heard() };
+        if plan.concurrent {
             noise.pressure = None; // they wait for each other
         }
-        for told in answers.compare(&plan.participants) {
-            witness
+        for told in outputs.compare(&plan.participants) {
+            observer
                 .differs(told.participant, &told.reason, &told.difference)
-                .map_err(RoundsError::Witness)?;
+                .map_err(RoundsError::CampaignObserver)?;
         }
-        let next = witness.round_ended(&Round { number, kind, cpu, noise }).map_err(RoundsError::Witness)?;
-        if ends_here(turns.as_mut(), witness)? {
+        let next = observer
+            .round_ended(&Round { number, kind, cpu, noise })
+            .map_err(RoundsError::CampaignObserver)?;
+        if ends_here(executor.as_mut(), observer)? {
             return Ok(End::Interrupted);
         }
         // What has begun is ended: the rounds that were certain, until the time allowed was spent.
         enough |= kind == RoundKind::Timed && next == Next::Stop;
-        if enough && turns.is_empty() {
+        if enough && executor.is_empty() {
             return Ok(End::Enough);
         }
     }
     Ok(End::Enough)
 }
 
-fn asked_to_end<W: Witness>(witness: &W) -> u8 {
-    witness.interrupted().load(Ordering::Relaxed)
+fn asked_to_end<W: CampaignObserver>(observer: &W) -> u8 {
+    observer.interrupted().load(Ordering::Relaxed)
 }
 
 /// Whether the user has asked for an end, and no run is going on.
-fn ends_here<W: Witness>(turns: &mut dyn Turns, witness: &W) -> Result<bool, RoundsError<W::Error>> {
-    Ok(asked_to_end(witness) >= 1 && (turns.is_empty() || !turns.goes_on(&|| asked_to_end(witness) >= 2)?))
+fn ends_here<W: CampaignObserver>(
+    executor: &mut dyn Executor,
+    observer: &W,
+) -> Result<bool, RoundsError<W::Error>> {
+    Ok(asked_to_end(observer) >= 1
+        && (executor.is_empty() || !executor.drain(&|| asked_to_end(observer) >= 2)?))
 }
 
 pub(crate) fn since(epoch: SystemTime, moment: SystemTime) -> u64 {
@@ -246,7 +261,7 @@ pub(crate) fn since(epoch: SystemTime, moment: SystemTime) -> u64 {
 /// How a run failed, with the program's own last words.
 pub fn failure(ending: &Ending, stderr: &Path) -> String {
     let how = describe(ending);
-    if matches!(ending, Ending::NotStarted { .. } | Ending::Around { .. }) {
+    if matches!(ending, Ending::SpawnFailed { .. } | Ending::HookFailed { .. }) {
         return how;
     }
     let text = std::fs::read(stderr).unwrap_or_default();
@@ -266,10 +281,10 @@ pub fn describe(ending: &Ending) -> String {
         Ending::Timeout { limit_ns } => {
             format!("still running after {} s, and was killed (--timeout)", *limit_ns as f64 / 1e9)
         }
-        Ending::Flood { limit_bytes } => {
+        Ending::OutputLimit { limit_bytes } => {
             format!("wrote more than {} MB to its standard output, and was killed", limit_bytes / 1_000_000)
         }
-        Ending::NotStarted { reason } | Ending::Around { reason } => reason.clone(),
+        Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => reason.clone(),
     }
 }
 
@@ -289,10 +304,10 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 /// The answers of a campaign: the baseline's first is the one that counts.
-struct Answers<'a> {
+struct Outputs<'a> {
     folder: &'a Path,
     check: &'a OutputCheck,
-    reader: answer::Reader,
+    reader: output::Reader,
     /// Each participant's first answer in this session.
     first: BTreeMap<String, String>,
     /// A later answer that is not the first.
@@ -301,18 +316,18 @@ struct Answers<'a> {
     trouble: BTreeMap<String, String>,
 }
 
-struct Told<'a> {
+struct ReportedEvents<'a> {
     participant: &'a Participant,
     reason: String,
     difference: String,
 }
 
-impl<'a> Answers<'a> {
-    fn new(folder: &'a Path, check: &'a OutputCheck) -> Answers<'a> {
-        Answers {
+impl<'a> Outputs<'a> {
+    fn new(folder: &'a Path, check: &'a OutputCheck) -> Outputs<'a> {
+        Outputs {
             folder,
             check,
-            reader: answer::Reader::default(),
+            reader: output::Reader::default(),
             first: BTreeMap::new(),
             unsteady: BTreeMap::new(),
             told: Vec::new(),
@@ -320,12 +335,12 @@ impl<'a> Answers<'a> {
         }
     }
 
-    fn take(&mut self, participant: &Participant, ran: &Ran, runner: &Runner) -> Option<String> {
-        if ran.ending != Ending::Done || self.check.off {
+    fn take(&mut self, participant: &Participant, result: &RunResult, runner: &Runner) -> Option<String> {
+        if result.ending != Ending::Done || self.check.off {
             return None;
         }
         let name = &participant.name;
-        let kept = answer::kept(self.folder, &participant.slug);
+        let kept = output::kept(self.folder, &participant.slug);
         let keep = (!self.first.contains_key(name)).then_some(kept.as_path());
         match self.reader.digest(self.check, &runner.stdout(), &participant.start.directory, keep) {
             Ok(digest) => {
@@ -351,17 +366,17 @@ impl<'a> Answers<'a> {
     }
 
     /// Those who answer otherwise, and of whom that has not been told.
-    fn compare<'p>(&mut self, participants: &'p [Participant]) -> Vec<Told<'p>> {
+    fn compare<'p>(&mut self, participants: &'p [Participant]) -> Vec<ReportedEvents<'p>> {
         let Some(baseline) = participants.first() else { return Vec::new() };
-        let reference = answer::kept(self.folder, &baseline.slug);
+        let reference = output::kept(self.folder, &baseline.slug);
         let mut news = Vec::new();
         for participant in participants {
             let name = &participant.name;
             if self.told.contains(name) {
                 continue;
             }
-            let kept = answer::kept(self.folder, &participant.slug);
-            let diff = |a: &Path, b: &Path, names| answer::difference(a, b, names).unwrap_or_default();
+            let kept = output::kept(self.folder, &participant.slug);
+            let diff = |a: &Path, b: &Path, names| output::difference(a, b, names).unwrap_or_default();
             let (reason, difference) = if let Some(reason) = self.trouble.get(name) {
                 (reason.clone(), String::new())
             } else if self.unsteady.contains_key(name) {
@@ -381,7 +396,7 @@ impl<'a> Answers<'a> {
                 continue;
             };
             self.told.push(name.clone());
-            news.push(Told { participant, reason, difference });
+            news.push(ReportedEvents { participant, reason, difference });
         }
         news
     }

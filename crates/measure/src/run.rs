@@ -1,7 +1,7 @@
 //! One run: launched, watched, accounted for, cleaned up.
 
 mod account;
-mod around;
+mod hooks;
 mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,7 +22,7 @@ use crate::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::taskstats::{self, Exit, Listener, Process};
 
 use account::Accounts;
-pub(crate) use around::{lay_out, shell, LeftBehind};
+pub(crate) use hooks::{lay_out, shell, LeftBehind};
 use outcome::sample;
 pub(crate) use outcome::{add_forgotten, ending};
 
@@ -35,7 +35,7 @@ const SOON_TRUNCATED: u64 = 1 << 16;
 
 /// A variant made ready to start: nothing is left to be filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Start {
+pub struct LaunchSpec {
     /// The file to execute, absolute.
     pub file: PathBuf,
     /// What starts it where the kernel does not: the x32 runtime.
@@ -57,12 +57,12 @@ pub struct Start {
     /// Transparent huge pages.
     pub thp: Thp,
     /// No address space layout randomisation.
-    pub fixed_addresses: bool,
+    pub no_aslr: bool,
     /// The exit status that counts as success.
     pub exit_status: i32,
 }
 
-impl Start {
+impl LaunchSpec {
     /// What is given to the kernel: the file to execute, and all words.
     pub fn executed(&self) -> (&Path, Vec<OsString>) {
         self.accounted(None)
@@ -97,7 +97,7 @@ pub enum Accounting {
 
 /// What a run yielded.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunResult {
     /// When it began.
     pub began: SystemTime,
     /// The same on CLOCK_MONOTONIC; zero if it never did.
@@ -270,33 +270,33 @@ impl Runner {
         self.scratch.join(format!("{name}-{files}"))
     }
 
-    /// Makes one run. `cut_off` is asked at every tick whether the user has lost patience.
+    /// Makes one run. `cancelled` is asked at every tick whether the user has lost patience.
     pub fn run(
         &mut self,
-        start: &Start,
+        start: &LaunchSpec,
         padding: usize,
         cpus: &[u32],
         limits: Limits,
-        cut_off: &dyn Fn() -> bool,
-    ) -> Result<Ran, RunError> {
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<RunResult, RunError> {
         self.begin(start, padding, cpus)?;
-        self.end(start, cpus, limits, cut_off, Duration::ZERO)
+        self.end(start, cpus, limits, cancelled, Duration::ZERO)
     }
 
     /// Whether nothing has to be done between this program's runs and others: only then may its runs be begun before
     /// others have ended. What counters say is read between runs, too.
-    pub fn stands_alone(&self, start: &Start) -> bool {
+    pub fn stands_alone(&self, start: &LaunchSpec) -> bool {
         start.fresh.is_none() && start.setup.is_none() && start.teardown.is_none() && self.counters.is_empty()
     }
 
     /// How many runs were begun and have, as far as is known, not come to their end; and the size of their requests.
-    pub fn under_way(&self) -> (usize, usize) {
-        let under_way = self.begun.range(self.replies.len().min(self.begun.len())..);
-        (under_way.len(), under_way.map(|begun| begun.bytes).sum())
+    pub fn in_flight(&self) -> (usize, usize) {
+        let in_flight = self.begun.range(self.replies.len().min(self.begun.len())..);
+        (in_flight.len(), in_flight.map(|begun| begun.bytes).sum())
     }
 
     /// Begins a run; it follows those that were begun before. Its outcome is [`Runner::end`]'s.
-    pub fn begin(&mut self, start: &Start, padding: usize, cpus: &[u32]) -> Result<(), RunError> {
+    pub fn begin(&mut self, start: &LaunchSpec, padding: usize, cpus: &[u32]) -> Result<(), RunError> {
         let files = self.free.pop_first().unwrap_or(self.held.len());
         if files == self.held.len() {
             self.held.push(0);
@@ -309,10 +309,10 @@ impl Runner {
         }
         if let Some(text) = &start.setup {
             if let Err(reason) = shell(text, start) {
-                begun.around = Some(Ending::Around { reason: format!("setup {reason}") });
+                begun.around = Some(Ending::HookFailed { reason: format!("setup {reason}") });
             }
         }
-        if self.under_way().0 == 0 {
+        if self.in_flight().0 == 0 {
             self.since = Instant::now();
         }
         if begun.around.is_none() {
@@ -323,9 +323,9 @@ impl Runner {
     }
 
     /// Passes over the runs that were begun but for which the launcher has not done anything yet.
-    pub fn pass_over(&mut self) -> Result<(), RunError> {
+    pub fn skip_rest(&mut self) -> Result<(), RunError> {
         self.launcher.send()?;
-        Ok(self.launcher.pass_over()?)
+        Ok(self.launcher.skip_rest()?)
     }
 
     /// Whether the outcome of the run that was begun first is here, so that [`Runner::end`] will not wait.
@@ -340,13 +340,13 @@ impl Runner {
     }
 
     /// Whether the run that was begun first was passed over.
-    pub(crate) fn is_passed_over(&self) -> bool {
+    pub(crate) fn is_skipped(&self) -> bool {
         matches!(self.replies.front(), Some(Reply { failed: Some((Step::PassedOver, _)), .. }))
     }
 
     fn ask(
         &mut self,
-        start: &Start,
+        start: &LaunchSpec,
         padding: usize,
         cpus: &[u32],
         files: usize,
@@ -373,7 +373,7 @@ impl Runner {
             environment: &start.environment,
             padding,
             cpus,
-            fixed_addresses: start.fixed_addresses,
+            no_aslr: start.no_aslr,
             thp: start.thp,
             exit_stop: self.accounting == Accounting::ExitStop,
             find_parents: self.finds_parents(),
@@ -428,7 +428,7 @@ impl Runner {
     pub(crate) fn wait(
         &mut self,
         limits: Limits,
-        cut_off: &dyn Fn() -> bool,
+        cancelled: &dyn Fn() -> bool,
         pace: Duration,
     ) -> Result<(), RunError> {
         self.launcher.send()?;
@@ -436,10 +436,10 @@ impl Runner {
             return Ok(());
         }
         self.hear()?;
-        let (under_way, _) = self.under_way();
-        if !self.has_ended() && under_way > 1 {
+        let (in_flight, _) = self.in_flight();
+        if !self.has_ended() && in_flight > 1 {
             // Being woken costs the launcher more than anything else it does.
-            let most = (pace * (under_way as u32 - under_way as u32 / 4)).min(TICK);
+            let most = (pace * (in_flight as u32 - in_flight as u32 / 4)).min(TICK);
             launcher::sleep(None, most).map_err(LauncherError::Gone)?;
             self.hear()?;
         }
@@ -463,45 +463,45 @@ impl Runner {
             let ending = if Instant::now() >= self.since + limits.timeout {
                 Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 }
             } else if written(&self.output("stdout", files)) > limits.output_bytes {
-                Ending::Flood { limit_bytes: limits.output_bytes }
-            } else if cut_off() {
+                Ending::OutputLimit { limit_bytes: limits.output_bytes }
+            } else if cancelled() {
                 Ending::Signal { signal: libc::SIGINT }
             } else {
                 continue;
             };
-            self.launcher.cut_off(number)?;
+            self.launcher.cancelled(number)?;
             self.begun[place].killed = Some(ending);
         }
         Ok(())
     }
 
     /// Waits for the run that was begun first, and says what it yielded. `start` and `cpus` are those with which it
-    /// was begun; `cut_off` is asked at every tick whether the user has lost patience.
+    /// was begun; `cancelled` is asked at every tick whether the user has lost patience.
     pub fn end(
         &mut self,
-        start: &Start,
+        start: &LaunchSpec,
         cpus: &[u32],
         limits: Limits,
-        cut_off: &dyn Fn() -> bool,
+        cancelled: &dyn Fn() -> bool,
         pace: Duration,
-    ) -> Result<Ran, RunError> {
-        self.wait(limits, cut_off, pace)?;
+    ) -> Result<RunResult, RunError> {
+        self.wait(limits, cancelled, pace)?;
         let Some(mut begun) = self.begun.pop_front() else { return Err(RunError::Escaped) };
         self.free.insert(std::mem::replace(&mut self.last, begun.files));
         self.free.remove(&self.last);
         if let Some(ending) = begun.around {
-            return Ok(Ran::failed(ending));
+            return Ok(RunResult::failed(ending));
         }
         let Some(reply) = self.replies.pop_front() else { return Err(RunError::Escaped) };
-        let mut ran = self.account(reply, begun.number, begun.killed.take(), start, cpus, limits)?;
+        let mut result = self.account(reply, begun.number, begun.killed.take(), start, cpus, limits)?;
         if let Some(text) = &start.teardown {
             if let Err(reason) = shell(text, start) {
-                if ran.ending == Ending::Done {
-                    ran.ending = Ending::Around { reason: format!("teardown {reason}") };
+                if result.ending == Ending::Done {
+                    result.ending = Ending::HookFailed { reason: format!("teardown {reason}") };
                 }
             }
         }
-        Ok(ran)
+        Ok(result)
     }
 
     /// Puts together what is known of a run.
@@ -510,10 +510,10 @@ impl Runner {
         mut reply: Reply,
         number: u64,
         killed: Option<Ending>,
-        start: &Start,
+        start: &LaunchSpec,
         cpus: &[u32],
         limits: Limits,
-    ) -> Result<Ran, RunError> {
+    ) -> Result<RunResult, RunError> {
         let stdout = self.stdout();
         let (used_before, refused_before) =
             std::mem::replace(&mut self.group, (reply.group, reply.refused_forks));
@@ -566,7 +566,7 @@ impl Runner {
         let flooded = self.held[self.last] > limits.output_bytes;
         let ending = match killed {
             Some(ending) if reply.failed.is_none() => ending,
-            _ if flooded => Ending::Flood { limit_bytes: limits.output_bytes },
+            _ if flooded => Ending::OutputLimit { limit_bytes: limits.output_bytes },
             _ => ending(&reply, start, &stdout, cpus),
         };
         let largest = self.largest(&reply, tree.as_deref());
@@ -591,7 +591,7 @@ impl Runner {
         if reply.failed.is_some() {
             sample.clear();
         }
-        Ok(Ran {
+        Ok(RunResult {
             began: moment(reply.began),
             began_at: reply.began,
             ending,
@@ -610,23 +610,23 @@ impl Runner {
     /// `ru_maxrss` of the run, unless the launcher's own size may stand in it: at `execve` the kernel counts the image that
     /// is left, which is the launcher's first (`exec_mmap`, fs/exec.c).
     fn largest(&self, reply: &Reply, tree: Option<&[Process]>) -> u64 {
-        let at_exit = tree.into_iter().flatten().map(|process| process.peak_resident).max();
-        if at_exit.is_none_or(|at_exit| reply.peak_resident <= at_exit) {
-            return reply.peak_resident;
+        let at_exit = tree.into_iter().flatten().map(|process| process.max_rss).max();
+        if at_exit.is_none_or(|at_exit| reply.max_rss <= at_exit) {
+            return reply.max_rss;
         }
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.launcher.pid()));
         let line = status.iter().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix("VmHWM:"));
         let own = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
         match own {
-            Some(own) if reply.peak_resident > own << 10 => reply.peak_resident,
+            Some(own) if reply.max_rss > own << 10 => reply.max_rss,
             _ => 0,
         }
     }
 }
 
-impl Ran {
-    fn failed(ending: Ending) -> Ran {
-        Ran {
+impl RunResult {
+    fn failed(ending: Ending) -> RunResult {
+        RunResult {
             began: SystemTime::now(),
             began_at: Duration::ZERO,
             ending,

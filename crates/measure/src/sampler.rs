@@ -1,7 +1,7 @@
 //! The sampler: reads the memory of a process tree while it runs, and is careful to take little time for it.
 //!
 //! A thread of our own, on other CPUs than the program's where there are any, follows whatever the launcher starts. It
-//! has three things to do, each with an allowance of its own ([`purse::Purse`]): to look who belongs to the tree, to
+//! has three things to do, each with an allowance of its own ([`budget::OverheadBudget`]): to look who belongs to the tree, to
 //! glance at the size of each process (`/proc/PID/statm`), and to read all mappings of the whole tree
 //! (`/proc/PID/smaps`), for which the kernel walks the page tables and holds a lock that mmap and brk wait for. The last
 //! is done when a glance saw a change, when the program wrote a mark, and now and then.
@@ -9,10 +9,10 @@
 //! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
 
 pub(crate) mod account;
-mod keeping;
+mod downsample;
 pub(crate) mod marks;
+mod overhead_budget;
 mod pagemap;
-mod purse;
 pub(crate) mod smaps;
 pub(crate) mod tree;
 
@@ -26,14 +26,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use widthwise_experiment::memory::{Amounts, Class, Glance, Part, Process, Reading, Series, Totals};
+use widthwise_experiment::memory::{Amounts, Class, Part, Process, Reading, Series, StatmSample, Totals};
 
 use account::Account;
-use keeping::{push_glance, push_reading, thinned, thinned_readings, MOST_GLANCES, MOST_READINGS};
+use downsample::{downsampled, downsampled_readings, push_glance, push_reading, MOST_GLANCES, MOST_READINGS};
 use marks::Marks;
+use overhead_budget::OverheadBudget;
 use pagemap::Pagemap;
-use purse::Purse;
-use tree::{Once, Portrait, Texts, Watched};
+use tree::{LastReading, Once, ProcessHandle, Texts};
 
 /// What the sampler may take of the program's time, all readings together. A program that stood still during each of them
 /// would be slowed by so much.
@@ -116,7 +116,7 @@ impl Seen {
         let mut series = self.series;
         series.wall_ns = wall;
         let from = |at: &mut u64| *at = at.saturating_sub(began);
-        series.glances.iter_mut().for_each(|glance| from(&mut glance.at_ns));
+        series.statm_samples.iter_mut().for_each(|statm_sample| from(&mut statm_sample.at_ns));
         series.readings.iter_mut().for_each(|reading| from(&mut reading.at_ns));
         series.marks.iter_mut().for_each(|mark| from(&mut mark.at_ns));
         series.readings.dedup_by_key(|reading| reading.at_ns);
@@ -134,7 +134,7 @@ impl Seen {
 pub struct Sampler {
     thread: JoinHandle<Seen>,
     stop: Arc<AtomicBool>,
-    bell: OwnedFd,
+    wake_fd: OwnedFd,
 }
 
 impl Sampler {
@@ -145,16 +145,16 @@ impl Sampler {
     pub fn start(watch: Watch) -> io::Result<Sampler> {
         let marks = watch.marks.as_deref().map(Marks::open).transpose()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let bell = bell()?;
-        let hears = bell.try_clone()?;
+        let wake_fd = wake_fd()?;
+        let hears = wake_fd.try_clone()?;
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("ww-sampler".into()).spawn(move || {
             keep_off(&watch.cpus);
-            let mut eye = Eye::new(watch, marks);
+            let mut eye = SamplerThread::new(watch, marks);
             eye.watch(&stopped, hears.as_raw_fd());
             eye.close()
         })?;
-        Ok(Sampler { thread, stop, bell })
+        Ok(Sampler { thread, stop, wake_fd })
     }
 
     /// Ends the watch, and gives back what was seen.
@@ -162,13 +162,13 @@ impl Sampler {
         self.stop.store(true, Ordering::Release);
         let one = 1u64.to_ne_bytes();
         // SAFETY: an open descriptor and eight valid bytes.
-        unsafe { libc::write(self.bell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        unsafe { libc::write(self.wake_fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
         self.thread.join().unwrap_or_default()
     }
 }
 
 /// Wakes the sampler.
-fn bell() -> io::Result<OwnedFd> {
+fn wake_fd() -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: eventfd(2) takes numbers only; the descriptor is owned from here on.
     unsafe {
@@ -210,23 +210,23 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// The purses of the three things that cost.
 #[derive(Debug)]
-struct Purses {
-    tree: Purse,
-    glances: Purse,
-    surveys: Purse,
-    readings: Purse,
+struct OverheadBudgets {
+    tree: OverheadBudget,
+    statm_samples: OverheadBudget,
+    pagemap_scans: OverheadBudget,
+    readings: OverheadBudget,
 }
 
 /// What watches.
 #[derive(Debug)]
-struct Eye {
+struct SamplerThread {
     watch: Watch,
     marks: Option<Marks>,
     seen: Seen,
     /// Who is there, by process number.
-    tree: BTreeMap<u32, Watched>,
+    tree: BTreeMap<u32, ProcessHandle>,
     parts: HashMap<Part, usize>,
-    purses: Option<Purses>,
+    budgets: Option<OverheadBudgets>,
     /// The tree's size by glances now, and when it was last read in full.
     size: u64,
     /// It did not change from the last glance but one to the last.
@@ -247,21 +247,21 @@ struct Eye {
     texts: Vec<Texts>,
 }
 
-impl Eye {
-    fn new(watch: Watch, marks: Option<Marks>) -> Eye {
+impl SamplerThread {
+    fn new(watch: Watch, marks: Option<Marks>) -> SamplerThread {
         let launcher_file = tree::program(watch.launcher);
         let group = watch.group.as_deref().and_then(Account::open);
         let mut texts = Texts::default();
-        Watched::rehearse(&mut texts);
+        ProcessHandle::rehearse(&mut texts);
         let mut pagemap = Pagemap::default();
         let _ = pagemap.resident(std::process::id(), tree::END_OF_ADDRESSES);
-        Eye {
+        SamplerThread {
             watch,
             marks,
             seen: Seen::default(),
             tree: BTreeMap::new(),
             parts: HashMap::new(),
-            purses: None,
+            budgets: None,
             size: 0,
             settled: false,
             size_read: 0,
@@ -276,13 +276,13 @@ impl Eye {
         }
     }
 
-    fn watch(&mut self, stop: &AtomicBool, bell: RawFd) {
+    fn watch(&mut self, stop: &AtomicBool, wake_fd: RawFd) {
         while !stop.load(Ordering::Acquire) {
-            let pause = match self.purses {
+            let pause = match self.budgets {
                 None => self.await_program(),
                 Some(_) => self.look(),
             };
-            self.sleep(bell, pause);
+            self.sleep(wake_fd, pause);
         }
     }
 
@@ -298,16 +298,17 @@ impl Eye {
             self.seen.marks_lost = lost;
         }
         let series = &mut self.seen.series;
-        series.readings = thinned_readings(&series.readings);
-        let mut glances = Vec::new();
+        series.readings = downsampled_readings(&series.readings);
+        let mut statm_samples = Vec::new();
         for process in 0..series.processes.len() {
-            let own: Vec<Glance> = series.glances.iter().copied().filter(|g| g.process == process).collect();
+            let own: Vec<StatmSample> =
+                series.statm_samples.iter().copied().filter(|g| g.process == process).collect();
             // Each process has its share of the room.
-            let most = MOST_GLANCES * own.len() / series.glances.len().max(1);
-            glances.extend(thinned(&own, most.max(16), |glance| glance.resident));
+            let most = MOST_GLANCES * own.len() / series.statm_samples.len().max(1);
+            statm_samples.extend(downsampled(&own, most.max(16), |statm_sample| statm_sample.resident));
         }
-        glances.sort_by_key(|glance| (glance.at_ns, glance.process));
-        series.glances = glances;
+        statm_samples.sort_by_key(|statm_sample| (statm_sample.at_ns, statm_sample.process));
+        series.statm_samples = statm_samples;
         self.seen
     }
 
@@ -317,12 +318,12 @@ impl Eye {
         if !self.tree.is_empty() {
             let since = now();
             let share = self.watch.share;
-            let purse = |part: f64, cost| Purse::new(share * part, since, cost, LEAST_GAP);
-            self.purses = Some(Purses {
-                tree: purse(OF_TREE, TREE_COST),
-                glances: purse(OF_GLANCES, GLANCE_COST),
-                surveys: purse(OF_SURVEYS, SURVEY_COST),
-                readings: purse(OF_READINGS, READING_COST),
+            let budget = |part: f64, cost| OverheadBudget::new(share * part, since, cost, LEAST_GAP);
+            self.budgets = Some(OverheadBudgets {
+                tree: budget(OF_TREE, TREE_COST),
+                statm_samples: budget(OF_GLANCES, GLANCE_COST),
+                pagemap_scans: budget(OF_SURVEYS, SURVEY_COST),
+                readings: budget(OF_READINGS, READING_COST),
             });
         }
         AWAITING
@@ -331,58 +332,58 @@ impl Eye {
     /// Does what is due; gives back how long nothing will be.
     fn look(&mut self) -> Duration {
         self.listen();
-        let Some(mut purses) = self.purses.take() else { return AWAITING };
-        if now() >= purses.tree.ready(purses.tree.cost()) {
+        let Some(mut budgets) = self.budgets.take() else { return AWAITING };
+        if now() >= budgets.tree.ready(budgets.tree.cost()) {
             let began = used();
             self.find_tree();
-            self.pay(&mut purses.tree, began);
+            self.pay(&mut budgets.tree, began);
         }
-        if now() >= purses.glances.ready(purses.glances.cost()) {
+        if now() >= budgets.statm_samples.ready(budgets.statm_samples.cost()) {
             let (began, at) = (used(), now());
-            self.tree.values_mut().for_each(Watched::glance);
-            self.pay(&mut purses.glances, began);
+            self.tree.values_mut().for_each(ProcessHandle::statm_sample);
+            self.pay(&mut budgets.statm_samples, began);
             self.understand_glances(at);
-            self.read_account(&mut purses.surveys);
-            self.list_mappings(at, &mut purses.surveys);
+            self.read_account(&mut budgets.pagemap_scans);
+            self.list_mappings(at, &mut budgets.pagemap_scans);
         }
         let began = now();
-        if began >= self.reading_due(&purses.readings) {
+        if began >= self.reading_due(&budgets.readings) {
             let took = self.read(began);
-            purses.readings.spend(now(), took);
+            budgets.readings.spend(now(), took);
             self.seen.series.spent_ns += took;
         }
-        if now() >= self.survey_due(&purses.surveys) {
-            let took = self.survey(now());
-            purses.surveys.spend(now(), took);
+        if now() >= self.pagemap_scan_due(&budgets.pagemap_scans) {
+            let took = self.pagemap_scan(now());
+            budgets.pagemap_scans.spend(now(), took);
             self.seen.series.spent_ns += took;
         }
         let dues = [
-            purses.tree.ready(purses.tree.cost()),
-            purses.glances.ready(purses.glances.cost()),
-            self.survey_due(&purses.surveys),
-            self.reading_due(&purses.readings),
+            budgets.tree.ready(budgets.tree.cost()),
+            budgets.statm_samples.ready(budgets.statm_samples.cost()),
+            self.pagemap_scan_due(&budgets.pagemap_scans),
+            self.reading_due(&budgets.readings),
         ];
         let next = dues.into_iter().min().unwrap_or(u64::MAX);
-        self.purses = Some(purses);
+        self.budgets = Some(budgets);
         Duration::from_nanos(next.saturating_sub(now()).max(50_000))
     }
 
     /// When the tree should be read in full: a size never read before at once, as soon as it can be paid; another change
     /// when there is something left in the purse for the next; what did not change now and then.
-    fn reading_due(&self, purse: &Purse) -> u64 {
+    fn reading_due(&self, budget: &OverheadBudget) -> u64 {
         if self.tree.is_empty() {
             return u64::MAX;
         }
         // Larger memories take longer to walk.
         let grown = self.size.saturating_sub(self.size_read) as f64 * READING_COST_OF_BYTE;
-        let cost = purse.cost() + grown;
+        let cost = budget.cost() + grown;
         let is_new_height = self.size > self.highest_read.saturating_add(self.highest_read / 200);
         if is_new_height {
-            purse.ready(self.worth(cost))
+            budget.ready(self.worth(cost))
         } else if self.changed {
-            purse.ready(1.5 * self.worth(cost))
+            budget.ready(1.5 * self.worth(cost))
         } else {
-            purse.ready(2.0 * cost).max(self.last_reading.saturating_add(QUIET))
+            budget.ready(2.0 * cost).max(self.last_reading.saturating_add(QUIET))
         }
     }
 
@@ -397,7 +398,7 @@ impl Eye {
     }
 
     /// When the memory of a tree of one process should be looked through: whenever its size has changed.
-    fn survey_due(&self, purse: &Purse) -> u64 {
+    fn pagemap_scan_due(&self, budget: &OverheadBudget) -> u64 {
         let mut all = self.tree.values();
         let (Some(last), Some(only), None) = (self.size_surveyed, all.next(), all.next()) else {
             return u64::MAX;
@@ -405,12 +406,12 @@ impl Eye {
         if only.resident == 0 || self.size.abs_diff(last) < least_change(last) {
             return u64::MAX;
         }
-        let cost = purse.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE;
-        purse.ready(self.worth(cost))
+        let cost = budget.cost() + self.size.saturating_sub(last) as f64 * SURVEY_COST_OF_BYTE;
+        budget.ready(self.worth(cost))
     }
 
     /// Looks through the memory of the only process; gives back how long that took.
-    fn survey(&mut self, at_ns: u64) -> u64 {
+    fn pagemap_scan(&mut self, at_ns: u64) -> u64 {
         let began = used();
         let Some(only) = self.tree.values_mut().next() else { return 0 };
         let Some(texts) = self.texts.first_mut() else { return 0 };
@@ -419,13 +420,13 @@ impl Eye {
         let stretches = match found {
             Ok(Some(stretches)) => stretches,
             // Too fragmented to be worth it, or a kernel before 6.7.
-            Ok(None) => return self.without_surveys(took),
+            Ok(None) => return self.without_pagemap_scans(took),
             Err(error) if is_gone(&error) => return took,
-            Err(_) => return self.without_surveys(took),
+            Err(_) => return self.without_pagemap_scans(took),
         };
         self.size_surveyed = Some(self.size);
         let Some((size, found)) =
-            only.survey(texts, &stretches, self.watch.runtime.as_ref(), self.watch.recorder.as_ref())
+            only.pagemap_scan(texts, &stretches, self.watch.runtime.as_ref(), self.watch.recorder.as_ref())
         else {
             return took;
         };
@@ -437,34 +438,34 @@ impl Eye {
         let sum = parts.values().fold(Amounts::default(), |sum, amounts| sum.plus(*amounts));
         let anonymous = size.resident.saturating_sub(size.shared);
         let tree = Totals { amounts: Amounts { anonymous, ..sum }, ..Totals::default() };
-        self.seen.series.surveys_made += 1;
+        self.seen.series.pagemap_scans_made += 1;
         let parts = parts.into_iter().collect();
         self.keep(Reading { at_ns, full: false, tree, processes: Vec::new(), parts });
         took
     }
 
-    fn without_surveys(&mut self, took: u64) -> u64 {
+    fn without_pagemap_scans(&mut self, took: u64) -> u64 {
         self.size_surveyed = None;
         took
     }
 
-    fn pay(&mut self, purse: &mut Purse, began: u64) {
+    fn pay(&mut self, budget: &mut OverheadBudget, began: u64) {
         let took = used() - began;
-        purse.spend(now(), took);
+        budget.spend(now(), took);
         self.seen.series.spent_ns += took;
     }
 
     /// Reads the control group's account of a tree of several processes, of which there are no surveys. What glances have just
     /// seen one of them to have of files is resident besides its anonymous memory.
-    fn read_account(&mut self, purse: &mut Purse) {
+    fn read_account(&mut self, budget: &mut OverheadBudget) {
         let Some(group) = self.group.as_mut().filter(|_| self.tree.len() > 1) else { return };
-        if now() < purse.ready(group.cost()) {
+        if now() < budget.ready(group.cost()) {
             return;
         }
         let began = used();
         let found = group.read();
         let took = used() - began;
-        purse.spend_besides(took);
+        budget.spend_besides(took);
         group.took(took);
         self.seen.series.spent_ns += took;
         let Some((anonymous, cached)) = found else {
@@ -479,16 +480,16 @@ impl Eye {
     }
 
     /// Finds out how much of their address space processes have files mapped in.
-    fn list_mappings(&mut self, at_ns: u64, purse: &mut Purse) {
+    fn list_mappings(&mut self, at_ns: u64, budget: &mut OverheadBudget) {
         let Some(texts) = self.texts.first_mut() else { return };
         for (&pid, watched) in &mut self.tree {
-            if at_ns < purse.ready(LISTING_COST) || !watched.is_to_be_listed(at_ns) {
+            if at_ns < budget.ready(LISTING_COST) || !watched.is_to_be_listed(at_ns) {
                 continue;
             }
             let began = used();
             let listed = watched.list(texts, at_ns);
             let took = used() - began;
-            purse.spend_besides(took);
+            budget.spend_besides(took);
             self.seen.series.spent_ns += took;
             if listed.is_ok() {
                 self.seen.listed.insert(pid);
@@ -510,13 +511,13 @@ impl Eye {
     }
 
     /// Sleeps until something is due, a mark comes, or the watch ends.
-    fn sleep(&mut self, bell: RawFd, pause: Duration) {
+    fn sleep(&mut self, wake_fd: RawFd, pause: Duration) {
         let pause = pause.min(LONGEST);
         // A program that writes marks without end is not listened to without end.
         let pipe =
             self.marks.as_ref().filter(|marks| marks.may_be_heard(now())).map_or(-1, |marks| marks.pipe());
         let mut polls = [
-            libc::pollfd { fd: bell, events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: wake_fd, events: libc::POLLIN, revents: 0 },
             libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 },
         ];
         let time = libc::timespec {
@@ -544,7 +545,7 @@ impl Eye {
                 continue;
             }
             let index = self.seen.series.processes.len();
-            if let Ok(watched) = Watched::open(pid, index) {
+            if let Ok(watched) = ProcessHandle::open(pid, index) {
                 let process = Process { pid, parent, name: String::new(), began_ns: at, ended_ns: at };
                 self.seen.series.processes.push(process);
                 self.tree.insert(pid, watched);
@@ -561,15 +562,15 @@ impl Eye {
             match watched.size() {
                 Some(found) => {
                     size += found.resident;
-                    let glance = Glance {
+                    let statm_sample = StatmSample {
                         at_ns,
                         process: watched.index,
                         resident: found.resident,
                         anonymous: found.resident.saturating_sub(found.shared),
                         virtual_bytes: found.virtual_bytes,
                     };
-                    push_glance(&mut self.seen.series.glances, glance);
-                    self.seen.series.glances_made += 1;
+                    push_glance(&mut self.seen.series.statm_samples, statm_sample);
+                    self.seen.series.statm_samples_made += 1;
                 }
                 None => gone.push(pid),
             }
@@ -578,9 +579,10 @@ impl Eye {
         self.settled = size.abs_diff(self.size) < least_change(self.size);
         self.size = size;
         self.changed |= size.abs_diff(self.size_read) >= least_change(self.size_read);
-        if self.seen.series.glances.len() > 8 * MOST_GLANCES {
-            let glances = std::mem::take(&mut self.seen.series.glances);
-            self.seen.series.glances = thinned(&glances, 4 * MOST_GLANCES, |glance| glance.resident);
+        if self.seen.series.statm_samples.len() > 8 * MOST_GLANCES {
+            let statm_samples = std::mem::take(&mut self.seen.series.statm_samples);
+            self.seen.series.statm_samples =
+                downsampled(&statm_samples, 4 * MOST_GLANCES, |statm_sample| statm_sample.resident);
         }
     }
 
@@ -608,7 +610,7 @@ impl Eye {
             }
         }
         let took = used() - began;
-        let mut portraits: Vec<(u32, usize, Portrait)> = Vec::new();
+        let mut portraits: Vec<(u32, usize, LastReading)> = Vec::new();
         for (texts, pid) in read {
             let Some(watched) = self.tree.get_mut(&pid) else { continue };
             let portrait = watched.portrait(texts, self.watch.runtime.as_ref());
@@ -637,12 +639,12 @@ impl Eye {
         let readings = &mut self.seen.series.readings;
         push_reading(readings, reading);
         if readings.len() > 2 * MOST_READINGS {
-            *readings = thinned_readings(readings);
+            *readings = downsampled_readings(readings);
         }
     }
 
     /// The tree's figures, of those of its processes.
-    fn added_up(&mut self, at_ns: u64, portraits: &[(u32, usize, Portrait)]) -> Reading {
+    fn added_up(&mut self, at_ns: u64, portraits: &[(u32, usize, LastReading)]) -> Reading {
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
         let mut once = Once::default();
         let mut tree = Totals::default();
@@ -698,8 +700,8 @@ fn least_change(size: u64) -> u64 {
 }
 
 /// Leaves out whoever has another's memory: a child of vfork that has not executed anything yet.
-fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, Portrait)>) {
-    let mut kept: Vec<(u32, usize, Portrait)> = Vec::with_capacity(portraits.len());
+fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, LastReading)>) {
+    let mut kept: Vec<(u32, usize, LastReading)> = Vec::with_capacity(portraits.len());
     for (pid, index, portrait) in portraits.drain(..) {
         let borrowed = kept.iter().any(|(other, _, theirs)| {
             theirs.mappings.len() == portrait.mappings.len()

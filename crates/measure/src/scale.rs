@@ -3,13 +3,13 @@
 
 mod account;
 
+pub mod event_log;
+mod group_memory;
 pub mod lanes;
 pub mod launcher_pool;
 pub mod process_tree;
 mod rounds;
-mod snapshot;
 mod task_snapshot;
-pub mod told;
 mod waits;
 mod watcher;
 
@@ -24,15 +24,15 @@ use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Purpose, Work};
 
-use crate::run::{lay_out, shell, LeftBehind, Limits, RunError, Start};
+use crate::run::{lay_out, shell, LaunchSpec, LeftBehind, Limits, RunError};
 use crate::sampler::marks::Marks;
 use crate::sampler::MARKS;
 
 use account::accounted;
+use event_log::EventLog;
 pub use launcher_pool::LauncherPool;
 use launcher_pool::Task;
-pub use rounds::{study, End, Keeper, Slot, Study, StudyError};
-use told::Telling;
+pub use rounds::{study, End, Slot, Study, StudyError, StudyObserver};
 use watcher::Watcher;
 
 /// What an attempt is made of.
@@ -43,7 +43,7 @@ pub struct Order<'a> {
     /// What for.
     pub purpose: Purpose,
     /// The program; the words of [`widthwise_experiment::scale::WORDS`] are still to be filled in.
-    pub start: &'a Start,
+    pub start: &'a LaunchSpec,
     /// The CPU of each member; empty leaves them to the system.
     pub cpus: &'a [u32],
     /// CPUs that may be used at all: load runs on the others, and so do we.
@@ -55,11 +55,11 @@ pub struct Order<'a> {
     /// The bytes of one more variable.
     pub padding: usize,
     /// A program that runs on each of the other CPUs meanwhile.
-    pub background: Option<&'a Start>,
+    pub load: Option<&'a LaunchSpec>,
     /// What its answer is.
     pub check: &'a OutputCheck,
     /// How events are told.
-    pub telling: Option<&'a Telling>,
+    pub event_log: Option<&'a EventLog>,
 }
 
 /// Makes one attempt.
@@ -72,7 +72,7 @@ pub fn attempt(
     pool: &mut LauncherPool,
     scratch: &Path,
     limits: Limits,
-    cut_off: &dyn Fn() -> bool,
+    cancelled: &dyn Fn() -> bool,
 ) -> Result<Attempt, RunError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -85,7 +85,7 @@ pub fn attempt(
     let mut pipes = Vec::new();
     for index in 0..count {
         let mut start = filled(order, index);
-        if matches!(order.telling, Some(Telling::Marks)) {
+        if matches!(order.event_log, Some(EventLog::Marks)) {
             let path = scratch.join(format!("marks-{index}"));
             pipes.push(Marks::open(&path).map_err(at(&path))?);
             start.environment.insert(MARKS.into(), path.into());
@@ -102,14 +102,14 @@ pub fn attempt(
         let output = scratch.join(format!("stdout-{index}"));
         // What another attempt wrote must not be taken for this one's.
         std::fs::File::create(&output).map_err(at(&output))?;
-        tasks.push(Task { start, cpus, output, padding: order.padding, background: false });
+        tasks.push(Task { start, cpus, output, padding: order.padding, load: false });
     }
     let mut load: Vec<u32> = order.allowed.to_vec();
     load.retain(|cpu| !order.cpus.contains(cpu));
     for (index, &cpu) in load.iter().enumerate() {
-        if let Some(start) = order.background {
+        if let Some(start) = order.load {
             let output = scratch.join(format!("load-{index}"));
-            tasks.push(Task { start, cpus: vec![cpu], output, padding: 0, background: true });
+            tasks.push(Task { start, cpus: vec![cpu], output, padding: 0, load: true });
         }
     }
     if let Some(inputs) = &order.start.fresh {
@@ -117,10 +117,10 @@ pub fn attempt(
     }
     let _left = LeftBehind::of(order.start);
     if let Some(reason) = order.start.setup.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
-        return Ok(not_begun(order, Ending::Around { reason: format!("setup {reason}") }));
+        return Ok(not_begun(order, Ending::HookFailed { reason: format!("setup {reason}") }));
     }
     // Our own work is done elsewhere, where there is an elsewhere without the load.
-    let elsewhere = if load.is_empty() || order.background.is_some() { order.allowed } else { &load[..] };
+    let elsewhere = if load.is_empty() || order.load.is_some() { order.allowed } else { &load[..] };
     if !elsewhere.is_empty() {
         let _ = task_snapshot::set_affinity(&process_tree::SetAffinity {
             pid: 0,
@@ -129,11 +129,11 @@ pub fn attempt(
         });
     }
     let mut watcher = Watcher::new(order, pipes);
-    let result = pool.run_all(&tasks, limits, cut_off, &mut watcher)?;
+    let result = pool.run_all(&tasks, limits, cancelled, &mut watcher)?;
     let mut attempt = accounted(order, &tasks, result, watcher);
     if let Some(reason) = order.start.teardown.as_ref().and_then(|text| shell(text, &starts[0]).err()) {
         if attempt.is_sound() {
-            attempt.ending = Ending::Around { reason: format!("teardown {reason}") };
+            attempt.ending = Ending::HookFailed { reason: format!("teardown {reason}") };
             attempt.failure = Some(format!("teardown {reason}"));
         }
     }
@@ -141,7 +141,7 @@ pub fn attempt(
 }
 
 /// The program of a job, or of all, with its words filled in.
-fn filled(order: &Order, index: usize) -> Start {
+fn filled(order: &Order, index: usize) -> LaunchSpec {
     let cell = order.cell;
     let is_job = cell.mode == Mode::Jobs;
     let jobs = cell.processes as u64;
@@ -189,7 +189,7 @@ fn not_begun(order: &Order, ending: Ending) -> Attempt {
         members: Vec::new(),
         counters: BTreeMap::new(),
         memory: None,
-        answer: None,
+        output_digest: None,
         remarks: Vec::new(),
     }
 }

@@ -36,7 +36,7 @@ pub struct Exit {
     /// Its command name, at most 15 bytes.
     pub comm: String,
     /// Peak resident size of its memory, in bytes.
-    pub peak_resident: u64,
+    pub max_rss: u64,
     /// Peak of its address space, in bytes.
     pub peak_virtual: u64,
     /// CPU time of this thread, in nanoseconds.
@@ -61,7 +61,7 @@ pub struct Process {
     /// Its command name when it ended.
     pub comm: String,
     /// Peak resident size, in bytes.
-    pub peak_resident: u64,
+    pub max_rss: u64,
     /// Peak of its address space, in bytes.
     pub peak_virtual: u64,
     /// CPU time over its threads, in nanoseconds.
@@ -253,7 +253,7 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         minor_faults: read_u64(stats, 168)?,
         // read_bytes and write_char: what may have come to be in the page cache.
         read_and_written: read_u64(stats, 248)?.saturating_add(read_u64(stats, 224)?),
-        peak_resident: read_u64(stats, 200)?.saturating_mul(1024),
+        max_rss: read_u64(stats, 200)?.saturating_mul(1024),
         peak_virtual: read_u64(stats, 208)?.saturating_mul(1024),
         tgid: read_u32(stats, 368)?,
     })
@@ -327,7 +327,7 @@ pub fn take(
         if process.comm.is_empty() || exit.pid == exit.tgid {
             process.comm.clone_from(&exit.comm);
         }
-        process.peak_resident = process.peak_resident.max(exit.peak_resident);
+        process.max_rss = process.max_rss.max(exit.max_rss);
         process.peak_virtual = process.peak_virtual.max(exit.peak_virtual);
         process.cpu_ns += exit.cpu_ns;
         process.minor_faults += exit.minor_faults;
@@ -348,7 +348,7 @@ mod tests {
             tgid,
             parent,
             comm: format!("p{tgid}"),
-            peak_resident: resident,
+            max_rss: resident,
             peak_virtual: 2 * resident,
             cpu_ns: 10,
             is_exact: true,
@@ -371,7 +371,7 @@ mod tests {
         ];
         let mut found: Vec<_> = take(&mut exits.to_vec(), 10, 2, None, true)
             .into_iter()
-            .map(|p| (p.comm, p.peak_resident, p.threads))
+            .map(|p| (p.comm, p.max_rss, p.threads))
             .collect();
         found.sort();
         assert_eq!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use widthwise_experiment::outcome::Ending;
-use widthwise_measure::run::{Accounting, Limits, Ran, Runner, Start};
+use widthwise_measure::run::{Accounting, LaunchSpec, Limits, RunResult, Runner};
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -22,20 +22,20 @@ impl Bench {
         Bench { folder, runner, limits }
     }
 
-    fn script(&self, text: &str) -> Start {
+    fn script(&self, text: &str) -> LaunchSpec {
         let words = ["sh", "-c", text].map(str::to_owned).into();
         fixture::start(Path::new("/bin/sh"), words, self.folder.path())
     }
 
-    fn begin(&mut self, texts: &[&str]) -> Vec<Start> {
-        let starts: Vec<Start> = texts.iter().map(|text| self.script(text)).collect();
+    fn begin(&mut self, texts: &[&str]) -> Vec<LaunchSpec> {
+        let starts: Vec<LaunchSpec> = texts.iter().map(|text| self.script(text)).collect();
         for start in &starts {
             self.runner.begin(start, 100, &[]).unwrap();
         }
         starts
     }
 
-    fn end(&mut self, start: &Start) -> Ran {
+    fn end(&mut self, start: &LaunchSpec) -> RunResult {
         self.runner.end(start, &[], self.limits, &|| false, Duration::from_millis(1)).unwrap()
     }
 
@@ -62,9 +62,9 @@ fn each_run_has_its_own_output_ending_and_processes() {
         let starts = bench.begin(&texts);
         let mut found = Vec::new();
         for start in &starts {
-            let ran = bench.end(start);
-            found.push((bench.answer(), ran.ending, ran.processes.map_or(0, |all| all.len())));
-            assert!(ran.wall > Duration::ZERO && ran.sample.contains_key("cpu"));
+            let result = bench.end(start);
+            found.push((bench.answer(), result.ending, result.processes.map_or(0, |all| all.len())));
+            assert!(result.wall > Duration::ZERO && result.sample.contains_key("cpu"));
         }
         let counted = |n: usize| if bench.runner.without_taskstats.is_none() { n } else { 0 };
         assert_eq!(
@@ -94,7 +94,7 @@ fn what_is_passed_over_never_begins_and_the_run_that_goes_on_ends_well() {
     let mut bench = Bench::new();
     let starts = bench.begin(&["touch first; sleep 0.4", "touch second", "touch third"]);
     assert!(!bench.runner.has_ended());
-    bench.runner.pass_over().unwrap();
+    bench.runner.skip_rest().unwrap();
     // The order is read while the first goes on, or at the latest while the second does.
     assert_eq!(bench.end(&starts[0]).ending, Ending::Done);
     for start in &starts[1..] {

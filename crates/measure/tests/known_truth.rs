@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Source};
-use widthwise_measure::run::{Accounting, Limits, Ran, Runner, Start};
+use widthwise_measure::run::{Accounting, LaunchSpec, Limits, RunResult, Runner};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -43,25 +43,25 @@ impl Bench {
         output
     }
 
-    fn start(&self, file: &Path, arguments: &[&str]) -> Start {
+    fn start(&self, file: &Path, arguments: &[&str]) -> LaunchSpec {
         let mut words = vec![file.display().to_string()];
         words.extend(arguments.iter().map(|word| word.to_string()));
         fixture::start(file, words, self.folder.path())
     }
 
-    fn run(&mut self, name: &str, arguments: &[&str]) -> Ran {
+    fn run(&mut self, name: &str, arguments: &[&str]) -> RunResult {
         let file = self.build(name, &["-pthread"]);
         let start = self.start(&file, arguments);
         self.make(&start)
     }
 
-    fn make(&mut self, start: &Start) -> Ran {
+    fn make(&mut self, start: &LaunchSpec) -> RunResult {
         self.runner.run(start, 100, &[0], self.limits, &|| false).unwrap()
     }
 }
 
-fn value(ran: &Ran, name: &str) -> f64 {
-    ran.sample.get(name).unwrap_or_else(|| panic!("{name} was not measured: {ran:?}")).value
+fn value(result: &RunResult, name: &str) -> f64 {
+    result.sample.get(name).unwrap_or_else(|| panic!("{name} was not measured: {result:?}")).value
 }
 
 fn is_root() -> bool {
@@ -74,12 +74,12 @@ fn peak_memory_is_the_programs_own_whatever_the_launchers_size() {
     // Our own process is made large: a figure floored by the parent would show it.
     let ballast = vec![1u8; 300 << 20];
     let mut bench = Bench::new();
-    let own = value(&bench.run("allocate", &["0"]), "peak_resident");
+    let own = value(&bench.run("allocate", &["0"]), "max_rss");
     assert!(own < 4.0 * MIB, "a program that allocates nothing is said to take {own} bytes");
     for mebibytes in [1u32, 10, 100, 1000] {
-        let ran = bench.run("allocate", &[&mebibytes.to_string()]);
+        let result = bench.run("allocate", &[&mebibytes.to_string()]);
         let truth = f64::from(mebibytes) * MIB;
-        let measured = value(&ran, "peak_resident");
+        let measured = value(&result, "max_rss");
         assert!(
             measured >= truth && measured <= truth * 1.01 + own * 1.3,
             "{mebibytes} MiB measured as {measured}"
@@ -91,15 +91,15 @@ fn peak_memory_is_the_programs_own_whatever_the_launchers_size() {
 #[test]
 fn stopped_at_its_exit_a_program_shows_its_peaks_to_the_page() {
     let mut bench = Bench::with(Accounting::ExitStop);
-    let own = value(&bench.run("allocate", &["0"]), "peak_resident");
-    let ran = bench.run("allocate", &["64"]);
-    assert_eq!(ran.ending, Ending::Done);
-    assert_eq!(ran.sample["peak_resident"].source, Source::ExitStop);
-    let error = value(&ran, "peak_resident") - own - 64.0 * MIB;
+    let own = value(&bench.run("allocate", &["0"]), "max_rss");
+    let result = bench.run("allocate", &["64"]);
+    assert_eq!(result.ending, Ending::Done);
+    assert_eq!(result.sample["max_rss"].source, Source::ExitStop);
+    let error = value(&result, "max_rss") - own - 64.0 * MIB;
     assert!(error.abs() < 0.25 * MIB, "off by {error} bytes");
     let more = bench.run("children", &["3", "8", "0"]);
     assert_eq!(value(&more, "processes"), 4.0);
-    let sum = value(&more, "peak_resident_sum");
+    let sum = value(&more, "max_rss_sum");
     assert!(sum > 24.0 * MIB && sum < 34.0 * MIB, "{sum}");
 }
 
@@ -110,9 +110,9 @@ fn peak_address_space_counts_what_is_never_touched() {
     }
     let mut bench = Bench::new();
     let own = value(&bench.run("reserve", &["0"]), "peak_virtual");
-    let ran = bench.run("reserve", &["512"]);
-    assert!((value(&ran, "peak_virtual") - own - 512.0 * MIB).abs() < 0.1 * MIB);
-    assert!(value(&ran, "peak_resident") < 4.0 * MIB);
+    let result = bench.run("reserve", &["512"]);
+    assert!((value(&result, "peak_virtual") - own - 512.0 * MIB).abs() < 0.1 * MIB);
+    assert!(value(&result, "max_rss") < 4.0 * MIB);
 }
 
 #[test]
@@ -125,27 +125,27 @@ fn minor_faults_are_counted_one_by_one() {
 
 #[test]
 fn a_sleeping_program_takes_wall_time_and_switches_but_no_cpu_time() {
-    let ran = Bench::new().run("nap", &["20", "10"]);
-    let switches = value(&ran, "voluntary_switches");
+    let result = Bench::new().run("nap", &["20", "10"]);
+    let switches = value(&result, "voluntary_switches");
     assert!((20.0..30.0).contains(&switches), "{switches}");
-    assert!(value(&ran, "wall") >= 200e6);
-    assert!(value(&ran, "cpu") < 100e6);
+    assert!(value(&result, "wall") >= 200e6);
+    assert!(value(&result, "cpu") < 100e6);
 }
 
 #[test]
 fn children_are_accounted_for_whether_or_not_anybody_waits_for_them() {
     for mode in ["wait", "daemon"] {
-        let ran = Bench::new().run("children", &["3", "10", "40", mode]);
-        assert_eq!(ran.ending, Ending::Done, "{mode}");
-        let cpu = value(&ran, "cpu");
+        let result = Bench::new().run("children", &["3", "10", "40", mode]);
+        assert_eq!(result.ending, Ending::Done, "{mode}");
+        let cpu = value(&result, "cpu");
         assert!((120e6..200e6).contains(&cpu), "{mode}: {cpu} ns of 120 ms");
-        let peak = value(&ran, "peak_resident");
+        let peak = value(&result, "max_rss");
         assert!((10.0 * MIB..13.0 * MIB).contains(&peak), "{mode}: the largest process has {peak}");
         if is_root() {
             // As a daemon each child is made by a process between, which ends at once.
             let expected = if mode == "daemon" { 7.0 } else { 4.0 };
-            assert_eq!(value(&ran, "processes"), expected, "{mode}");
-            let sum = value(&ran, "peak_resident_sum");
+            assert_eq!(value(&result, "processes"), expected, "{mode}");
+            let sum = value(&result, "max_rss_sum");
             assert!(sum > 30.0 * MIB && sum < 40.0 * MIB, "{mode}: {sum}");
         }
     }
@@ -156,21 +156,25 @@ fn children_for_whom_nobody_waits_are_not_forgotten() {
     if !is_root() {
         return outcomes::skipped("control groups and taskstats take root");
     }
-    let ran = Bench::new().run("children", &["3", "10", "40", "ignore"]);
-    assert_eq!(ran.ending, Ending::Done);
-    let cpu = ran.sample["cpu"];
+    let result = Bench::new().run("children", &["3", "10", "40", "ignore"]);
+    assert_eq!(result.ending, Ending::Done);
+    let cpu = result.sample["cpu"];
     assert!((118e6..200e6).contains(&cpu.value), "{cpu:?} of 120 ms");
     assert_eq!(cpu.source, Source::Cgroup);
-    assert!(ran.remarks.iter().any(|text| text.contains("nobody waits")), "{:?}", ran.remarks);
-    assert_eq!(value(&ran, "processes"), 4.0);
+    assert!(result.remarks.iter().any(|text| text.contains("nobody waits")), "{:?}", result.remarks);
+    assert_eq!(value(&result, "processes"), 4.0);
 }
 
 #[test]
 fn what_a_program_leaves_running_is_killed_and_told() {
     let mut bench = Bench::new();
-    let ran = bench.run("children", &["2", "1", "1", "linger"]);
-    assert_eq!(ran.ending, Ending::Done);
-    assert!(ran.remarks.iter().any(|text| text.contains("left 2 processes running")), "{:?}", ran.remarks);
+    let result = bench.run("children", &["2", "1", "1", "linger"]);
+    assert_eq!(result.ending, Ending::Done);
+    assert!(
+        result.remarks.iter().any(|text| text.contains("left 2 processes running")),
+        "{:?}",
+        result.remarks
+    );
     let left =
         Command::new("pgrep").args(["-f", &bench.folder.path().display().to_string()]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
@@ -178,10 +182,10 @@ fn what_a_program_leaves_running_is_killed_and_told() {
 
 #[test]
 fn threads_on_one_cpu_are_remarked_on() {
-    let ran = Bench::new().run("threads", &["3", "20"]);
-    assert!((60e6..120e6).contains(&value(&ran, "cpu")));
+    let result = Bench::new().run("threads", &["3", "20"]);
+    assert!((60e6..120e6).contains(&value(&result, "cpu")));
     if is_root() {
-        assert!(ran.remarks.iter().any(|text| text.contains("4 threads")), "{:?}", ran.remarks);
+        assert!(result.remarks.iter().any(|text| text.contains("4 threads")), "{:?}", result.remarks);
     }
 }
 
@@ -191,7 +195,7 @@ fn every_bad_ending_has_its_own_name() {
     assert_eq!(bench.run("misbehave", &["exit", "3"]).ending, Ending::Exit { status: 3 });
     assert_eq!(bench.run("misbehave", &["crash"]).ending, Ending::Signal { signal: libc::SIGSEGV });
     assert_eq!(bench.run("misbehave", &["close"]).ending, Ending::Done);
-    assert!(matches!(bench.run("misbehave", &["flood"]).ending, Ending::Flood { .. }));
+    assert!(matches!(bench.run("misbehave", &["flood"]).ending, Ending::OutputLimit { .. }));
     bench.limits.timeout = Duration::from_millis(300);
     let hung = bench.run("misbehave", &["hang"]).ending;
     assert!(matches!(hung, Ending::Timeout { .. }), "{hung:?}");
@@ -204,8 +208,8 @@ fn a_program_that_forks_for_ever_is_ended_and_nothing_of_it_is_left() {
     }
     let mut bench = Bench::new();
     bench.limits.timeout = Duration::from_millis(500);
-    let ran = bench.run("misbehave", &["bomb"]);
-    assert!(matches!(ran.ending, Ending::Timeout { .. }), "{:?}", ran.ending);
+    let result = bench.run("misbehave", &["bomb"]);
+    assert!(matches!(result.ending, Ending::Timeout { .. }), "{:?}", result.ending);
     let left =
         Command::new("pgrep").args(["-f", &bench.folder.path().display().to_string()]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
@@ -218,18 +222,18 @@ fn a_program_that_cannot_start_says_why() {
     let mut bench = Bench::new();
     let file = bench.folder.path().join("absent");
     let start = bench.start(&file, &[]);
-    let Ending::NotStarted { reason } = bench.make(&start).ending else { panic!() };
+    let Ending::SpawnFailed { reason } = bench.make(&start).ending else { panic!() };
     assert!(reason.contains("absent") && reason.contains("No such file"), "{reason}");
 
     let program = bench.build("misbehave", &[]);
     let mut start = bench.start(&program, &[]);
     start.directory = "/nonexistent".into();
-    let Ending::NotStarted { reason } = bench.make(&start).ending else { panic!() };
+    let Ending::SpawnFailed { reason } = bench.make(&start).ending else { panic!() };
     assert!(reason.contains("working directory /nonexistent"), "{reason}");
 
     let mut start = bench.start(&program, &[]);
     start.setup = Some("echo oh dear >&2; exit 4".into());
-    let Ending::Around { reason } = bench.make(&start).ending else { panic!() };
+    let Ending::HookFailed { reason } = bench.make(&start).ending else { panic!() };
     assert!(reason.contains("setup") && reason.contains("exit 4") && reason.contains("oh dear"), "{reason}");
 }
 
@@ -250,12 +254,12 @@ fn a_fresh_directory_is_empty_but_for_the_inputs_each_time() {
 #[test]
 fn software_counters_count_the_program_and_not_the_launcher() {
     let stolen_before = stolen();
-    let ran = Bench::new().run("children", &["2", "0", "30"]);
-    let Some(clock) = ran.sample.get("task_clock") else {
+    let result = Bench::new().run("children", &["2", "0", "30"]);
+    let Some(clock) = result.sample.get("task_clock") else {
         // perf_event_paranoid may forbid it; then it is missing, not 0.
         return assert!(!is_root(), "root may count");
     };
-    let cpu = value(&ran, "cpu");
+    let cpu = value(&result, "cpu");
     // The task clock runs on while the host has taken the CPU away (perf's clock is not corrected for steal time; the CPU
     // time is, kernel/sched/core.c: update_rq_clock_task). /proc/stat counts that in ticks.
     let stolen = stolen() - stolen_before + TICK * std::thread::available_parallelism().unwrap().get() as f64;
@@ -270,12 +274,12 @@ fn software_counters_count_the_program_and_not_the_launcher() {
 
 #[test]
 fn the_peak_before_an_exec_is_the_processs_own_too() {
-    let ran = Bench::new().run("generations", &["chain", "1", "60", "1"]);
-    assert_eq!(ran.ending, Ending::Done);
-    let peak = value(&ran, "peak_resident");
+    let result = Bench::new().run("generations", &["chain", "1", "60", "1"]);
+    assert_eq!(result.ending, Ending::Done);
+    let peak = value(&result, "max_rss");
     assert!((60.0 * MIB..65.0 * MIB).contains(&peak), "{peak}");
     if is_root() {
-        assert!(value(&ran, "peak_resident_sum") >= peak);
+        assert!(value(&result, "max_rss_sum") >= peak);
     }
 }
 

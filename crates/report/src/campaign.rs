@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use widthwise_experiment::Role;
+use widthwise_experiment::VariantStatus;
 
 use widthwise_experiment::outcome::{Round, RoundKind, Run, Source};
 use widthwise_experiment::{Experiment, Metric};
-use widthwise_verdict::{words, Judgement, Standing, Typical, Verdict};
+use widthwise_verdict::{wording, Judgement, Typical, Verdict};
 
 use crate::heap::Recorded;
 use crate::memory::MemoryRun;
@@ -42,7 +44,7 @@ pub struct Campaign<'a> {
     /// What was recorded of the heaps, where it was; only the page shows it.
     pub heap: &'a [Recorded],
     /// Whether each variant took part, by name.
-    pub standings: &'a BTreeMap<String, Standing>,
+    pub statuses: &'a BTreeMap<String, VariantStatus>,
     /// The verdicts.
     pub judgement: &'a Judgement,
     /// How each variant was built.
@@ -90,7 +92,7 @@ pub struct ProcessNote {
     /// How many processes of a run had that name.
     pub count: u64,
     /// Peak resident size of the largest of them, in bytes.
-    pub peak_resident: u64,
+    pub max_rss: u64,
     /// Their share of the tree's CPU time, 0 to 1.
     pub cpu_share: f64,
 }
@@ -119,16 +121,16 @@ impl Campaign<'_> {
     /// The metric at the head of a column: its title, with where its numbers come from if that is no real processor.
     pub fn title(&self, metric: Metric) -> String {
         let of_metric = self.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
-        match of_metric.filter_map(|verdict| verdict.source).any(|source| source == Source::Simulated) {
-            true => format!("{}, simulated", metric.title),
+        match of_metric.filter_map(|verdict| verdict.source).any(|source| source == Source::Emulated) {
+            true => format!("{}, emulated", metric.title),
             false => metric.title.to_owned(),
         }
     }
 
     /// The detection floor of that metric, as a fraction: from the twin's verdict, else from any that knows it.
     pub fn floor(&self, metric: Metric) -> Option<f64> {
-        let twin = self.experiment.twin();
-        self.verdict(&twin, metric)
+        let control = self.experiment.control();
+        self.verdict(&control, metric)
             .and_then(|verdict| verdict.floor)
             .or_else(|| {
                 let of_metric = |v: &&Verdict| v.metric.name == metric.name;
@@ -140,29 +142,26 @@ impl Campaign<'_> {
     /// The detection floor of that metric as text: a fraction or, where there is no ratio, an amount.
     pub fn floor_text(&self, metric: Metric) -> Option<String> {
         let of_metric = |v: &&Verdict| v.metric.name == metric.name;
-        let twin = self.verdict(&self.experiment.twin(), metric);
+        let control = self.verdict(&self.experiment.control(), metric);
         let others = self.judgement.verdicts.iter().filter(of_metric);
-        twin.into_iter().chain(others).find_map(words::floor)
+        control.into_iter().chain(others).find_map(wording::floor)
     }
 
-    /// How a participant stands; the twin is the baseline under another name, and stands as it does.
-    pub fn standing(&self, variant: &str) -> Option<&Standing> {
-        self.standings.get(variant).or_else(|| {
-            let is_twin = variant == self.experiment.twin();
-            is_twin.then(|| self.standings.get(&self.experiment.baseline)).flatten()
-        })
+    /// The status of a variant; the control has that of the baseline where it has none.
+    pub fn status(&self, variant: &str) -> &VariantStatus {
+        const READY: &VariantStatus = &VariantStatus::Ready;
+        let is_control = self.experiment.role(variant) == Role::Control;
+        let of_baseline = || is_control.then(|| self.statuses.get(&self.experiment.baseline)).flatten();
+        self.statuses.get(variant).or_else(of_baseline).unwrap_or(READY)
     }
 
     /// Why the participant has no numbers at all, if it has none. The baseline has none either where its second run
     /// ended the campaign before the first timed round.
     pub fn unable(&self, variant: &str) -> Option<&str> {
-        let of = |name: &str| match self.standing(name) {
-            Some(Standing::Unable(reason)) => Some(reason.as_str()),
-            _ => None,
-        };
+        let of = |name: &str| self.status(name).not_measured();
         let is_baseline = variant == self.experiment.baseline;
         of(variant).or_else(|| {
-            (is_baseline && self.timed_rounds() == 0).then(|| of(&self.experiment.twin())).flatten()
+            (is_baseline && self.timed_rounds() == 0).then(|| of(&self.experiment.control())).flatten()
         })
     }
 }

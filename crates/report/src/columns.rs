@@ -4,7 +4,7 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::{Experiment, Metric};
 
 /// What decides, in the order in which it is read. Columns beyond these wait for `--all-metrics` or the HTML.
-const FIRST: [&str; 4] = ["cpu", "wall", "peak_resident", "page_faults"];
+const FIRST: [&str; 4] = ["cpu", "wall", "max_rss", "page_faults"];
 
 /// The metrics of the experiment in reading order, parted into those shown at once and the others.
 #[derive(Debug, Clone, Default, PartialEq)]

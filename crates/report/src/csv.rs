@@ -2,16 +2,15 @@
 
 use std::io::Write;
 
-use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
+use widthwise_experiment::outcome::{Ending, Round, Run};
 use widthwise_experiment::{metric, Metric};
-use widthwise_verdict::Standing;
 
 use crate::campaign::Campaign;
 
 /// The head of the file. `docs/csv.md` says what each column holds.
 pub const HEAD: [&str; 16] = [
     "campaign", "variant", "round", "kind", "position", "began_ns", "cpu", "metric", "unit", "value",
-    "upper", "source", "coverage", "ending", "standing", "reason",
+    "upper", "source", "coverage", "ending", "status", "reason",
 ];
 
 /// Writes every reading of every run. A run without a reading has one row without a metric, and so has a variant
@@ -54,13 +53,13 @@ fn row(
     let of_run = |say: fn(&Run) -> String| run.map_or(String::new(), |(run, _)| say(run));
     let round = run.and_then(|(_, round)| round);
     let reading = run.zip(metric).and_then(|((run, _), metric)| run.sample.get(metric.name));
-    let (standing, reason) = standing(campaign, variant);
+    let (status, reason) = status(campaign, variant);
     let failure = run.and_then(|(run, _)| failure(&run.ending)).map(str::to_owned);
     [
         campaign.folder.clone(),
         variant.to_owned(),
         of_run(|run| run.round.to_string()),
-        round.map_or(String::new(), |round| kind(round.kind).to_owned()),
+        round.map_or(String::new(), |round| round.kind.name().to_owned()),
         of_run(|run| run.position.to_string()),
         of_run(|run| run.began_ns.to_string()),
         round.and_then(|round| round.cpu).map_or(String::new(), |cpu| cpu.to_string()),
@@ -71,48 +70,29 @@ fn row(
         reading.map_or(String::new(), |reading| reading.source.name().to_owned()),
         reading.map_or(String::new(), |reading| reading.coverage.to_string()),
         of_run(|run| ending(&run.ending)),
-        standing.to_owned(),
+        status.to_owned(),
         failure.or(reason).unwrap_or_default(),
     ]
-}
-
-/// The word for a round's kind, as in the archive.
-pub(crate) fn kind(kind: RoundKind) -> &'static str {
-    match kind {
-        RoundKind::Warmup => "warmup",
-        RoundKind::Timed => "timed",
-        RoundKind::Simulated => "simulated",
-        RoundKind::Memory => "memory",
-        RoundKind::Interrupted => "interrupted",
-    }
 }
 
 /// How a run ended, in one word and a number.
 pub(crate) fn ending(ending: &Ending) -> String {
     match ending {
-        Ending::Done => "done".to_owned(),
         Ending::Exit { status } => format!("exit {status}"),
         Ending::Signal { signal } => format!("signal {signal}"),
-        Ending::Timeout { .. } => "timeout".to_owned(),
-        Ending::Flood { .. } => "flood".to_owned(),
-        Ending::NotStarted { .. } => "not-started".to_owned(),
-        Ending::Around { .. } => "around".to_owned(),
+        _ => ending.name().to_owned(),
     }
 }
 
 fn failure(ending: &Ending) -> Option<&str> {
     match ending {
-        Ending::NotStarted { reason } | Ending::Around { reason } => Some(reason),
+        Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => Some(reason),
         _ => None,
     }
 }
 
-/// How a variant stands, in one word, and why.
-pub(crate) fn standing(campaign: &Campaign, variant: &str) -> (&'static str, Option<String>) {
-    match campaign.standing(variant) {
-        Some(Standing::Unable(reason)) => ("unable", Some(reason.clone())),
-        Some(Standing::Different(reason)) => ("different", Some(reason.clone())),
-        Some(Standing::DifferentAllowed(reason)) => ("different-allowed", Some(reason.clone())),
-        Some(Standing::Measured) | None => ("measured", None),
-    }
+/// The name of a variant's status, and its reason.
+pub(crate) fn status(campaign: &Campaign, variant: &str) -> (&'static str, Option<String>) {
+    let status = campaign.status(variant);
+    (status.name(), status.reason().map(str::to_owned))
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use widthwise_experiment::memory::{Amounts, Glance, Reading};
+use widthwise_experiment::memory::{Amounts, Reading, StatmSample};
 
 use crate::campaign::Campaign;
 use crate::memory::MemoryRun;
@@ -32,8 +32,8 @@ pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
         for reading in &run.series.readings {
             write_reading(campaign, run, reading, &mut table)?;
         }
-        for glance in &run.series.glances {
-            table.write_record(of_glance(campaign, run, glance))?;
+        for statm_sample in &run.series.statm_samples {
+            table.write_record(of_glance(campaign, run, statm_sample))?;
         }
     }
     table.flush()?;
@@ -70,17 +70,17 @@ fn write_reading(
     Ok(())
 }
 
-fn of_glance(campaign: &Campaign, run: &MemoryRun, glance: &Glance) -> [String; 13] {
-    let process = run.series.processes.get(glance.process);
+fn of_glance(campaign: &Campaign, run: &MemoryRun, statm_sample: &StatmSample) -> [String; 13] {
+    let process = run.series.processes.get(statm_sample.process);
     let (pid, name) = process.map_or((String::new(), ""), |process| (process.pid.to_string(), &process.name));
     let figures = [
-        glance.resident.to_string(),
+        statm_sample.resident.to_string(),
         // PSS takes more than a glance.
         String::new(),
-        glance.anonymous.to_string(),
-        glance.virtual_bytes.to_string(),
+        statm_sample.anonymous.to_string(),
+        statm_sample.virtual_bytes.to_string(),
     ];
-    record(campaign, run, glance.at_ns, "glance", [&pid, "all", name], figures)
+    record(campaign, run, statm_sample.at_ns, "glance", [&pid, "all", name], figures)
 }
 
 fn record(

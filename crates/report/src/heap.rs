@@ -14,10 +14,10 @@ use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
 use widthwise_experiment::units::{Quantity, Unit};
 
-use crate::amounts::counted;
+use crate::format::counted;
 use crate::peaks::MaxRss;
+use crate::sanitize;
 use crate::terminal::{wrapped, Palette};
-use crate::visible;
 
 pub use differences::{Differences, Judged, SitePeaks};
 pub use recorded::{Heap, Recorded};
@@ -189,7 +189,7 @@ pub struct SystemView {
     /// Resident: the heap, and anonymous mappings.
     pub resident_bytes: u64,
     /// The most of it.
-    pub peak_resident_bytes: u64,
+    pub max_rss_bytes: u64,
     /// What the program asked for and had not given back.
     pub asked_bytes: u64,
     /// What the allocator used for that.
@@ -216,7 +216,7 @@ impl SystemView {
         let mean = &views.mean;
         SystemView {
             resident_bytes: mean.resident,
-            peak_resident_bytes: views.peak().resident,
+            max_rss_bytes: views.peak().resident,
             asked_bytes: mean.asked,
             live_bytes: mean.live,
             kept_bytes: mean.kept(),
@@ -239,7 +239,7 @@ impl SystemView {
         };
         Some(SystemView {
             resident_bytes: mean(|view| view.resident_bytes),
-            peak_resident_bytes: views.iter().map(|view| view.peak_resident_bytes).max().unwrap_or(0),
+            max_rss_bytes: views.iter().map(|view| view.max_rss_bytes).max().unwrap_or(0),
             asked_bytes: mean(|view| view.asked_bytes),
             live_bytes: mean(|view| view.live_bytes),
             kept_bytes: mean(|view| view.kept_bytes),
@@ -410,10 +410,10 @@ fn without_parameters(name: &str) -> String {
 
 /// What is made, by which function, and where.
 fn described(site: &Site) -> String {
-    let function = visible::line(&short_name(&site.function));
-    let place = visible::line(&site.place());
+    let function = sanitize::line(&short_name(&site.function));
+    let place = sanitize::line(&site.place());
     match &site.made {
-        Some(made) => format!("{}  {function}  {place}", visible::line(&short_name(made))),
+        Some(made) => format!("{}  {function}  {place}", sanitize::line(&short_name(made))),
         None => format!("{function}  {place}"),
     }
 }
@@ -427,7 +427,8 @@ impl Explanation<'_> {
             Some(b) => format!("heap of {} and {}", self.a.name, b.name),
             None => format!("heap of {}", self.a.name),
         };
-        text += &format!("{strong}{}{strong:#} · {}\n\n", visible::line(self.program), visible::line(&title));
+        text +=
+            &format!("{strong}{}{strong:#} · {}\n\n", sanitize::line(self.program), sanitize::line(&title));
         for sentence in self.sentences() {
             text += &paragraph(&sentence, width, Style::new());
         }
@@ -441,7 +442,7 @@ impl Explanation<'_> {
             text.push('\n');
         }
         for remark in remarks {
-            text += &paragraph(&visible::line(&remark), width, faint);
+            text += &paragraph(&sanitize::line(&remark), width, faint);
         }
         text
     }

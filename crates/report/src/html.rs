@@ -1,11 +1,10 @@
 //! The campaign as one HTML file: self-contained, no network, no font from elsewhere, and no script but that of flame graphs and, of
 //! campaigns too large to be read at once, one that sorts tables and opens folds.
 //!
-//! Everything foreign passes through [`visible`](crate::visible) and then through maud, which escapes. The page
+//! Everything foreign passes through [`visible`](crate::sanitize) and then through maud, which escapes. The page
 //! forbids itself to load or run anything (its Content-Security-Policy), so that even a mistake here would stay text. Where
 //! it needs a script, it lets that one run, known by its hash.
 
-mod answer;
 mod axis;
 mod document;
 pub mod flame;
@@ -19,6 +18,7 @@ mod raw;
 mod record;
 mod samples;
 mod shape;
+mod summary;
 mod timeline;
 mod wording;
 

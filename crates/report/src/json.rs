@@ -32,7 +32,7 @@ pub fn report(campaign: &Campaign) -> Report {
         machine: campaign.machine.clone(),
         judging: Judging {
             baseline: experiment.baseline.clone(),
-            again: experiment.twin(),
+            control: experiment.control(),
             confidence: experiment.judging.confidence,
             equal_within: experiment.judging.equal_within,
             estimator: match experiment.judging.estimator {
@@ -44,8 +44,8 @@ pub fn report(campaign: &Campaign) -> Report {
         },
         stopping: Stopping {
             rounds: experiment.stopping.rounds,
-            until: experiment.stopping.until,
-            budget_seconds: experiment.stopping.budget.map(|budget| budget.as_secs_f64()),
+            precision: experiment.stopping.precision,
+            max_time_seconds: experiment.stopping.max_time.map(|max_time| max_time.as_secs_f64()),
             stopped: campaign.stopped.clone(),
             elapsed_seconds: campaign.elapsed.as_secs_f64(),
         },
@@ -113,7 +113,7 @@ pub struct Program {
 #[allow(missing_docs)]
 pub struct Judging {
     pub baseline: String,
-    pub again: String,
+    pub control: String,
     pub confidence: f64,
     pub equal_within: f64,
     pub estimator: &'static str,
@@ -126,8 +126,8 @@ pub struct Judging {
 #[allow(missing_docs)]
 pub struct Stopping {
     pub rounds: Option<u32>,
-    pub until: Option<f64>,
-    pub budget_seconds: Option<f64>,
+    pub precision: Option<f64>,
+    pub max_time_seconds: Option<f64>,
     pub stopped: String,
     pub elapsed_seconds: f64,
 }
@@ -151,7 +151,7 @@ pub struct MetricNote {
 pub struct VariantNote {
     pub name: String,
     pub role: &'static str,
-    pub standing: &'static str,
+    pub status: &'static str,
     pub reason: Option<String>,
     pub abi: Option<&'static str>,
     pub compiler: Option<String>,
@@ -194,7 +194,7 @@ pub struct Build {
 pub struct Process {
     pub comm: String,
     pub count: u64,
-    pub peak_resident: u64,
+    pub max_rss: u64,
     pub cpu_share: f64,
 }
 
@@ -342,7 +342,7 @@ pub struct RunNote {
     pub position: u32,
     pub began_ns: u64,
     pub ending: Ending,
-    pub answer: Option<String>,
+    pub output_digest: Option<String>,
     pub sample: BTreeMap<&'static str, ReadingNote>,
 }
 
@@ -412,20 +412,17 @@ fn metric_note(campaign: &Campaign, metric: Metric) -> MetricNote {
 fn variants(campaign: &Campaign) -> Vec<VariantNote> {
     let experiment = campaign.experiment;
     let baseline = experiment.variants.iter().find(|variant| variant.name == experiment.baseline);
-    let own = experiment.variants.iter().map(|variant| {
-        let is_baseline = variant.name == experiment.baseline;
-        variant_note(campaign, variant, &variant.name, if is_baseline { "baseline" } else { "variant" })
-    });
-    let twin = baseline.map(|baseline| variant_note(campaign, baseline, &experiment.twin(), "again"));
-    own.chain(twin).collect()
+    let own = experiment.variants.iter().map(|variant| variant_note(campaign, variant, &variant.name));
+    let control = baseline.map(|baseline| variant_note(campaign, baseline, &experiment.control()));
+    own.chain(control).collect()
 }
 
-fn variant_note(campaign: &Campaign, variant: &Variant, name: &str, role: &'static str) -> VariantNote {
-    let (standing, reason) = csv::standing(campaign, name);
+fn variant_note(campaign: &Campaign, variant: &Variant, name: &str) -> VariantNote {
+    let (status, reason) = csv::status(campaign, name);
     VariantNote {
         name: name.to_owned(),
-        role,
-        standing,
+        role: campaign.experiment.role(name).name(),
+        status,
         reason,
         abi: variant.abi.map(|abi| abi.name),
         compiler: variant.compiler.clone(),
@@ -463,7 +460,7 @@ fn processes(campaign: &Campaign, variant: &str) -> Vec<Process> {
     own.map(|note| Process {
         comm: note.comm.clone(),
         count: note.count,
-        peak_resident: note.peak_resident,
+        max_rss: note.max_rss,
         cpu_share: note.cpu_share,
     })
     .collect()
@@ -517,7 +514,7 @@ fn rounds(campaign: &Campaign) -> Vec<RoundNote> {
     let all = campaign.rounds.iter();
     all.map(|round| RoundNote {
         number: round.number,
-        kind: csv::kind(round.kind),
+        kind: round.kind.name(),
         cpu: round.cpu,
         noise: round.noise,
     })
@@ -532,7 +529,7 @@ fn runs(campaign: &Campaign) -> Vec<RunNote> {
         position: run.position,
         began_ns: run.began_ns,
         ending: run.ending.clone(),
-        answer: run.answer.clone(),
+        output_digest: run.output_digest.clone(),
         sample: run
             .sample
             .iter()

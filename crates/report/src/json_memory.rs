@@ -14,8 +14,8 @@ pub struct MemoryNote {
     pub round: u32,
     pub wall_ns: u64,
     pub spent_ns: u64,
-    pub glances_made: u64,
-    pub surveys_made: u64,
+    pub statm_samples_made: u64,
+    pub pagemap_scans_made: u64,
     pub readings_made: u64,
     pub processes: Vec<ProcessNote>,
     pub marks: Vec<MarkNote>,
@@ -23,7 +23,7 @@ pub struct MemoryNote {
     pub full: Vec<bool>,
     pub tree: TotalsNote,
     pub parts: Vec<PartNote>,
-    pub glances: GlancesNote,
+    pub statm_samples: GlancesNote,
 }
 
 /// A process, and its own figures at those of the readings in which it was there.
@@ -98,8 +98,8 @@ fn note(run: &MemoryRun) -> MemoryNote {
         round: run.round,
         wall_ns: series.wall_ns,
         spent_ns: series.spent_ns,
-        glances_made: series.glances_made,
-        surveys_made: series.surveys_made,
+        statm_samples_made: series.statm_samples_made,
+        pagemap_scans_made: series.pagemap_scans_made,
         readings_made: series.readings_made,
         processes: (0..series.processes.len()).map(|index| process(series, index)).collect(),
         marks: series
@@ -111,12 +111,16 @@ fn note(run: &MemoryRun) -> MemoryNote {
         full: series.readings.iter().map(|reading| reading.full).collect(),
         tree: totals(series.readings.iter().map(|reading| (reading.full, &reading.tree))),
         parts: (0..series.parts.len()).map(|index| part(series, index)).collect(),
-        glances: GlancesNote {
-            at_ns: series.glances.iter().map(|glance| glance.at_ns).collect(),
-            process: series.glances.iter().map(|glance| glance.process).collect(),
-            resident: series.glances.iter().map(|glance| glance.resident).collect(),
-            anonymous: series.glances.iter().map(|glance| glance.anonymous).collect(),
-            virtual_bytes: series.glances.iter().map(|glance| glance.virtual_bytes).collect(),
+        statm_samples: GlancesNote {
+            at_ns: series.statm_samples.iter().map(|statm_sample| statm_sample.at_ns).collect(),
+            process: series.statm_samples.iter().map(|statm_sample| statm_sample.process).collect(),
+            resident: series.statm_samples.iter().map(|statm_sample| statm_sample.resident).collect(),
+            anonymous: series.statm_samples.iter().map(|statm_sample| statm_sample.anonymous).collect(),
+            virtual_bytes: series
+                .statm_samples
+                .iter()
+                .map(|statm_sample| statm_sample.virtual_bytes)
+                .collect(),
         },
     }
 }

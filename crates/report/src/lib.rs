@@ -7,11 +7,11 @@
 //! Names, reasons and program output are foreign text: [`visible`] makes their control characters harmless in
 //! every format for people, and each format escapes what it must on top of that.
 
-pub mod amounts;
 pub mod campaign;
 pub mod columns;
 pub mod csv;
 pub mod csv_memory;
+pub mod format;
 pub mod heap;
 pub mod html;
 pub mod json;
@@ -20,13 +20,13 @@ pub mod markdown;
 pub mod memory;
 pub mod order;
 pub mod peaks;
+pub mod report_text;
 pub mod runtime;
+pub mod sanitize;
 pub mod scale;
 pub mod series;
-pub mod statements;
 pub mod terminal;
 pub mod topology;
-pub mod visible;
 
 pub use campaign::{BuildNote, Campaign, ProcessNote};
 pub use memory::MemoryRun;

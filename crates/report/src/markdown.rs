@@ -2,12 +2,12 @@
 
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::{words, Word};
+use widthwise_verdict::{wording, Word};
 
-use crate::amounts::{self, counted};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{memory, order, runtime, statements, visible};
+use crate::format::{self, counted};
+use crate::{memory, order, report_text, runtime, sanitize};
 
 /// Diff lines shown: a comment in a pull request is no place for a whole file.
 const DIFF_LINES: usize = 40;
@@ -20,7 +20,7 @@ fn memory_notes(campaign: &Campaign) -> Vec<String> {
     if compared.is_empty() {
         return notes;
     }
-    let names: Vec<String> = compared.iter().map(|one| escaped(&visible::line(one.variant))).collect();
+    let names: Vec<String> = compared.iter().map(|one| escaped(&sanitize::line(one.variant))).collect();
     let mut text = format!(
         "| {} (reduction) | {} |\n|---|{}",
         memory::moment(&compared),
@@ -49,33 +49,33 @@ pub fn render(campaign: &Campaign) -> String {
         page.push_str(text);
         page.push('\n');
     };
-    line(&format!("## {}", escaped(&statements::title(campaign))));
+    line(&format!("## {}", escaped(&report_text::title(campaign))));
     line("");
-    line(&format!("{} · {}", code(&statements::command(campaign)), escaped(&statements::extent(campaign))));
+    line(&format!("{} · {}", code(&report_text::command(campaign)), escaped(&report_text::extent(campaign))));
     line("");
-    for sentence in statements::answer(campaign) {
+    for sentence in report_text::answer(campaign) {
         line(&escaped(&sentence));
     }
     line("");
     let columns = Columns::of(campaign.experiment);
     line(&table(campaign, &columns.leading));
-    if let Some(floors) = statements::floors(campaign, &columns.leading) {
+    if let Some(floors) = report_text::floors(campaign, &columns.leading) {
         line(&format!("Detection floor: {}.", escaped(&floors)));
         line("");
     }
-    let gaps = statements::gaps(campaign, &columns.all());
+    let gaps = report_text::gaps(campaign, &columns.all());
     for gap in &gaps {
         line(&format!("- {}", escaped(&gap.line(campaign))));
     }
-    for (variant, reason) in statements::unable(campaign) {
+    for (variant, reason) in report_text::unable(campaign) {
         line(&format!("- **{}** was not measured: {}", escaped(&variant), escaped(&reason)));
     }
     line("");
-    for sentence in statements::agreement(campaign)
+    for sentence in report_text::agreement(campaign)
         .into_iter()
-        .chain(statements::noise(campaign))
+        .chain(report_text::noise(campaign))
         .chain(runtime::brief(campaign))
-        .chain(statements::processes(campaign))
+        .chain(report_text::processes(campaign))
     {
         line(&escaped(&sentence));
     }
@@ -83,22 +83,22 @@ pub fn render(campaign: &Campaign) -> String {
         line("");
         line(&part);
     }
-    for warning in statements::warnings(campaign) {
+    for warning in report_text::warnings(campaign) {
         line("");
         line(&format!("> **Warning:** {}", escaped(&warning)));
     }
     for (variant, diff) in &campaign.differences {
         line("");
         let summary = format!("{} against {}", variant, campaign.experiment.baseline);
-        line(&format!("**{}**", escaped(&visible::line(&summary))));
+        line(&format!("**{}**", escaped(&sanitize::line(&summary))));
         line("");
-        line(&fenced(&visible::block(diff)));
+        line(&fenced(&sanitize::block(diff)));
     }
     if order::is_many(campaign) {
         line("");
         line("<details><summary>Every variant in a sentence</summary>");
         line("");
-        for sentence in statements::one_by_one(campaign).iter().chain(&runtime::lines(campaign)) {
+        for sentence in report_text::one_by_one(campaign).iter().chain(&runtime::lines(campaign)) {
             line(&format!("- {}", escaped(sentence)));
         }
         line("");
@@ -112,14 +112,14 @@ pub fn render(campaign: &Campaign) -> String {
         line("</details>");
     }
     line("");
-    for sentence in statements::control(campaign).into_iter().chain([statements::stopping(campaign)]) {
+    for sentence in report_text::control(campaign).into_iter().chain([report_text::stopping(campaign)]) {
         line(&escaped(&sentence));
     }
     line(&format!(
         "Widthwise {}, {}, {}.",
         escaped(campaign.widthwise),
-        escaped(&visible::line(&campaign.created)),
-        code(&visible::line(&campaign.folder))
+        escaped(&sanitize::line(&campaign.created)),
+        code(&sanitize::line(&campaign.folder))
     ));
     page
 }
@@ -131,13 +131,13 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
     rows.push(std::iter::once("variant".to_owned()).chain(heads).collect::<Vec<_>>().join(" | "));
     rows.push(std::iter::once("---").chain(metrics.iter().map(|_| "---:")).collect::<Vec<_>>().join(" | "));
     for name in campaign.participants() {
-        let label = escaped(&visible::line(&name));
+        let label = escaped(&sanitize::line(&name));
         let is_baseline = name == experiment.baseline;
         let mut cells = vec![if is_baseline { format!("**{label}** (baseline)") } else { label }];
         cells.extend(metrics.iter().map(|metric| cell(campaign, &name, is_baseline, metric)));
         rows.push(cells.join(" | "));
         if let Some(own) = runtime::row(campaign, &name, metrics) {
-            let label = escaped(&visible::line(&runtime::label(&name)));
+            let label = escaped(&sanitize::line(&runtime::label(&name)));
             let cells = own.iter().map(|text| escaped(text));
             rows.push(std::iter::once(label).chain(cells).collect::<Vec<_>>().join(" | "));
         }
@@ -149,11 +149,11 @@ fn cell(campaign: &Campaign, name: &str, is_baseline: bool, metric: Metric) -> S
     let shown = if campaign.unable(name).is_some() {
         None
     } else if is_baseline {
-        campaign.typical(name, metric).map(amounts::typical)
+        campaign.typical(name, metric).map(format::typical)
     } else {
-        campaign.verdict(name, metric).map(words::interval)
+        campaign.verdict(name, metric).map(wording::interval)
     };
-    escaped(&visible::line(&shown.unwrap_or_else(|| Word::NoData.text().to_owned())))
+    escaped(&sanitize::line(&shown.unwrap_or_else(|| Word::NoData.text().to_owned())))
 }
 
 /// Text that stays text: every character that Markdown, its tables or HTML could take for a sign is escaped

@@ -11,12 +11,12 @@ use widthwise_experiment::memory::{reduction, Class, Level, Reading, Series, Tot
 use widthwise_experiment::metric::{self, Family};
 use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::Metric;
-use widthwise_verdict::words::share;
+use widthwise_verdict::wording::share;
 use widthwise_verdict::{Word, FEWEST_PAIRS};
 
-use crate::amounts::{counted, duration, listed};
 use crate::campaign::Campaign;
-use crate::visible;
+use crate::format::{counted, duration, listed};
+use crate::sanitize;
 
 /// One run whose memory was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub struct MemoryRun {
 
 /// The run that stands for a variant.
 #[derive(Debug, Clone, Copy)]
-pub struct Portrait<'a> {
+pub struct LastReading<'a> {
     /// The variant.
     pub variant: &'a str,
     /// The run.
@@ -83,7 +83,7 @@ fn is_near_peak(campaign: &Campaign, run: &MemoryRun) -> bool {
 
 /// Of each variant the run whose peak is the middle one, the lower of two; of those that were read near it, if there are any.
 /// The baseline's twin is the baseline.
-pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<Portrait<'a>> {
+pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
     let of_variant = |name: &'a str| {
         let mut runs = readable(campaign, name);
         if runs.iter().any(|run| is_near_peak(campaign, run)) {
@@ -94,7 +94,7 @@ pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<Portrait<'a>> {
         let run: &'a MemoryRun = runs.get(runs.len().checked_sub(1)? / 2)?;
         let peak = run.series.peak()?;
         let full = run.series.full_peak().filter(|full| share_of_peak(campaign, run, full) >= NEAR_PEAK);
-        Some(Portrait { variant: name, run, peak, share: share_of_peak(campaign, run, peak), full })
+        Some(LastReading { variant: name, run, peak, share: share_of_peak(campaign, run, peak), full })
     };
     campaign.experiment.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect()
 }
@@ -123,7 +123,7 @@ pub struct Line {
 type AmountOf<'a> = &'a dyn Fn(&MemoryRun, &Reading) -> Option<f64>;
 
 /// What memory is for at each portrait's peak, and other figures of it. The portraits begin with the baseline's.
-pub fn lines(campaign: &Campaign, portraits: &[Portrait]) -> Vec<Line> {
+pub fn lines(campaign: &Campaign, portraits: &[LastReading]) -> Vec<Line> {
     let line = |title: &str, is_sum, verdict: Option<&str>, of: AmountOf| {
         let amounts: Vec<Option<f64>> = portraits
             .iter()
@@ -230,7 +230,7 @@ pub(crate) fn judged(campaign: &Campaign, a: &str, b: &str, metric: Metric) -> O
 }
 
 /// What the table of these portraits is of: `at the peak`, or how much of the peak was read.
-pub fn moment(portraits: &[Portrait]) -> String {
+pub fn moment(portraits: &[LastReading]) -> String {
     let least = portraits.iter().map(|portrait| portrait.share).fold(1.0, f64::min);
     if least >= AT_PEAK {
         "at the peak".to_owned()
@@ -241,7 +241,7 @@ pub fn moment(portraits: &[Portrait]) -> String {
 
 /// The portraits, the baseline's first; none without it, since there is nothing to compare with. A run of which nothing was
 /// read near its peak does not say what memory was for then.
-pub fn compared<'a>(campaign: &Campaign<'a>) -> Vec<Portrait<'a>> {
+pub fn compared<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
     let mut all = portraits(campaign);
     all.retain(|portrait| portrait.share >= NEAR_PEAK);
     match all.iter().position(|portrait| portrait.variant == campaign.experiment.baseline) {
@@ -283,8 +283,8 @@ pub fn how(campaign: &Campaign) -> Option<String> {
     };
     let cost = runs.iter().map(|series| series.cost()).fold(0.0, f64::max);
     let counts = [
-        ("glance", per(|series| series.glances_made)),
-        ("survey", per(|series| series.surveys_made)),
+        ("glance", per(|series| series.statm_samples_made)),
+        ("survey", per(|series| series.pagemap_scans_made)),
         ("full reading", per(|series| series.readings_made)),
     ];
     let every: Vec<String> =
@@ -325,7 +325,7 @@ pub fn phases(series: &Series) -> Vec<(String, u64, u64)> {
         .marks
         .iter()
         .zip(ends)
-        .map(|(mark, end)| (visible::line(&mark.text), mark.at_ns, end.max(mark.at_ns)))
+        .map(|(mark, end)| (sanitize::line(&mark.text), mark.at_ns, end.max(mark.at_ns)))
         .collect()
 }
 

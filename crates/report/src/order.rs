@@ -47,7 +47,7 @@ pub fn ranked(campaign: &Campaign) -> Vec<String> {
     others.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut names = vec![experiment.baseline.clone()];
     names.extend(others.into_iter().map(|(_, _, name)| name.to_owned()));
-    names.push(experiment.twin());
+    names.push(experiment.control());
     names
 }
 

@@ -8,7 +8,7 @@
 use serde::Serialize;
 use widthwise_experiment::metric;
 use widthwise_experiment::units::{Quantity, Unit};
-use widthwise_verdict::{words, Verdict};
+use widthwise_verdict::{wording, Verdict};
 
 use crate::campaign::Campaign;
 
@@ -36,7 +36,7 @@ pub struct MaxRss {
 impl MaxRss {
     /// Of those variants; nothing where one of them has none.
     pub fn of(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<MaxRss> {
-        let metric = metric::find("peak_resident")?;
+        let metric = metric::find("max_rss")?;
         let typical = campaign.typical(a, metric)?;
         let other = match b {
             Some(b) => Some(campaign.typical(b, metric)?.value),
@@ -50,7 +50,7 @@ impl MaxRss {
             b: other,
             rounds: typical.runs,
             verdict: verdict.map(|verdict| verdict.word.name()),
-            says: verdict.map(words::sentence),
+            says: verdict.map(wording::sentence),
         })
     }
 

@@ -4,10 +4,10 @@
 use widthwise_experiment::metric::find;
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::words;
+use widthwise_verdict::wording;
 
 use crate::campaign::Campaign;
-use crate::{order, visible};
+use crate::{order, sanitize};
 
 /// So many calls are named.
 const NAMED: usize = 6;
@@ -29,7 +29,7 @@ pub struct RuntimeCalls {
 const BESIDE: [(&str, &str, &str); 6] = [
     ("cpu", "runtime_cpu", "included"),
     ("wall", "runtime_cpu", "included"),
-    ("peak_resident", "runtime_resident", "left out"),
+    ("max_rss", "runtime_resident", "left out"),
     ("page_faults", "runtime_faults", "left out"),
     ("minor_faults", "runtime_faults", "left out"),
     ("runtime_calls", "runtime_calls", ""),
@@ -58,7 +58,7 @@ pub fn row(campaign: &Campaign, variant: &str, metrics: &[Metric]) -> Option<Vec
 /// What is to be said of it, a paragraph for each variant that the runtime ran.
 pub fn lines(campaign: &Campaign) -> Vec<String> {
     let variants = campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
-    variants.filter_map(|variant| line(campaign, variant)).map(|line| visible::line(&line)).collect()
+    variants.filter_map(|variant| line(campaign, variant)).map(|line| sanitize::line(&line)).collect()
 }
 
 /// The same or, of many variants, one sentence on all of them.
@@ -79,8 +79,8 @@ pub fn brief(campaign: &Campaign) -> Vec<String> {
     let took = match shares.len() == run.len() {
         true => format!(
             "the runtime took {} to {} of their CPU time, which includes that",
-            words::share(low),
-            words::share(high)
+            wording::share(low),
+            wording::share(high)
         ),
         false => "what the runtime took of their CPU time could not be counted for all of them".to_owned(),
     };
@@ -113,8 +113,9 @@ fn line(campaign: &Campaign, variant: &str) -> Option<String> {
     }
     let deciding = campaign.experiment.deciding();
     let without = part.without.iter().filter(|own| own.variant == variant && deciding.contains(&own.metric));
-    let without: Vec<String> =
-        without.filter_map(|own| Some(format!("{} of {}", words::numbers(own)?, own.metric.noun))).collect();
+    let without: Vec<String> = without
+        .filter_map(|own| Some(format!("{} of {}", wording::numbers(own)?, own.metric.noun)))
+        .collect();
     if !without.is_empty() {
         let baseline = &campaign.experiment.baseline;
         text +=

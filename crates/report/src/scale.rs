@@ -77,7 +77,7 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
     let source = table.rows.iter().find_map(|row| row.event.as_ref().ok()).map(|(_, source)| *source);
     if let Some(source) = source {
         let title = match (source, table.work.unit()) {
-            (EventSource::ToldElapsed, _) => "evtime (elapsed)".to_owned(),
+            (EventSource::ReportedElapsed, _) => "evtime (elapsed)".to_owned(),
             (_, "events") => "evtime".to_owned(),
             _ => "CPU a run".to_owned(),
         };

@@ -6,12 +6,13 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
-use widthwise_verdict::{words, Word};
+use widthwise_experiment::Role;
+use widthwise_verdict::{wording, Word};
 
-use crate::amounts::{self, counted};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{memory, order, runtime, statements, visible};
+use crate::format::{self, counted};
+use crate::{memory, order, report_text, runtime, sanitize};
 
 /// Diff lines shown on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
@@ -84,7 +85,7 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     page.header(campaign);
     let shown = page.tables(campaign, options.all_metrics);
     let Palette { faint, warning, .. } = options.palette;
-    let gaps = statements::gaps(campaign, &shown);
+    let gaps = report_text::gaps(campaign, &shown);
     let told = if order::is_many(campaign) { GAPS_OF_MANY } else { usize::MAX };
     for gap in gaps.iter().take(told) {
         page.paragraph(&gap.line(campaign), faint);
@@ -94,41 +95,41 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
         page.paragraph(&format!("{more} why a verdict is missing: in the HTML report and in --json"), faint);
     }
     if order::is_many(campaign) {
-        for line in statements::unable_together(campaign) {
+        for line in report_text::unable_together(campaign) {
             page.paragraph(&line, warning);
         }
     }
     page.gap();
-    let answer = statements::answer(campaign);
+    let answer = report_text::answer(campaign);
     if order::is_many(campaign) {
         // Each is of another metric.
         answer.iter().for_each(|sentence| page.paragraph(sentence, Style::new()));
     } else {
         page.paragraph(&answer.join(" "), Style::new());
     }
-    let agreement = statements::agreement(campaign).join(" ");
-    let noise = statements::noise(campaign).unwrap_or_default();
+    let agreement = report_text::agreement(campaign).join(" ");
+    let noise = report_text::noise(campaign).unwrap_or_default();
     page.paragraph(format!("{agreement} {noise}").trim(), Style::new());
     page.differences(campaign);
     for line in runtime::brief(campaign) {
         page.paragraph(&line, Style::new());
     }
-    for line in statements::processes(campaign) {
+    for line in report_text::processes(campaign) {
         page.paragraph(&line, Style::new());
     }
     page.memory(campaign);
-    for line in statements::warnings(campaign) {
+    for line in report_text::warnings(campaign) {
         page.paragraph(&format!("warning: {line}"), warning);
     }
-    page.paragraph(&statements::control(campaign).unwrap_or_default(), faint);
+    page.paragraph(&report_text::control(campaign).unwrap_or_default(), faint);
     if options.why.is_some() || options.report.is_some() {
         page.gap();
     }
     if let Some(why) = &options.why {
-        page.text.push_str(&format!("  why    {}\n", visible::line(why)));
+        page.text.push_str(&format!("  why    {}\n", sanitize::line(why)));
     }
     if let Some(report) = &options.report {
-        page.text.push_str(&format!("  report {}\n", visible::line(report)));
+        page.text.push_str(&format!("  report {}\n", sanitize::line(report)));
     }
     page.text
 }
@@ -154,9 +155,9 @@ struct Row {
 
 impl Page {
     fn header(&mut self, campaign: &Campaign) {
-        let title = statements::title(campaign);
-        let command = statements::command(campaign);
-        let extent = statements::extent(campaign);
+        let title = report_text::title(campaign);
+        let command = report_text::command(campaign);
+        let extent = report_text::extent(campaign);
         let shown_command = if command.is_empty() { command } else { format!(" · {command}") };
         let left = title.width() + shown_command.width();
         let title = paint(self.palette.strong, &title);
@@ -203,7 +204,7 @@ impl Page {
     /// How many of those metrics fit side by side; one at least, if there is one.
     fn fitting(&self, campaign: &Campaign, metrics: &[Metric]) -> usize {
         let rows = self.rows(campaign, metrics);
-        let mut used = 2 + label_width(&rows).max(visible::line(order::prefix(campaign)).width() + 11);
+        let mut used = 2 + label_width(&rows).max(sanitize::line(order::prefix(campaign)).width() + 11);
         let widths = column_widths(campaign, &rows, metrics);
         let fits = widths.iter().take_while(|&&width| {
             used += 3 + width;
@@ -214,30 +215,27 @@ impl Page {
 
     fn rows(&self, campaign: &Campaign, metrics: &[Metric]) -> Vec<Row> {
         let experiment = campaign.experiment;
-        let twin = experiment.twin();
         let names = campaign.participants();
         let is_many = order::is_many(campaign);
         names
             .iter()
             .flat_map(|name| {
                 let is_baseline = *name == experiment.baseline;
-                let (shown, tag) = if *name == twin && names.last() == Some(name) {
-                    (&experiment.baseline, "again")
-                } else {
-                    (name, if is_baseline { "baseline" } else { "" })
-                };
-                let label = clipped(&visible::line(order::short(campaign, shown)), self.width / 2);
+                let role = experiment.role(name);
+                let shown = if role == Role::Control { &experiment.baseline } else { name };
+                let tag = if role == Role::Variant { "" } else { role.name() };
+                let label = clipped(&sanitize::line(order::short(campaign, shown)), self.width / 2);
                 let cells = match campaign.unable(name) {
                     // Beneath the table, once for all variants that have it.
                     Some(_) if is_many => Err(String::new()),
-                    Some(reason) => Err(visible::line(reason)),
+                    Some(reason) => Err(sanitize::line(reason)),
                     None if is_baseline => {
                         Ok(metrics.iter().map(|metric| self.typical(campaign, name, metric)).collect())
                     }
                     None => Ok(metrics.iter().map(|metric| self.verdict(campaign, name, metric)).collect()),
                 };
                 let own = runtime::row(campaign, name, metrics).filter(|_| !is_many).map(|cells| Row {
-                    label: clipped(&visible::line(&runtime::label(name)), self.width / 2),
+                    label: clipped(&sanitize::line(&runtime::label(name)), self.width / 2),
                     tag: "",
                     cells: Ok(cells
                         .into_iter()
@@ -251,7 +249,7 @@ impl Page {
 
     fn typical(&self, campaign: &Campaign, variant: &str, metric: Metric) -> Cell {
         match campaign.typical(variant, metric) {
-            Some(typical) => Cell { text: amounts::typical(typical), style: self.palette.strong },
+            Some(typical) => Cell { text: format::typical(typical), style: self.palette.strong },
             None => Cell { text: Word::NoData.text().to_owned(), style: self.palette.faint },
         }
     }
@@ -269,7 +267,7 @@ impl Page {
             Word::Withheld => self.palette.warning,
             Word::NoData => self.palette.faint,
         };
-        Cell { text: visible::line(&words::interval(verdict)), style }
+        Cell { text: sanitize::line(&wording::interval(verdict)), style }
     }
 
     fn table(&mut self, campaign: &Campaign, metrics: &[Metric]) {
@@ -280,7 +278,7 @@ impl Page {
         let heads = metrics.iter().map(|m| Cell { text: campaign.title(m), style: faint }).collect();
         let head = match order::prefix(campaign) {
             "" => "variant".to_owned(),
-            prefix => format!("variant of {}", clipped(&visible::line(prefix), self.width / 3)),
+            prefix => format!("variant of {}", clipped(&sanitize::line(prefix), self.width / 3)),
         };
         let label_width = label_width.max(head.width());
         self.row(&padded(&paint(faint, &head), head.width(), label_width), heads, &widths);
@@ -292,7 +290,7 @@ impl Page {
                 Ok(cells) => self.row(&label, cells.clone(), &widths),
                 Err(reason) => self.reason(&label, label_width, reason),
             }
-            if row.tag == "again" {
+            if row.tag == Role::Control.name() {
                 self.floor(campaign, metrics, 2 + label_width);
             }
         }
@@ -322,7 +320,7 @@ impl Page {
 
     /// The floor stands beside the twin's row where there is room, under it where there is none.
     fn floor(&mut self, campaign: &Campaign, metrics: &[Metric], indent: usize) {
-        let Some(floors) = statements::floors(campaign, metrics) else { return };
+        let Some(floors) = report_text::floors(campaign, metrics) else { return };
         let note = format!("← detection floor: {floors}");
         let written = self.text.trim_end().lines().last().map_or(0, visible_width);
         if written + 3 + note.width() <= self.width {
@@ -345,7 +343,7 @@ impl Page {
         self.paragraph(&how, self.palette.strong);
         self.gap();
         self.table(campaign, &metrics[..self.fitting(campaign, &metrics)]);
-        for gap in statements::gaps(campaign, &metrics) {
+        for gap in report_text::gaps(campaign, &metrics) {
             self.paragraph(&gap.line(campaign), self.palette.faint);
         }
         let mut compared = memory::compared(campaign);
@@ -364,7 +362,7 @@ impl Page {
             .iter()
             .enumerate()
             .map(|(place, portrait)| {
-                let name = clipped(&visible::line(portrait.variant), 24);
+                let name = clipped(&sanitize::line(portrait.variant), 24);
                 let head = if place > 0 { format!("{name}  reduction") } else { name };
                 let cells = lines.iter().map(|line| {
                     let amount = line.amounts[place].map_or_else(|| "not read".to_owned(), amount);
@@ -405,7 +403,7 @@ impl Page {
                 })
                 .collect();
             if !peaks.is_empty() {
-                let line = format!("phases of {}: {}", visible::line(portrait.variant), peaks.join(" · "));
+                let line = format!("phases of {}: {}", sanitize::line(portrait.variant), peaks.join(" · "));
                 self.paragraph(&line, Style::new());
             }
         }
@@ -417,8 +415,8 @@ impl Page {
         for (variant, diff) in campaign.differences.iter().take(shown) {
             self.gap();
             let line = format!("{} against {}:", variant, campaign.experiment.baseline);
-            self.paragraph(&visible::line(&line), self.palette.strong);
-            let diff = visible::block(diff);
+            self.paragraph(&sanitize::line(&line), self.palette.strong);
+            let diff = sanitize::block(diff);
             let lines: Vec<&str> = diff.lines().collect();
             for line in lines.iter().take(DIFF_LINES) {
                 let line = clipped(line, self.width - 4);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use maud::{html, Markup};
 use unicode_width::UnicodeWidthStr;
 
-use crate::visible;
+use crate::sanitize;
 
 /// What is drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,7 +62,7 @@ pub struct Cpu {
 impl Cpu {
     fn mark(&self) -> String {
         match &self.busy {
-            Some(label) => visible::line(label),
+            Some(label) => sanitize::line(label),
             None if !self.allowed => "-".to_owned(),
             None => String::new(),
         }
@@ -92,11 +92,11 @@ pub fn text(machine: &Machine, width: usize) -> String {
         let mark = cpu.mark();
         format!("{:>digits$}{mark}{}", cpu.number, " ".repeat(marks - mark.width()))
     };
-    let names = machine.packages.iter().map(|package| visible::line(&package.name).width());
+    let names = machine.packages.iter().map(|package| sanitize::line(&package.name).width());
     let head = names.max().unwrap_or(0);
     let mut shown = String::new();
     for package in &machine.packages {
-        let name = visible::line(&package.name);
+        let name = sanitize::line(&package.name);
         let indent = " ".repeat(head - name.width());
         let words = package.groups.iter().flat_map(|group| words(group, &cell));
         let mut line = format!("{name}{indent} ");
@@ -115,7 +115,7 @@ pub fn text(machine: &Machine, width: usize) -> String {
         shown.push('\n');
     }
     if !machine.offline.is_empty() {
-        shown.push_str(&format!("offline: {}\n", visible::line(&machine.offline)));
+        shown.push_str(&format!("offline: {}\n", sanitize::line(&machine.offline)));
     }
     shown.push_str(&legend(machine));
     shown.push('\n');
@@ -124,11 +124,11 @@ pub fn text(machine: &Machine, width: usize) -> String {
 
 /// The words of a group: what must not be broken.
 fn words(group: &Group, cell: &impl Fn(&Cpu) -> String) -> Vec<String> {
-    let mut words = vec![format!("{} [", visible::line(&group.name)).trim_start().to_owned()];
+    let mut words = vec![format!("{} [", sanitize::line(&group.name)).trim_start().to_owned()];
     let mut kind = None;
     for module in &group.modules {
         if module.kind != kind {
-            words.extend(module.kind.as_deref().map(visible::line));
+            words.extend(module.kind.as_deref().map(sanitize::line));
             kind = module.kind.clone();
         }
         let cores: Vec<String> = module
@@ -156,7 +156,7 @@ fn legend(machine: &Machine) -> String {
             Some(count) if count.bytes().all(|digit| digit.is_ascii_digit()) => {
                 words.push(format!("{label} {count} processes"));
             }
-            _ => words.push(visible::line(label)),
+            _ => words.push(sanitize::line(label)),
         }
     }
     if machine.cpus().any(|cpu| !cpu.allowed) {
@@ -168,12 +168,12 @@ fn legend(machine: &Machine) -> String {
         "( ) a core".to_owned()
     });
     let shared: BTreeSet<&str> = machine.modules().filter_map(|module| module.shares.as_deref()).collect();
-    words.extend(shared.iter().map(|cache| format!("{{ }} cores that share an {}", visible::line(cache))));
+    words.extend(shared.iter().map(|cache| format!("{{ }} cores that share an {}", sanitize::line(cache))));
     let kinds: BTreeSet<&str> = machine.modules().filter_map(|module| module.kind.as_deref()).collect();
     words.extend(kinds.iter().map(|kind| match *kind {
         "P" => "P performance".to_owned(),
         "E" => "E efficiency".to_owned(),
-        other => visible::line(other),
+        other => sanitize::line(other),
     }));
     words.join("   ")
 }
@@ -267,7 +267,7 @@ fn framed(blocks: Vec<Block>, frame: &Frame) -> Block {
         line = line.max(block.height);
     }
     // Eight units a letter are enough for the font's widest.
-    let name = visible::line(frame.name);
+    let name = sanitize::line(frame.name);
     let width = widest.max(8 * name.width() as u32) + frame.pad;
     let height = y + line + frame.pad;
     let drawn = html! {

@@ -44,12 +44,12 @@ fn a_variant_without_a_run_and_a_run_without_a_reading_have_a_row_with_the_reaso
     let all = rows(&laid(6))?;
     let unable: Vec<_> = all.iter().filter(|row| row["variant"] == UNABLE).collect();
     assert_eq!(unable.len(), 1);
-    assert_eq!((unable[0]["standing"].as_str(), unable[0]["reason"].as_str()), ("unable", UNABLE_REASON));
+    assert_eq!((unable[0]["status"].as_str(), unable[0]["reason"].as_str()), ("unsupported", UNABLE_REASON));
     assert_eq!((unable[0]["round"].as_str(), unable[0]["value"].as_str()), ("", ""));
 
     let all = rows(&hostile())?;
     assert!(all.iter().any(|row| row["reason"] == HOSTILE_REASON), "text comes back as it was");
-    let failed: Vec<_> = all.iter().filter(|row| row["ending"] == "not-started").collect();
+    let failed: Vec<_> = all.iter().filter(|row| row["ending"] == "spawn-failed").collect();
     assert_eq!(failed.len(), 1);
     assert_eq!(failed[0]["metric"], "");
     Ok(())

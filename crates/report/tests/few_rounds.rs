@@ -6,9 +6,9 @@ use std::error::Error;
 
 use campaign::{laid, Laid, BASELINE, SLOW, UNABLE, UNABLE_REASON};
 use widthwise_experiment::outcome::Ending;
+use widthwise_experiment::VariantStatus;
 use widthwise_report::terminal::Options;
-use widthwise_report::{csv, html, json, markdown, statements, terminal};
-use widthwise_verdict::Standing;
+use widthwise_report::{csv, html, json, markdown, report_text, terminal};
 
 fn every_format(laid: &Laid) -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
     let campaign = laid.campaign();
@@ -64,11 +64,11 @@ fn what_the_judge_says_is_shown_by_every_format() -> Result<(), Box<dyn Error>> 
 fn what_is_known_is_said_before_what_is_not() {
     let mut judged = laid(12);
     judged.judge_in_earnest();
-    let said = statements::answer(&judged.campaign());
+    let said = report_text::answer(&judged.campaign());
     let of = |name: &str| said.iter().position(|sentence| sentence.contains(name));
     // The variant that could not start stands before the slow one in the experiment.
     assert!(of(SLOW) < of(UNABLE) && of(SLOW).is_some(), "{said:?}");
-    let promise = statements::control(&judged.campaign()).unwrap_or_default();
+    let promise = report_text::control(&judged.campaign()).unwrap_or_default();
     assert!(promise.contains("Holm"), "{promise}");
     assert!(!said.iter().any(|sentence| sentence.contains("Holm")), "the promise is told once: {said:?}");
 }
@@ -88,7 +88,7 @@ fn nothing_at_all_is_still_a_report() -> Result<(), Box<dyn Error>> {
     let mut nothing = laid(0);
     nothing.rounds.clear();
     nothing.runs.clear();
-    nothing.standings.clear();
+    nothing.statuses.clear();
     nothing.differences.clear();
     nothing.warnings.clear();
     nothing.experiment.metrics.clear();
@@ -120,7 +120,7 @@ fn an_experiment_without_metrics_still_shows_its_variants() -> Result<(), Box<dy
 #[test]
 fn a_baseline_that_could_not_start_leaves_no_number_and_its_twin_says_why() -> Result<(), Box<dyn Error>> {
     let mut headless = laid(3);
-    headless.standings.insert(BASELINE.to_owned(), Standing::Unable("it does not link".to_owned()));
+    headless.statuses.insert(BASELINE.to_owned(), VariantStatus::Unsupported("it does not link".to_owned()));
     headless.runs.retain(|run| !run.variant.starts_with(BASELINE));
     headless.judge();
     for (format, text) in every_format(&headless)? {
@@ -138,7 +138,7 @@ fn a_campaign_in_which_every_run_failed_tells_how_they_ended() -> Result<(), Box
     for run in &mut failed.runs {
         run.ending = Ending::Signal { signal: 11 };
         run.sample.clear();
-        run.answer = None;
+        run.output_digest = None;
     }
     failed.judge();
     for (format, text) in every_format(&failed)? {

@@ -3,7 +3,7 @@
 mod campaign;
 
 use campaign::{hostile, laid, HOSTILE_REASON, SLOW, UNABLE, UNABLE_REASON};
-use widthwise_report::amounts;
+use widthwise_report::format;
 use widthwise_report::html::render;
 
 /// What stands between tags, unescaped, and the tags themselves; enough of a parser for what maud writes.
@@ -115,7 +115,7 @@ fn every_timed_sample_is_a_dot() {
 fn a_thousand_rounds_are_thinned_said_so_and_stay_a_small_file() {
     let html = render(&laid(1000).campaign());
     assert!(html.contains("At most 400 evenly spaced dots a variant are drawn"));
-    let all = amounts::counted(1000, "run");
+    let all = format::counted(1000, "run");
     assert!(html.contains(&all), "counts are of all runs, not of the dots");
     let megabytes = html.len() as f64 / 1e6;
     assert!(megabytes < 3.0, "{megabytes} MB");

@@ -26,9 +26,9 @@ fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
         Ending::Exit { status: 3 },
         Ending::Signal { signal: 11 },
         Ending::Timeout { limit_ns: 1 },
-        Ending::Flood { limit_bytes: 1 },
-        Ending::NotStarted { reason: "r".to_owned() },
-        Ending::Around { reason: "r".to_owned() },
+        Ending::OutputLimit { limit_bytes: 1 },
+        Ending::SpawnFailed { reason: "r".to_owned() },
+        Ending::HookFailed { reason: "r".to_owned() },
     ];
     for (run, ending) in ended.runs.iter_mut().zip(endings) {
         run.ending = ending;
@@ -89,10 +89,12 @@ fn a_variant_that_could_not_start_and_one_that_answers_differently_say_why() -> 
         let all = report[list].as_array().cloned().unwrap_or_default();
         all.into_iter().filter(|entry| entry[key] == name).collect()
     };
-    for (name, standing, word) in [(UNABLE, "unable", "no_data"), (DIFFERENT, "different", "withheld")] {
+    for (name, status, word) in
+        [(UNABLE, "unsupported", "no_data"), (DIFFERENT, "output_mismatch", "withheld")]
+    {
         let variants = named("variants", "name", name);
         assert_eq!(variants.len(), 1);
-        assert_eq!(variants[0]["standing"], standing);
+        assert_eq!(variants[0]["status"], status);
         assert!(variants[0]["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
         let verdicts = named("verdicts", "variant", name);
         assert!(!verdicts.is_empty());

@@ -110,12 +110,12 @@ fn the_table_has_a_row_for_every_moment_part_and_process() {
     // Of each run: three moments with the tree and two parts, two of them with a process, and three glances.
     assert_eq!(rows.len(), 3 * (3 * 3 + 2 + 3));
     let column = |name: &str| csv_memory::HEAD.iter().position(|head| *head == name).unwrap();
-    let survey = rows
+    let pagemap_scan = rows
         .iter()
         .find(|row| &row[column("reading")] == "survey" && &row[column("variant")] == SLOW)
         .unwrap();
-    assert_eq!((&survey[column("phase")], &survey[column("resident")]), ("fit", "25300000"));
-    assert_eq!(&survey[column("pss")], "", "a survey does not know");
+    assert_eq!((&pagemap_scan[column("phase")], &pagemap_scan[column("resident")]), ("fit", "25300000"));
+    assert_eq!(&pagemap_scan[column("pss")], "", "a survey does not know");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_run_of_a_round_that_was_cut_off_stands_for_nobody() {
     let page = html::render(&laid.campaign());
     assert!(!page.contains("class=\"plot stack\""));
     // It is not lost.
-    assert!(json::render(&laid.campaign()).unwrap().contains("\"surveys_made\": 2"));
+    assert!(json::render(&laid.campaign()).unwrap().contains("\"pagemap_scans_made\": 2"));
 }
 
 #[test]

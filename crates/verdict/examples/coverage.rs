@@ -13,12 +13,12 @@ use std::time::Duration;
 use campaign::{pick, Laid};
 use noise::{readings, truth, Noise, KINDS};
 use widthwise_experiment::model::Stopping;
-use widthwise_verdict::stopping::{Decision, Look, Stopper};
-use widthwise_verdict::stream::Stream;
-use widthwise_verdict::{judge, widest_half_width, Verdict, Word};
+use widthwise_verdict::rng::Rng;
+use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
+use widthwise_verdict::{half_width, judge, Verdict, Word};
 
 const ROUNDS: [usize; 5] = [10, 20, 30, 50, 100];
-/// A campaign under `--until` is given up after so many rounds.
+/// A campaign under `--precision` is given up after so many rounds.
 const MOST: usize = 300;
 
 fn main() {
@@ -68,9 +68,9 @@ fn repeated<const N: usize>(replications: usize, once: impl Fn(u64) -> [f64; N] 
 /// A campaign of the baseline, one variant and the twin under this noise.
 fn pair(kind: Noise, rounds: usize, replication: u64) -> Laid {
     let mut laid = Laid::new(&["variant"], &["cpu"], rounds as u32);
-    let values = readings(kind, rounds, 3, &mut Stream::named(replication, &["coverage"]));
-    let twin = laid.twin();
-    for (name, values) in [campaign::BASELINE, "variant", &twin].iter().zip(values) {
+    let values = readings(kind, rounds, 3, &mut Rng::named(replication, &["coverage"]));
+    let control = laid.control();
+    for (name, values) in [campaign::BASELINE, "variant", &control].iter().zip(values) {
         laid.read(name, "cpu", values);
     }
     laid.experiment.seed = replication;
@@ -86,10 +86,10 @@ fn holds(laid: &Laid, rounds: usize, truth: f64) -> bool {
     }
 }
 
-/// The half-width that some thirty rounds of this noise have, more or less, so that `--until` stops in mid-range.
+/// The half-width that some thirty rounds of this noise have, more or less, so that `--precision` stops in mid-range.
 fn typical_half_width(kind: Noise) -> f64 {
     let mut halves: Vec<f64> = (0..21)
-        .filter_map(|replication| widest_half_width(&pair(kind, 30, 1_000_000 + replication).evidence()))
+        .filter_map(|replication| half_width(&pair(kind, 30, 1_000_000 + replication).evidence()))
         .collect();
     halves.sort_by(f64::total_cmp);
     halves.get(halves.len() / 2).copied().unwrap_or(0.01)
@@ -97,7 +97,7 @@ fn typical_half_width(kind: Noise) -> f64 {
 
 fn coverage(replications: usize) {
     let heads: Vec<String> = ROUNDS.iter().map(|rounds| format!("{rounds} rounds")).collect();
-    println!("| noise | {} | `--until` (rounds it took) |", heads.join(" | "));
+    println!("| noise | {} | `--precision` (rounds it took) |", heads.join(" | "));
     println!("| --- |{}", " ---: |".repeat(ROUNDS.len() + 1));
     for (kind, name) in KINDS {
         let truth = truth(kind);
@@ -111,7 +111,7 @@ fn coverage(replications: usize) {
         let target = typical_half_width(kind);
         let [held, taken] = repeated(replications, |replication| {
             let laid = pair(kind, MOST, replication);
-            let rounds = until(&laid, target);
+            let rounds = precision(&laid, target);
             [f64::from(u8::from(holds(&laid, rounds, truth))), rounds as f64]
         });
         let total = replications as f64;
@@ -120,13 +120,15 @@ fn coverage(replications: usize) {
 }
 
 /// How many rounds a campaign takes whose intervals are wanted this narrow.
-fn until(laid: &Laid, target: f64) -> usize {
-    let rule = Stopping { rounds: Some(MOST as u32), until: Some(target), budget: None };
-    let mut stopper = Stopper::new(&rule);
+fn precision(laid: &Laid, target: f64) -> usize {
+    let rule = Stopping { rounds: Some(MOST as u32), precision: Some(target), max_time: None };
+    let mut stopping_rule = StoppingRule::new(&rule);
     loop {
-        let rounds = stopper.next_look();
-        let widest = widest_half_width(&laid.evidence_of(rounds as usize));
-        if let Decision::Stop(_) = stopper.decide(Look { rounds, elapsed: Duration::ZERO, widest }) {
+        let rounds = stopping_rule.next_look();
+        let widest = half_width(&laid.evidence_of(rounds as usize));
+        if let Decision::Stop(_) =
+            stopping_rule.decide(InterimLook { rounds, elapsed: Duration::ZERO, widest })
+        {
             return rounds as usize;
         }
     }
@@ -137,7 +139,7 @@ const METRICS: [&str; 11] = [
     "wall",
     "user",
     "system",
-    "peak_resident",
+    "max_rss",
     "peak_virtual",
     "page_faults",
     "minor_faults",
@@ -155,16 +157,16 @@ fn full(kind: Noise, variants: &[&str], rounds: usize, slower: f64, replication:
         .iter()
         .chain(variants)
         .map(|name| (*name).to_owned())
-        .chain([laid.twin()])
+        .chain([laid.control()])
         .collect();
-    let stream = &mut Stream::named(replication, &["full"]);
-    let time = readings(kind, rounds, everyone.len(), stream);
-    let wall = readings(Noise::OneSided, rounds, everyone.len(), stream);
-    let user = readings(Noise::Quiet, rounds, everyone.len(), stream);
-    let system = readings(Noise::HeavyTails, rounds, everyone.len(), stream);
-    let pages = readings(Noise::Pages, rounds, everyone.len(), stream);
-    let switches = readings(Noise::RareEvents, rounds, everyone.len(), stream);
-    let preempted = readings(Noise::LoadAnyRun, rounds, everyone.len(), stream);
+    let rng = &mut Rng::named(replication, &["full"]);
+    let time = readings(kind, rounds, everyone.len(), rng);
+    let wall = readings(Noise::OneSided, rounds, everyone.len(), rng);
+    let user = readings(Noise::Quiet, rounds, everyone.len(), rng);
+    let system = readings(Noise::HeavyTails, rounds, everyone.len(), rng);
+    let pages = readings(Noise::Pages, rounds, everyone.len(), rng);
+    let switches = readings(Noise::RareEvents, rounds, everyone.len(), rng);
+    let preempted = readings(Noise::LoadAnyRun, rounds, everyone.len(), rng);
     for (who, name) in everyone.iter().enumerate() {
         let factor = if who > 0 && who <= variants.len() { slower } else { 1.0 };
         let times = |other: &[f64]| -> Vec<f64> {
@@ -174,7 +176,7 @@ fn full(kind: Noise, variants: &[&str], rounds: usize, slower: f64, replication:
         laid.read(name, "wall", times(&wall[who]));
         laid.read(name, "user", times(&user[who]));
         laid.read(name, "system", system[who].iter().map(|value| 1e7 * value));
-        laid.read(name, "peak_resident", pages[who].iter().map(|value| 1.4e7 * value));
+        laid.read(name, "max_rss", pages[who].iter().map(|value| 1.4e7 * value));
         laid.read(name, "peak_virtual", std::iter::repeat_n(2.0e7, rounds));
         laid.read(name, "page_faults", pages[who].iter().map(|value| 3400.0 * value));
         laid.read(name, "minor_faults", pages[who].iter().map(|value| 3400.0 * value));

@@ -1,16 +1,16 @@
-//! How often the intervals of fits hold the truth, by simulation: `cargo run --release --example scaling_coverage`.
+//! How often the intervals of fits hold the truth, by emulation: `cargo run --release --example scaling_coverage`.
 
 use std::collections::BTreeMap;
 
 use widthwise_verdict::distribution::normal_quantile;
+use widthwise_verdict::rng::Rng;
 use widthwise_verdict::scaling::{scaling, sequential_part, Best, Figure, Terms, Throughputs};
-use widthwise_verdict::stream::Stream;
 
 const SETS: u64 = 1000;
 const NOISE: f64 = 0.01;
 
-fn normal(stream: &mut Stream) -> f64 {
-    normal_quantile(stream.unit().clamp(1e-9, 1.0 - 1e-9))
+fn normal(rng: &mut Rng) -> f64 {
+    normal_quantile(rng.unit().clamp(1e-9, 1.0 - 1e-9))
 }
 
 fn law(contention: f64, coherency: f64, n: usize) -> f64 {
@@ -19,9 +19,9 @@ fn law(contention: f64, coherency: f64, n: usize) -> f64 {
 }
 
 /// Noise of 1 % at each step; with outliers, every eighth run is up to a third slower.
-fn factor(stream: &mut Stream, outliers: bool) -> f64 {
-    let slow = if outliers && stream.below(8) == 0 { 0.3 * stream.unit() } else { 0.0 };
-    (NOISE * normal(stream) - slow).exp()
+fn factor(rng: &mut Rng, outliers: bool) -> f64 {
+    let slow = if outliers && rng.below(8) == 0 { 0.3 * rng.unit() } else { 0.0 };
+    (NOISE * normal(rng) - slow).exp()
 }
 
 fn rounds(
@@ -31,11 +31,11 @@ fn rounds(
     outliers: bool,
     truth: impl Fn(usize) -> f64,
 ) -> Vec<Throughputs> {
-    let mut stream = Stream::new(set);
+    let mut rng = Rng::new(set);
     (0..count)
         .map(|_| {
-            let moment = (0.03 * normal(&mut stream)).exp();
-            steps.iter().map(|&n| (n, truth(n) * moment * factor(&mut stream, outliers))).collect()
+            let moment = (0.03 * normal(&mut rng)).exp();
+            steps.iter().map(|&n| (n, truth(n) * moment * factor(&mut rng, outliers))).collect()
         })
         .collect()
 }
@@ -103,11 +103,11 @@ fn main() {
         }
         let mut line = tallies([("intercept", 30.0), ("slope", 0.65)]);
         for set in 0..SETS {
-            let mut stream = Stream::new(set);
+            let mut rng = Rng::new(set);
             let rounds: Vec<BTreeMap<u64, f64>> = (0..count)
                 .map(|_| {
                     let runs = [1_u64, 100, 400].into_iter();
-                    runs.map(|n| (n, (30.0 + 0.65 * n as f64) / factor(&mut stream, outliers))).collect()
+                    runs.map(|n| (n, (30.0 + 0.65 * n as f64) / factor(&mut rng, outliers))).collect()
                 })
                 .collect();
             if let Ok(found) = sequential_part(&rounds, terms(set)) {

@@ -5,7 +5,7 @@
 //! is the estimate itself.
 
 use crate::distribution::{normal, normal_quantile, student_quantile};
-use crate::stream::Stream;
+use crate::rng::Rng;
 
 /// An estimate and the interval around it, on whatever scale the statistic has.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,9 +75,9 @@ pub enum Widening {
 ///
 /// The bootstrap of a mean is too narrow by √((n−1)/n), and a percentile interval forgets that the spread itself is
 /// an estimate. Hesterberg ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015)
-/// mends both with √(n/(n−1)) · t(n−1). For the adaptive trimmed mean that goes too far (98 % at ten rounds of
+/// fixes both with √(n/(n−1)) · t(n−1). For the adaptive trimmed mean that goes too far (98 % at ten rounds of
 /// normal noise, where 95 % is meant); t with 2(n−1) degrees of freedom, half of the correction, stays within 94 to
-/// 97 % in simulation from six rounds on. With two log-ratios a round, half leaves 94.5 % at ten to thirty rounds of
+/// 97 % in emulation from six rounds on. With two log-ratios a round, half leaves 94.5 % at ten to thirty rounds of
 /// normal noise, and the whole up to 97.7 % where one variant has two modes: t has 1.5(n−1). See `examples/coverage.rs`.
 pub fn reach(n: usize, confidence: f64, widening: Widening) -> f64 {
     let n = n as f64;
@@ -96,8 +96,8 @@ pub fn resamples(n: usize) -> usize {
 }
 
 /// The BCa interval of `statistic` over `n` units, `reach` standard errors to either side.
-pub fn interval(n: usize, reach: f64, stream: &mut Stream, statistic: impl Fn(&[u32]) -> f64) -> Interval {
-    let [only] = intervals(n, reach, stream, |counts| [statistic(counts)]);
+pub fn interval(n: usize, reach: f64, rng: &mut Rng, statistic: impl Fn(&[u32]) -> f64) -> Interval {
+    let [only] = intervals(n, reach, rng, |counts| [statistic(counts)]);
     only
 }
 
@@ -105,17 +105,17 @@ pub fn interval(n: usize, reach: f64, stream: &mut Stream, statistic: impl Fn(&[
 pub fn intervals<const K: usize>(
     n: usize,
     reach: f64,
-    stream: &mut Stream,
+    rng: &mut Rng,
     statistics: impl Fn(&[u32]) -> [f64; K],
 ) -> [Interval; K] {
     let mut counts = vec![1_u32; n];
     let estimates = statistics(&counts);
-    let left_out = jackknife(n, stream, &statistics);
+    let left_out = jackknife(n, rng, &statistics);
     let replicates: Vec<[f64; K]> = (0..resamples(n))
         .map(|_| {
             counts.fill(0);
             for _ in 0..n {
-                counts[stream.below(n)] += 1;
+                counts[rng.below(n)] += 1;
             }
             statistics(&counts)
         })
@@ -174,13 +174,13 @@ fn acceleration(jackknife: &[f64]) -> f64 {
 
 /// The statistic with each unit left out in turn; beyond 250 units, with each of 250 random groups left out, which
 /// estimates the same acceleration in bounded time.
-fn jackknife<T>(n: usize, stream: &mut Stream, statistic: impl Fn(&[u32]) -> T) -> Vec<T> {
+fn jackknife<T>(n: usize, rng: &mut Rng, statistic: impl Fn(&[u32]) -> T) -> Vec<T> {
     const GROUPS: usize = 250;
     let groups = n.min(GROUPS);
     let mut order: Vec<usize> = (0..n).collect();
     if n > GROUPS {
         for last in (1..n).rev() {
-            order.swap(last, stream.below(last + 1));
+            order.swap(last, rng.below(last + 1));
         }
     }
     let mut counts = vec![1_u32; n];
@@ -241,9 +241,9 @@ mod tests {
     fn the_variance_of_the_spatial_test_has_the_interval_of_the_book() {
         // Section 14.3: θ̂ = 171.5, â = 0.061, ẑ₀ = 0.146, and 115.8 to 259.6 at 90 %.
         let statistic = variance(&SPATIAL);
-        let jackknife = jackknife(26, &mut Stream::new(1), &statistic);
+        let jackknife = jackknife(26, &mut Rng::new(1), &statistic);
         assert!((acceleration(&jackknife) - 0.061).abs() < 0.0005);
-        let found = interval(26, normal_quantile(0.95), &mut Stream::new(1), &statistic);
+        let found = interval(26, normal_quantile(0.95), &mut Rng::new(1), &statistic);
         assert!((found.estimate - 171.5).abs() < 0.05, "{found:?}");
         // The book drew 2 000 resamples and here 4 000 others are drawn: the ends agree to a few per cent.
         assert!((found.low - 115.8).abs() < 5.0 && (found.high - 259.6).abs() < 9.0, "{found:?}");
@@ -268,7 +268,7 @@ mod tests {
         let found = interval(
             values.len(),
             reach(values.len(), 0.95, Widening::Mean),
-            &mut Stream::new(3),
+            &mut Rng::new(3),
             mean(&values),
         );
         let student = student_quantile(0.975, n - 1.0) * error;
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_skewed_sample_has_an_interval_that_leans_the_same_way() {
         let values: Vec<f64> = (0..30).map(|i| (f64::from(i) / 8.0).exp()).collect();
-        let found = interval(30, reach(30, 0.95, Widening::Mean), &mut Stream::new(3), mean(&values));
+        let found = interval(30, reach(30, 0.95, Widening::Mean), &mut Rng::new(3), mean(&values));
         assert!(found.high - found.estimate > 1.2 * (found.estimate - found.low), "{found:?}");
     }
 
@@ -294,7 +294,7 @@ mod tests {
                 statistic(&counts)
             })
             .collect();
-        let grouped = jackknife(values.len(), &mut Stream::new(5), &statistic);
+        let grouped = jackknife(values.len(), &mut Rng::new(5), &statistic);
         assert_eq!(grouped.len(), 250);
         assert!((acceleration(&grouped) / acceleration(&whole) - 1.0).abs() < 0.5);
     }

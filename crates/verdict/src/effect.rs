@@ -4,7 +4,7 @@
 use widthwise_experiment::units::{Quantity, Unit};
 
 use crate::bootstrap::Interval;
-use crate::words::share;
+use crate::wording::share;
 
 /// The scale of a comparison; no difference is 0 on either.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,24 +1,25 @@
 //! From pairs to verdicts.
 
 use std::cell::RefCell;
+use widthwise_experiment::VariantStatus;
 
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::Source;
 use widthwise_experiment::{metric, Experiment, Metric};
 
+use crate::autocorrelation::inflation;
 use crate::bootstrap::{interval, reach, Interval, Widening};
 use crate::effect::{Floor, Scale};
-use crate::family::{adjusted, weights, Member};
-use crate::location::adaptive;
+use crate::multiple_testing::{adjusted, weights, Member};
 use crate::pairs::{Baselines, Campaign, Extremes, Pair, Pairs};
+use crate::rng::Rng;
 use crate::runtime::weigh;
-use crate::serial::inflation;
-use crate::stream::Stream;
+use crate::trimmed_mean::adaptive;
 use crate::typical::typical;
-use crate::words::margin;
-use crate::{Evidence, Judgement, Standing, Verdict, Word};
+use crate::wording::margin;
+use crate::{Evidence, Judgement, Verdict, Word};
 
-/// With fewer pairs there is no interval: simulated coverage falls below 93 % with five, and not with six.
+/// With fewer pairs there is no interval: emulated coverage falls below 93 % with five, and not with six.
 pub const FEWEST_PAIRS: u32 = 6;
 
 /// What peringer-2007's estimator averages over: "run programs 10 times, remove two slowest and two fastest".
@@ -74,12 +75,14 @@ pub(crate) enum Obstacle {
 /// What stands in the way of every comparison of a variant, whatever the metric.
 fn obstacle(evidence: &Evidence, campaign: &Campaign, variant: &str) -> Option<Obstacle> {
     let baseline = &evidence.experiment.baseline;
-    match evidence.standings.get(variant) {
-        Some(Standing::Unable(reason)) => return Some(Obstacle::Missing(reason.clone())),
-        Some(Standing::Different(how)) => return Some(Obstacle::Withheld(differs(how), NOTHING_READ)),
-        Some(Standing::Measured | Standing::DifferentAllowed(_)) | None => {}
+    let not_measured = |name: &str| evidence.statuses.get(name).and_then(VariantStatus::not_measured);
+    if let Some(reason) = not_measured(variant) {
+        return Some(Obstacle::Missing(reason.to_owned()));
     }
-    if let Some(Standing::Unable(reason)) = evidence.standings.get(baseline) {
+    if let Some(VariantStatus::OutputMismatch(how)) = evidence.statuses.get(variant) {
+        return Some(Obstacle::Withheld(differs(how), NOTHING_READ));
+    }
+    if let Some(reason) = not_measured(baseline) {
         return Some(Obstacle::Missing(format!("the baseline could not be measured: {reason}")));
     }
     if let Some(failures) = campaign.failures(variant) {
@@ -88,7 +91,7 @@ fn obstacle(evidence: &Evidence, campaign: &Campaign, variant: &str) -> Option<O
     if let Some(failures) = campaign.failures(baseline) {
         return Some(Obstacle::Withheld(format!("of the baseline, {failures}"), NOTHING_READ));
     }
-    (!campaign.ran(variant) || !campaign.ran(baseline))
+    (!campaign.result(variant) || !campaign.result(baseline))
         .then(|| Obstacle::Missing("no timed round yet".to_owned()))
 }
 
@@ -110,13 +113,13 @@ pub(crate) fn baselines<'a>(
     evidence: &'a Evidence,
     campaign: &Campaign,
     variant: &str,
-    twin: &'a str,
+    control: &'a str,
 ) -> Baselines<'a> {
     let experiment = evidence.experiment;
-    let again = variant != twin
+    let again = variant != control
         && experiment.judging.estimator == Estimator::Paired
-        && obstacle(evidence, campaign, twin).is_none();
-    Baselines { first: &experiment.baseline, again: again.then_some(twin) }
+        && obstacle(evidence, campaign, control).is_none();
+    Baselines { first: &experiment.baseline, again: again.then_some(control) }
 }
 
 /// Compares a variant with the baseline on one metric.
@@ -132,7 +135,7 @@ pub(crate) fn compare(
     let count = Count { pairs: n, coverage: pairs.coverage, source: pairs.source };
     if n == 0 {
         let read = |name: &str| campaign.readings(name, metric).next().is_some();
-        let why = |name| campaign.not_simulated(name, metric).or_else(|| campaign.not_sampled(name, metric));
+        let why = |name| campaign.not_emulated(name, metric).or_else(|| campaign.not_sampled(name, metric));
         if let Some(reason) = Some(variant).filter(|_| !read(variant)).and_then(why) {
             return Err(Obstacle::Missing(reason));
         }
@@ -148,14 +151,14 @@ pub(crate) fn compare(
             .to_owned(),
         ));
     }
-    let stream = Stream::named(experiment.seed, &[variant, metric.name]);
+    let rng = Rng::named(experiment.seed, &[variant, metric.name]);
     match &pairs.extremes {
-        None => estimated(experiment, &pairs, count, stream),
+        None => estimated(experiment, &pairs, count, rng),
         Some(extremes) if extremes.are_open() => Err(Obstacle::Withheld(OPEN.to_owned(), count)),
         Some(Extremes { lowest, highest }) => {
             let side = |values: &Vec<Pair>| {
                 let pairs = Pairs { values: values.clone(), extremes: None, ..pairs.clone() };
-                estimated(experiment, &pairs, count, stream.clone())
+                estimated(experiment, &pairs, count, rng.clone())
             };
             Ok(side(lowest)?.to(side(highest)?))
         }
@@ -171,13 +174,13 @@ fn estimated(
     experiment: &Experiment,
     pairs: &Pairs,
     count: Count,
-    mut stream: Stream,
+    mut rng: Rng,
 ) -> Result<Comparison, Obstacle> {
     let n = count.pairs;
     let confidence = experiment.judging.confidence;
     let (interval, scale) = match experiment.judging.estimator {
-        // Simulated counts that are the same each time need no interval, and nothing of theirs is to be trimmed.
-        _ if pairs.is_exact() => paired(pairs, confidence, &mut stream),
+        // Emulated counts that are the same each time need no interval, and nothing of theirs is to be trimmed.
+        _ if pairs.is_exact() => paired(pairs, confidence, &mut rng),
         Estimator::Paired if n < FEWEST_PAIRS => {
             let rounds = if n == 1 { "1 round is" } else { &format!("{n} rounds are") };
             return Err(Obstacle::TooFew(
@@ -198,8 +201,8 @@ fn estimated(
                 count,
             ));
         }
-        Estimator::Paired => paired(pairs, confidence, &mut stream),
-        Estimator::TenRunTrim => ten_run_trim(pairs, confidence, &mut stream),
+        Estimator::Paired => paired(pairs, confidence, &mut rng),
+        Estimator::TenRunTrim => ten_run_trim(pairs, confidence, &mut rng),
     };
     let p = interval.p_value(0.0, n as usize, confidence);
     Ok(Comparison { interval, scale, p, count })
@@ -208,19 +211,19 @@ fn estimated(
 /// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means. A logarithm
 /// of 0 is none, and adding 1 to everything first would make the verdict depend on the unit. Plain means, there, because
 /// rare events are exactly what trimming would remove.
-fn paired(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> (Interval, Scale) {
+fn paired(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
     let positive = |pair: &Pair| pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0);
     if pairs.values.iter().all(positive) {
-        return (log_ratios(&pairs.values, confidence, stream), Scale::Log);
+        return (log_ratios(&pairs.values, confidence, rng), Scale::Log);
     }
-    differences(&pairs.values, confidence, stream)
+    differences(&pairs.values, confidence, rng)
 }
 
 /// The middle of all log-ratios. Where the baseline was read twice in a round, that round has two, side by side and
 /// not averaged: the average of two baselines, one of them slowed, is slowed by half, and a load would then pull the
 /// middle away from the variant, for as long as the variant itself is met by it less often than one of two. Rounds are
 /// resampled, with all that they hold.
-pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> Interval {
+pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> Interval {
     let n = pairs.len();
     let mut ranked: Vec<(f64, usize)> = pairs
         .iter()
@@ -238,10 +241,10 @@ pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -
     sorted.iter_mut().for_each(|ratio| *ratio -= middle);
     let centred = if sorted.len() == n {
         // One log-ratio a round: which of them is called which round is all one.
-        interval(n, reach(n, confidence, Widening::Trimmed), stream, |counts| adaptive(&sorted, counts))
+        interval(n, reach(n, confidence, Widening::Trimmed), rng, |counts| adaptive(&sorted, counts))
     } else {
         let drawn = RefCell::new(vec![0; sorted.len()]);
-        interval(n, reach(n, confidence, Widening::TrimmedTwice), stream, |counts| {
+        interval(n, reach(n, confidence, Widening::TrimmedTwice), rng, |counts| {
             let mut drawn = drawn.borrow_mut();
             drawn.iter_mut().zip(&rounds).for_each(|(drawn, &round)| *drawn = counts[round]);
             adaptive(&sorted, &drawn)
@@ -258,7 +261,7 @@ pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, stream: &mut Stream) -
 }
 
 /// The difference of the means, and the baseline's mean.
-fn differences(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> (Interval, Scale) {
+fn differences(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
     let n = pairs.len();
     let scale = Scale::Difference { baseline: average(pairs.iter().map(|pair| average(pair.baselines()))) };
     let differences: Vec<f64> = pairs.iter().map(|pair| pair.variant - average(pair.baselines())).collect();
@@ -267,7 +270,7 @@ fn differences(pairs: &[Pair], confidence: f64, stream: &mut Stream) -> (Interva
     if sorted[0] == sorted[n - 1] {
         return (Interval::exact(sorted[0]), scale);
     }
-    let found = interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
+    let found = interval(n, reach(n, confidence, Widening::Mean), rng, |counts| {
         let (sum, total) = sorted.iter().zip(counts).fold((0.0, 0.0), |(sum, total), (value, &count)| {
             (sum + f64::from(count) * value, total + f64::from(count))
         });
@@ -291,7 +294,7 @@ fn equal(sorted: &[f64]) -> bool {
 
 /// peringer-2007's estimator: each variant's two slowest and two fastest of ten runs left out, the averages of the
 /// remaining six compared; the interval from resampling rounds. The paper gives no interval.
-fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> (Interval, Scale) {
+fn ten_run_trim(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
     let n = pairs.values.len();
     let ranked = |value: fn(&Pair) -> f64| {
         let mut ranked: Vec<(f64, usize)> =
@@ -306,8 +309,8 @@ fn ten_run_trim(pairs: &Pairs, confidence: f64, stream: &mut Stream) -> (Interva
         true => Scale::Log,
         false => Scale::Difference { baseline: average_of_six(&baseline, &every) },
     };
-    // With the narrower reach, simulated coverage falls to 92 % under drift.
-    let found = interval(n, reach(n, confidence, Widening::Mean), stream, |counts| {
+    // With the narrower reach, emulated coverage falls to 92 % under drift.
+    let found = interval(n, reach(n, confidence, Widening::Mean), rng, |counts| {
         let (v, b) = (average_of_six(&variant, counts), average_of_six(&baseline, counts));
         match scale {
             Scale::Log => (v / b).ln(),
@@ -334,10 +337,10 @@ fn average_of_six(ranked: &[(f64, usize)], counts: &[u32]) -> f64 {
 pub fn judge(evidence: &Evidence) -> Judgement {
     let experiment = evidence.experiment;
     let campaign = Campaign::of(evidence);
-    let twin = experiment.twin();
+    let control = experiment.control();
     let metrics = &experiment.metrics;
     let compared = |variant: &str| -> Vec<Result<Comparison, Obstacle>> {
-        let baselines = baselines(evidence, &campaign, variant, &twin);
+        let baselines = baselines(evidence, &campaign, variant, &control);
         metrics
             .iter()
             .map(|metric| match obstacle(evidence, &campaign, variant) {
@@ -346,7 +349,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
             })
             .collect()
     };
-    let again = compared(&twin);
+    let again = compared(&control);
     let challengers: Vec<&str> = experiment
         .variants
         .iter()
@@ -370,8 +373,10 @@ pub fn judge(evidence: &Evidence) -> Judgement {
 
     let mut verdicts = Vec::new();
     for (variant, results) in &made {
-        let allowed = match evidence.standings.get(*variant) {
-            Some(Standing::DifferentAllowed(how)) => Some(format!("{}, which was allowed", differs(how))),
+        let allowed = match evidence.statuses.get(*variant) {
+            Some(VariantStatus::OutputMismatchAllowed(how)) => {
+                Some(format!("{}, which was allowed", differs(how)))
+            }
             _ => None,
         };
         for ((metric, result), floor) in metrics.iter().zip(results).zip(&again) {
@@ -386,7 +391,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         }
     }
     for (metric, result) in metrics.iter().zip(&again) {
-        let blank = blank(experiment, &twin, metric);
+        let blank = blank(experiment, &control, metric);
         verdicts.push(match result {
             Err(obstacle) => stopped(blank, obstacle, result),
             Ok(comparison) => of_control(blank, comparison),
@@ -398,7 +403,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         let not_asked = metric::runtime().filter(|metric| !metrics.contains(metric));
         metrics.iter().copied().chain(not_asked)
     };
-    let everyone = experiment.variants.iter().map(|variant| variant.name.as_str()).chain([twin.as_str()]);
+    let everyone = experiment.variants.iter().map(|variant| variant.name.as_str()).chain([control.as_str()]);
     let typical = everyone
         .flat_map(|variant| asked_and_runtime().map(move |metric| (variant, metric)))
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
@@ -585,20 +590,20 @@ fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
     with_floor(Verdict { word, reason: Some(reason), ..figures }, floor_of(comparison), *scale)
 }
 
-/// Half the width of the widest interval that decides when `--until` is reached: over the deciding metrics, every
+/// Half the width of the widest interval that decides when `--precision` is reached: over the deciding metrics, every
 /// measured variant and the A/A pair, in the units in which it is shown (0.01 is ±1 % of the baseline's figure).
-/// Absent while an interval is still to come; variants and metrics that no further round can mend are passed over.
-pub fn widest_half_width(evidence: &Evidence) -> Option<f64> {
+/// Absent while an interval is still to come; variants and metrics that no further round can fix are passed over.
+pub fn half_width(evidence: &Evidence) -> Option<f64> {
     let experiment = evidence.experiment;
     let campaign = Campaign::of(evidence);
-    let twin = experiment.twin();
+    let control = experiment.control();
     let others = experiment.variants.iter().map(|variant| variant.name.as_str());
     let mut widest: Option<f64> = None;
-    for variant in others.filter(|name| *name != experiment.baseline).chain([twin.as_str()]) {
+    for variant in others.filter(|name| *name != experiment.baseline).chain([control.as_str()]) {
         if obstacle(evidence, &campaign, variant).is_some() {
             continue;
         }
-        let baselines = baselines(evidence, &campaign, variant, &twin);
+        let baselines = baselines(evidence, &campaign, variant, &control);
         for metric in experiment.deciding() {
             match compare(experiment, &campaign, variant, baselines, metric) {
                 Ok(Comparison { interval, scale, .. }) => {

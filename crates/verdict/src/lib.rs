@@ -6,33 +6,34 @@
 //! rounds, runs, variants and metrics are handed in. How the numbers are made, and what they cannot say, is told in
 //! `docs/verdicts.md`.
 
+pub mod autocorrelation;
 pub mod bootstrap;
 pub mod distribution;
 mod effect;
-pub mod family;
 mod judge;
-pub mod location;
+pub mod multiple_testing;
 mod pairs;
 pub mod repeats;
+pub mod rng;
 mod runtime;
 pub mod scaling;
-pub mod serial;
 pub mod starvation;
 pub mod stopping;
-pub mod stream;
 pub mod study;
+pub mod trimmed_mean;
 mod typical;
-pub mod words;
+pub mod wording;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use widthwise_experiment::VariantStatus;
 
 use serde::{Deserialize, Serialize};
-use widthwise_experiment::model::twin_of;
 use widthwise_experiment::outcome::{Round, Run, Source};
+use widthwise_experiment::role::control_of;
 use widthwise_experiment::{Experiment, Metric};
 
-pub use judge::{judge, widest_half_width, FEWEST_PAIRS, TEN_RUNS};
+pub use judge::{half_width, judge, FEWEST_PAIRS, TEN_RUNS};
 pub use runtime::{RuntimePart, RuntimeShare};
 
 /// The outcome of a verdict, in one word. `Lower` and `Higher` say what the variant's figure is beside the
@@ -88,7 +89,7 @@ impl fmt::Display for Word {
 pub struct Verdict {
     /// What was measured.
     pub metric: Metric,
-    /// The variant's name; [`Experiment::twin`] for the A/A pair.
+    /// The variant's name; [`Experiment::control`] for the A/A pair.
     pub variant: String,
     /// The baseline's name.
     pub baseline: String,
@@ -131,7 +132,7 @@ pub struct Verdict {
 impl Verdict {
     /// Whether this is the A/A control's: the baseline measured a second time, under its other name.
     pub fn is_control(&self) -> bool {
-        self.variant == twin_of(&self.baseline)
+        self.variant == control_of(&self.baseline)
     }
 
     /// The same figures without a verdict, because of that reason. A verdict that is already withheld, or that has no
@@ -170,19 +171,6 @@ pub struct Typical {
     pub runs: u32,
 }
 
-/// Whether a variant can be compared at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// It was built, it ran, and it answered as the baseline did.
-    Measured,
-    /// It could not be built or started: the reason.
-    Unable(String),
-    /// Its answer differs from the baseline's: how.
-    Different(String),
-    /// Its answer differs from the baseline's, and the user allows that: how.
-    DifferentAllowed(String),
-}
-
 /// Everything verdicts rest on.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
@@ -192,8 +180,8 @@ pub struct Evidence<'a> {
     pub rounds: &'a [Round],
     /// Every run of them.
     pub runs: &'a [Run],
-    /// The standing of each variant, by name. A variant that is not here is [`Standing::Measured`].
-    pub standings: &'a BTreeMap<String, Standing>,
+    /// The status of each variant, by name. A variant that is not here is [`VariantStatus::Ready`].
+    pub statuses: &'a BTreeMap<String, VariantStatus>,
 }
 
 /// Every verdict of a campaign.

@@ -15,7 +15,7 @@ pub(crate) struct Campaign<'a> {
     /// So many times the x32 runtime's own work is left out of the figures that it is part of.
     without_runtime: f64,
     runs: Runs<'a>,
-    simulated: Runs<'a>,
+    emulated: Runs<'a>,
     memory: Runs<'a>,
 }
 
@@ -92,27 +92,27 @@ pub(crate) struct Pairs {
     pub coverage: f64,
     /// Where the variant's came from.
     pub source: Option<Source>,
-    /// All of them, on both sides, were counted by a simulation.
-    pub simulated: bool,
+    /// All of them, on both sides, were counted by an emulation.
+    pub emulated: bool,
 }
 
 impl Pairs {
-    /// Whether these are counts of a simulation that were the same each time: then there is no chance in them, and no
+    /// Whether these are counts of an emulation that were the same each time: then there is no chance in them, and no
     /// number of rounds would show any.
     pub fn is_exact(&self) -> bool {
-        self.simulated && self.values.len() > 1 && self.values.windows(2).all(|pair| pair[0] == pair[1])
+        self.emulated && self.values.len() > 1 && self.values.windows(2).all(|pair| pair[0] == pair[1])
     }
 }
 
 impl<'a> Campaign<'a> {
-    /// The runs of the timed rounds of this evidence, and of those in which counts were simulated or memory was read. A run of any other round, or of one that is
+    /// The runs of the timed rounds of this evidence, and of those in which counts were emulated or memory was read. A run of any other round, or of one that is
     /// not known, is used by nothing.
     pub fn of(evidence: &Evidence<'a>) -> Campaign<'a> {
         let of_kind = |kind| Campaign::runs_of(evidence, kind);
         Campaign {
             without_runtime: 0.0,
             runs: of_kind(RoundKind::Timed),
-            simulated: of_kind(RoundKind::Simulated),
+            emulated: of_kind(RoundKind::Emulated),
             memory: of_kind(RoundKind::Memory),
         }
     }
@@ -137,11 +137,11 @@ impl<'a> Campaign<'a> {
         runs
     }
 
-    /// The readings of a metric from a variant's runs that ended well, by round; a run of a simulated round has no other readings
+    /// The readings of a metric from a variant's runs that ended well, by round; a run of an emulated round has no other readings
     /// than its counts, one of a memory round only those of its series, and a timed one has none of either. A reading that is no amount
     /// (negative, infinite, not a number) is no reading.
     pub fn readings(&self, variant: &str, metric: Metric) -> impl Iterator<Item = (u32, Reading)> + '_ {
-        [&self.runs, &self.simulated, &self.memory]
+        [&self.runs, &self.emulated, &self.memory]
             .map(|runs| runs.get(variant))
             .into_iter()
             .flatten()
@@ -165,7 +165,7 @@ impl<'a> Campaign<'a> {
         let read = |name: &str| -> BTreeMap<u32, Reading> { self.readings(name, metric).collect() };
         let (first, second) = (read(baselines.first), baselines.again.map(read).unwrap_or_default());
         let mut pairs =
-            Pairs { values: Vec::new(), extremes: None, coverage: 1.0, source: None, simulated: true };
+            Pairs { values: Vec::new(), extremes: None, coverage: 1.0, source: None, emulated: true };
         let (mut extremes, mut is_bounded) = (Extremes::default(), false);
         for (round, reading) in self.readings(variant, metric) {
             let mut beside = [first.get(&round), second.get(&round)].into_iter().flatten();
@@ -179,7 +179,7 @@ impl<'a> Campaign<'a> {
             extremes.add(&reading, baseline, again);
             for read in [&reading, baseline].into_iter().chain(again) {
                 pairs.coverage = pairs.coverage.min(read.coverage);
-                pairs.simulated &= read.source == Source::Simulated;
+                pairs.emulated &= read.source == Source::Emulated;
                 is_bounded |= read.upper.is_some();
             }
             pairs.source = pairs.source.or(Some(reading.source));
@@ -205,11 +205,11 @@ impl<'a> Campaign<'a> {
         (failed > 0).then(|| format!("{failed} of {total} {noun} failed: {}", kinds.join("; ")))
     }
 
-    /// Why a metric that was to be simulated was not for this variant.
-    pub fn not_simulated(&self, variant: &str, metric: Metric) -> Option<String> {
-        let own = self.simulated.get(variant).filter(|_| metric.can_be_simulated())?;
+    /// Why a metric that was to be emulated was not for this variant.
+    pub fn not_emulated(&self, variant: &str, metric: Metric) -> Option<String> {
+        let own = self.emulated.get(variant).filter(|_| metric.can_be_emulated())?;
         own.values().find_map(|run| match &run.ending {
-            Ending::NotStarted { reason } => Some(reason.clone()),
+            Ending::SpawnFailed { reason } => Some(reason.clone()),
             ending => failure(ending),
         })
     }
@@ -228,7 +228,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Whether a variant has any timed run.
-    pub fn ran(&self, variant: &str) -> bool {
+    pub fn result(&self, variant: &str) -> bool {
         self.runs.contains_key(variant)
     }
 }
@@ -242,11 +242,11 @@ fn failure(ending: &Ending) -> Option<String> {
         Ending::Timeout { limit_ns } => {
             format!("still running after {} s", (*limit_ns as f64 / 1e9 * 1e3).round() / 1e3)
         }
-        Ending::Flood { limit_bytes } => {
+        Ending::OutputLimit { limit_bytes } => {
             format!("wrote more than {limit_bytes} bytes to its standard output")
         }
-        Ending::NotStarted { reason } => format!("could not be started: {reason}"),
-        Ending::Around { reason } => reason.clone(),
+        Ending::SpawnFailed { reason } => format!("could not be started: {reason}"),
+        Ending::HookFailed { reason } => reason.clone(),
     })
 }
 
@@ -255,11 +255,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_simulated_counts_that_are_the_same_each_time_are_exact() {
-        let pairs = |values: &[(f64, f64)], simulated| {
+    fn only_emulated_counts_that_are_the_same_each_time_are_exact() {
+        let pairs = |values: &[(f64, f64)], emulated| {
             let values =
                 values.iter().map(|&(variant, baseline)| Pair { variant, baseline, again: None }).collect();
-            Pairs { values, extremes: None, coverage: 1.0, source: None, simulated }.is_exact()
+            Pairs { values, extremes: None, coverage: 1.0, source: None, emulated }.is_exact()
         };
         assert!(pairs(&[(2.0, 1.0), (2.0, 1.0)], true));
         assert!(!pairs(&[(2.0, 1.0), (2.0, 1.0)], false));

@@ -115,7 +115,7 @@ fn squares(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Stream;
+    use crate::rng::Rng;
 
     const BYTES: Scale = Scale { equal_within: 0.01, resolution: 1024.0, comparisons: 1 };
 
@@ -152,12 +152,12 @@ mod tests {
 
     #[test]
     fn recordings_of_one_variant_are_called_different_as_rarely_as_is_promised() {
-        let mut stream = Stream::new(7);
+        let mut rng = Rng::new(7);
         for recordings in [2, 3, 6] {
             let clear = (0..20_000)
                 .filter(|_| {
                     let mut side =
-                        || (0..recordings).map(|_| 1e6 + stream.below(100_000) as f64).collect::<Vec<f64>>();
+                        || (0..recordings).map(|_| 1e6 + rng.below(100_000) as f64).collect::<Vec<f64>>();
                     let (a, b) = (side(), side());
                     difference(&a, &b, BYTES).is_clear()
                 })

@@ -8,8 +8,8 @@ use widthwise_experiment::Metric;
 
 use crate::judge::{baselines, blank, compare, log_ratios, worded, Comparison, Obstacle, FEWEST_PAIRS};
 use crate::pairs::{Campaign, Pair};
-use crate::stream::Stream;
-use crate::words::{numbers, share, share_between};
+use crate::rng::Rng;
+use crate::wording::{numbers, share, share_between};
 use crate::{Evidence, Verdict, Word};
 
 /// The figures that the runtime's work is part of. The kernel's ticks split user time from system time, and translation is
@@ -86,9 +86,9 @@ pub(crate) fn weigh(
         .flat_map(|variant| metrics().filter_map(move |metric| share_of(evidence, campaign, variant, metric)))
         .collect();
     let mut part = RuntimePart { shares, without: Vec::new() };
-    let twin = experiment.twin();
+    let control = experiment.control();
     let (lessened, least) = (campaign.without_runtime(1.0), campaign.without_runtime(1.0 + MAY_LACK));
-    for verdict in verdicts.iter_mut().filter(|verdict| verdict.variant != twin) {
+    for verdict in verdicts.iter_mut().filter(|verdict| verdict.variant != control) {
         let metric = verdict.metric;
         let Some(own) = part
             .share(&verdict.variant, metric)
@@ -99,7 +99,7 @@ pub(crate) fn weigh(
         };
         let place = experiment.metrics.iter().position(|other| other.name == metric.name);
         let Some(floor) = place.and_then(|place| again.get(place)) else { continue };
-        let beside = baselines(evidence, campaign, &verdict.variant, &twin);
+        let beside = baselines(evidence, campaign, &verdict.variant, &control);
         let judged = |campaign: &Campaign| {
             let comparison = compare(experiment, campaign, &verdict.variant, beside, metric).ok()?;
             // Bonferroni's correction: Holm's, for this one alone, would need the others as they are not.
@@ -147,7 +147,7 @@ fn share_of(evidence: &Evidence, campaign: &Campaign, variant: &str, metric: Met
         let sum: f64 = pairs.iter().map(|pair| pair.variant / pair.baseline).sum();
         return of(sum / pairs.len() as f64, None, None);
     }
-    let mut stream = Stream::named(evidence.experiment.seed, &[variant, metric.name, RUNTIME_CPU]);
-    let found = log_ratios(&pairs, judging.confidence, &mut stream);
+    let mut rng = Rng::named(evidence.experiment.seed, &[variant, metric.name, RUNTIME_CPU]);
+    let found = log_ratios(&pairs, judging.confidence, &mut rng);
     of(found.estimate.exp(), Some(found.low.exp()), Some(found.high.exp()))
 }

@@ -17,8 +17,8 @@ use std::fmt;
 use crate::bootstrap::{intervals, reach, Interval, Widening};
 use crate::judge::{log_ratios, FEWEST_PAIRS};
 use crate::pairs::Pair;
+use crate::rng::Rng;
 use crate::starvation::Starved;
-use crate::stream::Stream;
 
 pub use laws::{Amdahl, Best, Universal};
 pub use line::{marginal_cost, sequential_part, Line};
@@ -211,8 +211,8 @@ pub(crate) fn ratio(pairs: &[(f64, f64)], terms: Terms, names: &[&str]) -> Resul
         return Ok(Figure::of(only, 1));
     }
     let names: Vec<&str> = std::iter::once(terms.name).chain(names.iter().copied()).collect();
-    let mut stream = Stream::named(terms.seed, &names);
-    let found = log_ratios(&pairs, terms.confidence, &mut stream);
+    let mut rng = Rng::named(terms.seed, &names);
+    let found = log_ratios(&pairs, terms.confidence, &mut rng);
     Ok(Figure::of(found, n).map(f64::exp))
 }
 
@@ -229,8 +229,8 @@ fn figures<const K: usize>(
         statistics(&vec![1; rounds]).map(Interval::exact)
     } else {
         let reach = reach(rounds, terms.confidence, Widening::Trimmed);
-        let mut stream = Stream::named(terms.seed, &[terms.name, name]);
-        intervals(rounds, reach, &mut stream, statistics)
+        let mut rng = Rng::named(terms.seed, &[terms.name, name]);
+        intervals(rounds, reach, &mut rng, statistics)
     };
     std::array::from_fn(|k| Figure::of(found[k].stretched(widening[k]), rounds))
 }

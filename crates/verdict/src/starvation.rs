@@ -56,22 +56,22 @@ impl Waiting {
     pub fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<Waiting> {
         let recorded: Vec<(&Attempt, &CpuWait)> =
             attempts.filter_map(|attempt| Some((attempt, attempt.cpu_wait.as_ref()?))).collect();
-        let told: Vec<&(&Attempt, &CpuWait)> =
+        let waits: Vec<&(&Attempt, &CpuWait)> =
             recorded.iter().filter(|(_, wait)| wait.waited_ns.is_some()).collect();
         let unknown = recorded.iter().find_map(|(_, wait)| wait.unknown.clone());
         if recorded.is_empty() {
             return None;
         }
-        let (by_wait, quota) = lost_waiting(&told);
+        let (by_wait, quota) = lost_waiting(&waits);
         let elapsed: f64 = recorded.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum();
         let stolen: f64 = recorded.iter().map(|(_, wait)| wait.stolen_ns as f64).sum();
         let by_host = (stolen - TICK * (recorded.len() as f64).sqrt()).max(0.0) / elapsed.max(1.0);
         let capacity: f64 =
             recorded.iter().map(|(attempt, wait)| attempt.elapsed_ns as f64 * wait.cpus as f64).sum();
         let others: f64 = recorded.iter().map(|(_, wait)| wait.others_ns as f64).sum();
-        let waited = (!told.is_empty()).then(|| {
-            let waited: f64 = told.iter().filter_map(|(_, wait)| wait.waited_ns).sum::<u64>() as f64;
-            waited / time_of_tasks(&told).max(1.0)
+        let waited = (!waits.is_empty()).then(|| {
+            let waited: f64 = waits.iter().filter_map(|(_, wait)| wait.waited_ns).sum::<u64>() as f64;
+            waited / time_of_tasks(&waits).max(1.0)
         });
         Some(Waiting {
             waited,
@@ -94,29 +94,29 @@ impl Waiting {
 }
 
 /// The time in which tasks ran or waited; where they slept for most of it, the time that passed.
-fn time_of_tasks(told: &[&(&Attempt, &CpuWait)]) -> f64 {
+fn time_of_tasks(waits: &[&(&Attempt, &CpuWait)]) -> f64 {
     let of = |(attempt, wait): &(&Attempt, &CpuWait)| {
         let wanted = attempt.cpu_ns + wait.waited_ns.unwrap_or(0);
         wanted.max(attempt.elapsed_ns) as f64
     };
-    told.iter().map(|one| of(one)).sum()
+    waits.iter().map(|one| of(one)).sum()
 }
 
 /// The share that was lost by waiting for others, of all tasks or of the one that waited longest, whichever is more; and
 /// whether a quota had most of it.
-fn lost_waiting(told: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
-    let sum = |of: fn(&CpuWait) -> u64| told.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
+fn lost_waiting(waits: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
+    let sum = |of: fn(&CpuWait) -> u64| waits.iter().map(|(_, wait)| of(wait) as f64).sum::<f64>();
     let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
-    let uncertain = told.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
-    let uncertain = uncertain * (told.len() as f64).sqrt();
+    let uncertain = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
+    let uncertain = uncertain * (waits.len() as f64).sqrt();
     // Tasks that cannot have waited for each other have waited for others, as far as these had time enough; those that may
     // have waited for each other have not, as far as others may have had less.
-    let is_crowded = told.iter().any(|(_, wait)| wait.wanting > wait.cpus);
+    let is_crowded = waits.iter().any(|(_, wait)| wait.wanting > wait.cpus);
     let most = if is_crowded { others + throttled - uncertain } else { others + throttled + uncertain };
     let lost = sum(|wait| wait.waited_ns.unwrap_or(0)).min(most).max(0.0);
     let longest = sum(|wait| wait.longest_ns.unwrap_or(0)).min(most).max(0.0);
-    let used: f64 = told.iter().map(|(attempt, _)| attempt.cpu_ns as f64).sum();
-    let elapsed: f64 = told.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum::<f64>().max(1.0);
+    let used: f64 = waits.iter().map(|(attempt, _)| attempt.cpu_ns as f64).sum();
+    let elapsed: f64 = waits.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum::<f64>().max(1.0);
     let of_all = lost / (lost + used).max(elapsed);
     // A member that waited for others of its own program cannot be told from one that waited for strangers.
     let of_one = if is_crowded { 0.0 } else { longest / elapsed };
@@ -158,7 +158,7 @@ mod tests {
         let text = r#"{"round":0,"position":0,"cell":{"variant":"a","mode":"threads","placement":"cores","processes":2},
             "purpose":"timed","events":null,"ending":{"ended":"done"},"failure":null,"elapsed_ns":1000000000,
             "spread_ns":0,"cpu_ns":1000000000,"before_fork":null,"members":[],"counters":{},"memory":null,
-            "answer":null,"remarks":[]}"#;
+            "output_digest":null,"remarks":[]}"#;
         let mut attempt: Attempt = serde_json::from_str(text).unwrap();
         attempt.cpu_wait = Some(wait);
         attempt

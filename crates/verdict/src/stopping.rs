@@ -17,18 +17,18 @@ use std::time::Duration;
 
 use widthwise_experiment::model::Stopping;
 
-/// The rounds before `--until` is looked at for the first time.
+/// The rounds before `--precision` is looked at for the first time.
 pub const FIRST_LOOK: u32 = 10;
 
 /// What is known when a decision is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct InterimLook {
     /// Timed rounds that are complete.
     pub rounds: u32,
     /// How long the rounds have taken.
     pub elapsed: Duration,
-    /// Half the width of the widest deciding interval, as a fraction ([`crate::widest_half_width`]). It is used only
-    /// once `rounds` has reached [`Stopper::next_look`]; before that, anything will do.
+    /// Half the width of the widest deciding interval, as a fraction ([`crate::half_width`]). It is used only
+    /// once `rounds` has reached [`StoppingRule::next_look`]; before that, anything will do.
     pub widest: Option<f64>,
 }
 
@@ -37,7 +37,7 @@ pub struct Look {
 pub enum Decision {
     /// Another round.
     Continue {
-        /// [`Stopper::next_look`], from here.
+        /// [`StoppingRule::next_look`], from here.
         next_look: u32,
     },
     /// No more rounds.
@@ -50,24 +50,24 @@ pub enum Why {
     /// The rounds asked for are done.
     Rounds,
     /// The intervals are as narrow as asked for.
-    Until,
+    Precision,
     /// The time allowed is spent.
-    Budget,
+    MaxTime,
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Why::Rounds => "all rounds asked for are done",
-            Why::Until => "the intervals are as narrow as asked for",
-            Why::Budget => "the time allowed is spent",
+            Why::Precision => "the intervals are as narrow as asked for",
+            Why::MaxTime => "the time allowed is spent",
         })
     }
 }
 
 /// Decides, after every round, whether there is to be another.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stopper {
+pub struct StoppingRule {
     stopping: Stopping,
     /// The next step of the ladder of looks.
     step: u32,
@@ -75,12 +75,12 @@ pub struct Stopper {
     met: bool,
 }
 
-impl Stopper {
+impl StoppingRule {
     /// A stopper for this rule, before the first round or after a resumption: a resumed campaign looks again at the
     /// next step of the same ladder, and needs its two looks anew.
-    pub fn new(stopping: &Stopping) -> Stopper {
-        let step = if stopping.until.is_some() { FIRST_LOOK } else { u32::MAX };
-        Stopper { stopping: *stopping, step, met: false }
+    pub fn new(stopping: &Stopping) -> StoppingRule {
+        let step = if stopping.precision.is_some() { FIRST_LOOK } else { u32::MAX };
+        StoppingRule { stopping: *stopping, step, met: false }
     }
 
     /// The number of rounds at which to decide next, unless the time is up before: the next look at the intervals, or
@@ -90,12 +90,12 @@ impl Stopper {
     }
 
     /// Whether there is to be another round, given what is known after this one.
-    pub fn decide(&mut self, look: Look) -> Decision {
-        if let Some(until) = self.stopping.until {
+    pub fn decide(&mut self, look: InterimLook) -> Decision {
+        if let Some(precision) = self.stopping.precision {
             if look.rounds >= self.step {
-                let met = look.widest.is_some_and(|widest| widest <= until);
+                let met = look.widest.is_some_and(|widest| widest <= precision);
                 if met && self.met {
-                    return Decision::Stop(Why::Until);
+                    return Decision::Stop(Why::Precision);
                 }
                 self.met = met;
                 while self.step <= look.rounds {
@@ -106,8 +106,8 @@ impl Stopper {
         if self.stopping.rounds.is_some_and(|rounds| look.rounds >= rounds) {
             return Decision::Stop(Why::Rounds);
         }
-        if self.stopping.budget.is_some_and(|budget| look.elapsed >= budget) {
-            return Decision::Stop(Why::Budget);
+        if self.stopping.max_time.is_some_and(|max_time| look.elapsed >= max_time) {
+            return Decision::Stop(Why::MaxTime);
         }
         Decision::Continue { next_look: self.next_look() }
     }
@@ -122,82 +122,86 @@ fn after(rounds: u32) -> u32 {
 mod tests {
     use super::*;
 
-    fn look(rounds: u32, widest: f64) -> Look {
-        Look { rounds, elapsed: Duration::from_secs(u64::from(rounds)), widest: Some(widest) }
+    fn look(rounds: u32, widest: f64) -> InterimLook {
+        InterimLook { rounds, elapsed: Duration::from_secs(u64::from(rounds)), widest: Some(widest) }
     }
 
-    fn until(target: f64) -> Stopping {
-        Stopping { until: Some(target), ..Stopping::default() }
+    fn precision(target: f64) -> Stopping {
+        Stopping { precision: Some(target), ..Stopping::default() }
     }
 
     #[test]
     fn looks_begin_at_ten_rounds_and_grow_by_a_quarter() {
-        let mut stopper = Stopper::new(&until(0.01));
+        let mut stopping_rule = StoppingRule::new(&precision(0.01));
         let mut looks = Vec::new();
         for rounds in 1..=70 {
-            if rounds == stopper.next_look() {
+            if rounds == stopping_rule.next_look() {
                 looks.push(rounds);
             }
-            assert!(matches!(stopper.decide(look(rounds, 0.5)), Decision::Continue { .. }));
+            assert!(matches!(stopping_rule.decide(look(rounds, 0.5)), Decision::Continue { .. }));
         }
         assert_eq!(looks, [10, 13, 17, 22, 28, 35, 44, 55, 69]);
     }
 
     #[test]
     fn a_target_met_once_must_be_met_again_at_the_next_look() {
-        let mut stopper = Stopper::new(&until(0.01));
-        assert_eq!(stopper.decide(look(10, 0.009)), Decision::Continue { next_look: 13 });
-        assert_eq!(stopper.decide(look(11, 0.001)), Decision::Continue { next_look: 13 });
-        assert_eq!(stopper.decide(look(12, 0.001)), Decision::Continue { next_look: 13 });
-        assert_eq!(stopper.decide(look(13, 0.010)), Decision::Stop(Why::Until));
+        let mut stopping_rule = StoppingRule::new(&precision(0.01));
+        assert_eq!(stopping_rule.decide(look(10, 0.009)), Decision::Continue { next_look: 13 });
+        assert_eq!(stopping_rule.decide(look(11, 0.001)), Decision::Continue { next_look: 13 });
+        assert_eq!(stopping_rule.decide(look(12, 0.001)), Decision::Continue { next_look: 13 });
+        assert_eq!(stopping_rule.decide(look(13, 0.010)), Decision::Stop(Why::Precision));
     }
 
     #[test]
     fn a_target_missed_at_the_second_look_starts_over() {
-        let mut stopper = Stopper::new(&until(0.01));
+        let mut stopping_rule = StoppingRule::new(&precision(0.01));
         for (rounds, widest) in [(10, 0.009), (13, 0.011), (17, 0.009)] {
-            assert!(matches!(stopper.decide(look(rounds, widest)), Decision::Continue { .. }), "{rounds}");
+            assert!(
+                matches!(stopping_rule.decide(look(rounds, widest)), Decision::Continue { .. }),
+                "{rounds}"
+            );
         }
-        assert_eq!(stopper.decide(look(22, 0.008)), Decision::Stop(Why::Until));
+        assert_eq!(stopping_rule.decide(look(22, 0.008)), Decision::Stop(Why::Precision));
     }
 
     #[test]
     fn the_target_is_not_looked_at_before_ten_rounds() {
-        let mut stopper = Stopper::new(&until(0.01));
+        let mut stopping_rule = StoppingRule::new(&precision(0.01));
         for rounds in 1..10 {
-            assert_eq!(stopper.decide(look(rounds, 0.0)), Decision::Continue { next_look: 10 });
+            assert_eq!(stopping_rule.decide(look(rounds, 0.0)), Decision::Continue { next_look: 10 });
         }
     }
 
     #[test]
     fn an_interval_still_to_come_meets_nothing() {
-        let mut stopper = Stopper::new(&until(0.01));
+        let mut stopping_rule = StoppingRule::new(&precision(0.01));
         for rounds in [10, 13, 17] {
-            let blind = Look { widest: None, ..look(rounds, 0.0) };
-            assert!(matches!(stopper.decide(blind), Decision::Continue { .. }));
+            let blind = InterimLook { widest: None, ..look(rounds, 0.0) };
+            assert!(matches!(stopping_rule.decide(blind), Decision::Continue { .. }));
         }
     }
 
     #[test]
     fn whichever_comes_first_stops() {
-        let both = Stopping { rounds: Some(20), until: Some(0.01), budget: Some(Duration::from_secs(15)) };
-        assert_eq!(Stopper::new(&both).decide(look(15, 0.5)), Decision::Stop(Why::Budget));
-        assert_eq!(Stopper::new(&both).decide(look(14, 0.5)), Decision::Continue { next_look: 17 });
+        let both =
+            Stopping { rounds: Some(20), precision: Some(0.01), max_time: Some(Duration::from_secs(15)) };
+        assert_eq!(StoppingRule::new(&both).decide(look(15, 0.5)), Decision::Stop(Why::MaxTime));
+        assert_eq!(StoppingRule::new(&both).decide(look(14, 0.5)), Decision::Continue { next_look: 17 });
         let few = Stopping { rounds: Some(3), ..both };
-        assert_eq!(Stopper::new(&few).next_look(), 3);
-        assert_eq!(Stopper::new(&few).decide(look(3, 0.5)), Decision::Stop(Why::Rounds));
+        assert_eq!(StoppingRule::new(&few).next_look(), 3);
+        assert_eq!(StoppingRule::new(&few).decide(look(3, 0.5)), Decision::Stop(Why::Rounds));
     }
 
     #[test]
     fn without_a_rule_it_goes_on_and_never_looks() {
-        let mut stopper = Stopper::new(&Stopping::default());
-        assert_eq!(stopper.next_look(), u32::MAX);
-        assert_eq!(stopper.decide(look(100_000, 0.0)), Decision::Continue { next_look: u32::MAX });
+        let mut stopping_rule = StoppingRule::new(&Stopping::default());
+        assert_eq!(stopping_rule.next_look(), u32::MAX);
+        assert_eq!(stopping_rule.decide(look(100_000, 0.0)), Decision::Continue { next_look: u32::MAX });
     }
 
     #[test]
     fn a_resumed_campaign_takes_up_the_same_ladder() {
-        let mut stopper = Stopper::new(&until(0.01));
-        assert_eq!(stopper.decide(look(30, 0.5)), Decision::Continue { next_look: 35 });
+        let mut stopping_rule = StoppingRule::new(&precision(0.01));
+        assert_eq!(stopping_rule.decide(look(30, 0.5)), Decision::Continue { next_look: 35 });
     }
 }

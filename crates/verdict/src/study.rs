@@ -8,8 +8,9 @@ mod smt;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
+use widthwise_experiment::role::control_of;
 
-use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose, Unshared, Work};
+use widthwise_experiment::scale::{Attempt, Cell, CopyOnWriteBreakdown, Mode, Plan, Purpose, Work};
 
 use crate::scaling::{ratio, Amdahl, Figure, Line, SmtYield, Terms, Unfitted, Universal};
 use crate::starvation::Waiting;
@@ -107,9 +108,9 @@ impl Sequential {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventSource {
     /// The program told CPU times.
-    ToldCpu,
+    ReportedCpu,
     /// The program told elapsed times.
-    ToldElapsed,
+    ReportedElapsed,
     /// CPU time of the members over their events.
     CpuTime,
 }
@@ -177,7 +178,7 @@ pub struct RowMemory {
     /// Merged by KSM.
     pub merged: f64,
     /// What became of the parent's memory.
-    pub unshared: Vec<Unshared>,
+    pub copy_on_write: Vec<CopyOnWriteBreakdown>,
     /// Everything stood still.
     pub frozen: bool,
 }
@@ -222,7 +223,7 @@ impl RowMemory {
 
 impl Summary {
     /// The widest half-width among throughputs, as a share of each; nothing while one is without an interval.
-    pub fn widest_half_width(&self) -> Option<f64> {
+    pub fn half_width(&self) -> Option<f64> {
         let mut widest: Option<f64> = None;
         for row in self.tables.iter().flat_map(|table| &table.rows).filter(|row| row.failure.is_none()) {
             let figure = row.throughput.as_ref().ok()?;
@@ -245,12 +246,12 @@ pub fn summarise(question: Question, attempts: &[Attempt]) -> Summary {
             }
         }
     }
-    let again = question.variants.first().map(|baseline| format!("{baseline} again"));
+    let again = question.variants.first().map(|baseline| control_of(baseline));
     let floor = again.and_then(|again| {
-        let twin = attempts.iter().find(|attempt| attempt.cell.variant == again)?.cell.clone();
-        let own = Cell { variant: question.variants[0].clone(), ..twin.clone() };
+        let control = attempts.iter().find(|attempt| attempt.cell.variant == again)?.cell.clone();
+        let own = Cell { variant: question.variants[0].clone(), ..control.clone() };
         // A noisy machine makes it wide, and so it should be.
-        rates(question, attempts, &twin, &own).ok()
+        rates(question, attempts, &control, &own).ok()
     });
     let timed: BTreeSet<u32> =
         attempts.iter().filter(|a| a.purpose == Purpose::Timed).map(|attempt| attempt.round).collect();
@@ -360,7 +361,7 @@ fn different(question: Question, attempts: &[Attempt]) -> Vec<(String, Cell)> {
     let Some(baseline) = question.variants.first() else { return Vec::new() };
     let mut answers: BTreeMap<Cell, &str> = BTreeMap::new();
     for attempt in attempts.iter().filter(|attempt| attempt.purpose == Purpose::Timed && attempt.is_sound()) {
-        if let Some(answer) = &attempt.answer {
+        if let Some(answer) = &attempt.output_digest {
             answers.entry(attempt.cell.clone()).or_insert(answer);
         }
     }

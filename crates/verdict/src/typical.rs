@@ -3,8 +3,8 @@
 use widthwise_experiment::outcome::Reading;
 use widthwise_experiment::Metric;
 
-use crate::location::trimmed_mean;
 use crate::pairs::Campaign;
+use crate::trimmed_mean::trimmed_mean;
 use crate::Typical;
 
 /// The share left out on either side of a typical value.

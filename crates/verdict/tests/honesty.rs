@@ -9,19 +9,19 @@ use std::time::Duration;
 use campaign::{pick, Laid, BASELINE};
 use noise::{readings, truth, Noise};
 use widthwise_experiment::model::Stopping;
-use widthwise_verdict::stopping::{Decision, Look, Stopper};
-use widthwise_verdict::stream::Stream;
-use widthwise_verdict::{widest_half_width, Word};
+use widthwise_verdict::rng::Rng;
+use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
+use widthwise_verdict::{half_width, Word};
 
 /// The baseline, a variant that is `ratio` times it, and the twin.
 fn laid(kind: Noise, rounds: u32, ratio: f64, seed: u64) -> Laid {
     let mut laid = Laid::new(&["variant"], &["cpu"], rounds);
     laid.experiment.seed = seed;
-    let twin = laid.twin();
-    let values = readings(kind, rounds as usize, 3, &mut Stream::named(seed, &["honesty"]));
+    let control = laid.control();
+    let values = readings(kind, rounds as usize, 3, &mut Rng::named(seed, &["honesty"]));
     laid.read(BASELINE, "cpu", values[0].iter().copied());
     laid.read("variant", "cpu", values[1].iter().map(|value| value * ratio));
-    laid.read(&twin, "cpu", values[2].iter().copied());
+    laid.read(&control, "cpu", values[2].iter().copied());
     laid
 }
 
@@ -42,7 +42,7 @@ fn harvest(laid: &Laid, rounds: usize, ratio: f64) -> Harvest {
         verdict.low.is_some_and(|low| low <= truth) && verdict.high.is_some_and(|high| high >= truth)
     };
     Harvest {
-        held: u32::from(holds("variant", ratio)) + u32::from(holds(&laid.twin(), 1.0)),
+        held: u32::from(holds("variant", ratio)) + u32::from(holds(&laid.control(), 1.0)),
         word: pick(&judgement, "variant", "cpu").word,
     }
 }
@@ -147,11 +147,14 @@ fn stopping_when_the_interval_is_narrow_costs_no_coverage() {
     let mut holding = 0;
     for seed in 0..campaigns {
         let laid = laid(Noise::Quiet, 150, 1.0, seed);
-        let mut stopper = Stopper::new(&Stopping { rounds: Some(150), until: Some(0.007), budget: None });
+        let mut stopping_rule =
+            StoppingRule::new(&Stopping { rounds: Some(150), precision: Some(0.007), max_time: None });
         let rounds = loop {
-            let rounds = stopper.next_look();
-            let widest = widest_half_width(&laid.evidence_of(rounds as usize));
-            if let Decision::Stop(_) = stopper.decide(Look { rounds, elapsed: Duration::ZERO, widest }) {
+            let rounds = stopping_rule.next_look();
+            let widest = half_width(&laid.evidence_of(rounds as usize));
+            if let Decision::Stop(_) =
+                stopping_rule.decide(InterimLook { rounds, elapsed: Duration::ZERO, widest })
+            {
                 break rounds as usize;
             }
         };

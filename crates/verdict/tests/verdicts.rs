@@ -7,17 +7,18 @@ use campaign::{named, pick, Laid, BASELINE};
 use noise::{readings, Noise};
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Source};
-use widthwise_verdict::stream::Stream;
-use widthwise_verdict::{judge, widest_half_width, Standing, Verdict, Word};
+use widthwise_experiment::VariantStatus;
+use widthwise_verdict::rng::Rng;
+use widthwise_verdict::{half_width, judge, Verdict, Word};
 
 /// Baseline, variant and twin under quiet noise, the variant `ratio` times the baseline.
 fn quiet(ratio: f64, rounds: u32) -> Laid {
     let mut laid = Laid::new(&["x32"], &["cpu"], rounds);
-    let values = readings(Noise::Quiet, rounds as usize, 3, &mut Stream::new(11));
-    let twin = laid.twin();
+    let values = readings(Noise::Quiet, rounds as usize, 3, &mut Rng::new(11));
+    let control = laid.control();
     laid.read(BASELINE, "cpu", values[0].iter().copied());
     laid.read("x32", "cpu", values[1].iter().map(|value| value * ratio));
-    laid.read(&twin, "cpu", values[2].iter().copied());
+    laid.read(&control, "cpu", values[2].iter().copied());
     laid
 }
 
@@ -94,13 +95,13 @@ fn no_difference_says_that_the_whole_interval_lies_inside_the_margin() {
 #[test]
 fn few_rounds_and_noisy_ones_are_inconclusive() {
     let mut laid = Laid::new(&["x32"], &["cpu"], 12);
-    let twin = laid.twin();
-    let values = readings(Noise::LoadAnyRun, 12, 3, &mut Stream::new(3));
-    for (name, values) in [BASELINE, "x32", twin.as_str()].iter().zip(&values) {
+    let control = laid.control();
+    let values = readings(Noise::LoadAnyRun, 12, 3, &mut Rng::new(3));
+    for (name, values) in [BASELINE, "x32", control.as_str()].iter().zip(&values) {
         laid.read(name, "cpu", values.iter().copied());
     }
     let judgement = laid.judged();
-    for name in ["x32", &twin] {
+    for name in ["x32", &control] {
         let verdict = pick(&judgement, name, "cpu");
         assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
         assert!(verdict.low < Some(0.99) || verdict.high > Some(1.01), "{verdict:?}");
@@ -119,26 +120,26 @@ fn a_difference_inside_the_margin_that_is_significant_is_still_a_difference() {
 #[test]
 fn the_floor_is_the_twins_reach_and_estimate_in_squares_and_the_twin_is_always_the_same() {
     let judgement = quiet(0.9, 30).judged();
-    let (verdict, twin) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 again", "cpu"));
-    let (low, high) = (twin.low.expect("an end").ln(), twin.high.expect("an end").ln());
-    let estimate = twin.ratio.expect("a ratio").ln();
+    let (verdict, control) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 control", "cpu"));
+    let (low, high) = (control.low.expect("an end").ln(), control.high.expect("an end").ln());
+    let estimate = control.ratio.expect("a ratio").ln();
     let reach = (estimate - low).max(high - estimate);
     let both = reach.hypot(estimate).exp_m1();
     let floor = verdict.floor.expect("a floor");
     assert!((floor - both).abs() < 1e-12 && floor > 0.001 && floor < 0.01, "{floor} {both}");
-    assert_eq!((twin.word, twin.floor, twin.adjusted_p), (Word::NoDifference, verdict.floor, None));
+    assert_eq!((control.word, control.floor, control.adjusted_p), (Word::NoDifference, verdict.floor, None));
     assert_eq!(judgement.comparisons, 1);
-    assert_eq!(judgement.verdicts.last().map(|v| v.variant.as_str()), Some("x86-64 again"));
+    assert_eq!(judgement.verdicts.last().map(|v| v.variant.as_str()), Some("x86-64 control"));
 }
 
 #[test]
 fn a_baseline_that_differs_from_itself_raises_the_floor_and_is_not_called_different() {
     let mut laid = quiet(1.06, 30);
     let again: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.05).collect();
-    let twin = laid.twin();
-    laid.read(&twin, "cpu", again);
+    let control = laid.control();
+    laid.read(&control, "cpu", again);
     let judgement = laid.judged();
-    let of_twin = pick(&judgement, &twin, "cpu");
+    let of_twin = pick(&judgement, &control, "cpu");
     assert_eq!(of_twin.word, Word::Inconclusive, "{of_twin:?}");
     assert!(reason(of_twin).contains("differs from itself by 5.0 %"), "{of_twin:?}");
     // Half-way between 6 % more than the baseline and 1 % more than its twin.
@@ -161,13 +162,13 @@ fn a_variant_is_compared_with_both_of_the_baselines_runs() {
     let (mut both, mut one) = (0.0, 0.0);
     for seed in 0..20 {
         let mut laid = Laid::new(&["x32"], &["cpu"], 30);
-        let twin = laid.twin();
-        let values = readings(Noise::Quiet, 30, 3, &mut Stream::new(seed));
-        for (name, values) in [BASELINE, "x32", &twin].iter().zip(values) {
+        let control = laid.control();
+        let values = readings(Noise::Quiet, 30, 3, &mut Rng::new(seed));
+        for (name, values) in [BASELINE, "x32", &control].iter().zip(values) {
             laid.read(name, "cpu", values);
         }
         both += width(&laid);
-        laid.read(&twin, "cpu", [f64::NAN; 30]);
+        laid.read(&control, "cpu", [f64::NAN; 30]);
         one += width(&laid);
     }
     // √(1.5 / 2) is 0.87, and how much an interval is widened differs by a few per cent.
@@ -179,8 +180,8 @@ fn a_load_that_meets_two_baselines_and_one_variant_does_not_pull_the_middle_down
     // The variant is met in nine rounds of thirty, and so is either of the baseline's runs: some baseline is met in
     // eighteen, which would be most of the rounds if the two were averaged.
     let mut laid = quiet(1.01, 30);
-    let twin = laid.twin();
-    for (name, met) in [(BASELINE, 0..9), ("x32", 9..18), (&twin, 18..27)] {
+    let control = laid.control();
+    for (name, met) in [(BASELINE, 0..9), ("x32", 9..18), (&control, 18..27)] {
         for round in met {
             let reading = laid.run(name, round).sample.get_mut("cpu").expect("a reading");
             reading.value *= 1.5;
@@ -193,29 +194,29 @@ fn a_load_that_meets_two_baselines_and_one_variant_does_not_pull_the_middle_down
 #[test]
 fn a_round_counts_where_either_of_the_baselines_runs_was_read() {
     let mut laid = quiet(0.9, 12);
-    let twin = laid.twin();
+    let control = laid.control();
     laid.run(BASELINE, 3).sample.clear();
-    laid.run(&twin, 4).sample.clear();
-    for name in [BASELINE, &twin] {
+    laid.run(&control, 4).sample.clear();
+    for name in [BASELINE, &control] {
         laid.run(name, 5).sample.clear();
     }
     let verdict = laid.verdict("x32", "cpu");
     assert_eq!((verdict.word, verdict.pairs), (Word::Lower, 11), "{verdict:?}");
-    assert_eq!(laid.verdict(&twin, "cpu").pairs, 9);
+    assert_eq!(laid.verdict(&control, "cpu").pairs, 9);
 }
 
 #[test]
 fn a_twin_that_failed_or_answered_differently_is_compared_with_nobody() {
     let mut alone = quiet(0.9, 12);
-    let twin = alone.twin();
-    alone.runs.retain(|run| run.variant != twin);
+    let control = alone.control();
+    alone.runs.retain(|run| run.variant != control);
     let alone = alone.verdict("x32", "cpu");
     assert!(alone.ratio.is_some() && alone.word == Word::Withheld, "{alone:?}");
 
     let mut failed = quiet(0.9, 12);
-    failed.run(&twin, 4).ending = Ending::Exit { status: 1 };
+    failed.run(&control, 4).ending = Ending::Exit { status: 1 };
     let mut different = quiet(0.9, 12);
-    different.standings.insert(twin.clone(), Standing::Different(String::new()));
+    different.statuses.insert(control.clone(), VariantStatus::OutputMismatch(String::new()));
     for laid in [failed, different] {
         let verdict = laid.verdict("x32", "cpu");
         assert_eq!((verdict.word, verdict.ratio, verdict.low), (Word::Withheld, alone.ratio, alone.low));
@@ -248,7 +249,7 @@ fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
         "wall",
         "user",
         "system",
-        "peak_resident",
+        "max_rss",
         "peak_virtual",
         "page_faults",
         "minor_faults",
@@ -258,10 +259,10 @@ fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
         "cycles",
     ];
     let mut laid = Laid::new(&["x32", "i386"], &metrics, 10);
-    let twin = laid.twin();
+    let control = laid.control();
     for (index, metric) in metrics.iter().enumerate() {
-        let values = readings(Noise::Quiet, 10, 4, &mut Stream::new(index as u64));
-        for (who, name) in [BASELINE, "x32", "i386", &twin].iter().enumerate() {
+        let values = readings(Noise::Quiet, 10, 4, &mut Rng::new(index as u64));
+        for (who, name) in [BASELINE, "x32", "i386", &control].iter().enumerate() {
             let factor = if *name == "i386" && *metric == "wall" { 1.38 } else { 1.0 };
             laid.read(name, metric, values[who].iter().map(|value| value * factor));
         }
@@ -279,27 +280,27 @@ fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
 
 #[test]
 fn a_constant_has_an_interval_of_no_width_and_a_floor_of_nothing() {
-    let mut laid = Laid::new(&["x32", "i386"], &["peak_resident"], 8);
-    laid.read_alike("peak_resident", 1.0e7);
-    laid.read("i386", "peak_resident", vec![8.5e6; 8]);
+    let mut laid = Laid::new(&["x32", "i386"], &["max_rss"], 8);
+    laid.read_alike("max_rss", 1.0e7);
+    laid.read("i386", "max_rss", vec![8.5e6; 8]);
     let judgement = laid.judged();
-    let same = pick(&judgement, "x32", "peak_resident");
+    let same = pick(&judgement, "x32", "max_rss");
     assert_eq!(
         (same.word, same.ratio, same.low, same.high),
         (Word::NoDifference, Some(1.0), Some(1.0), Some(1.0))
     );
     assert_eq!((same.floor, same.p, reason(same)), (Some(0.0), Some(1.0), "equal in every run"));
-    let lower = pick(&judgement, "i386", "peak_resident");
+    let lower = pick(&judgement, "i386", "max_rss");
     assert_eq!((lower.word, lower.low, lower.p), (Word::Lower, lower.high, Some(0.0)));
     assert!((lower.ratio.expect("a ratio") - 0.85).abs() < 1e-12);
 }
 
 #[test]
 fn ties_and_one_odd_run_make_no_difference() {
-    let mut laid = Laid::new(&["x32"], &["peak_resident"], 20);
-    laid.read_alike("peak_resident", 1.0e7);
-    laid.read("x32", "peak_resident", (0..20).map(|i| if i == 3 { 1.5e7 } else { 1.0e7 }));
-    let verdict = laid.verdict("x32", "peak_resident");
+    let mut laid = Laid::new(&["x32"], &["max_rss"], 20);
+    laid.read_alike("max_rss", 1.0e7);
+    laid.read("x32", "max_rss", (0..20).map(|i| if i == 3 { 1.5e7 } else { 1.0e7 }));
+    let verdict = laid.verdict("x32", "max_rss");
     assert_eq!((verdict.word, verdict.ratio), (Word::NoDifference, Some(1.0)), "{verdict:?}");
 }
 
@@ -317,10 +318,10 @@ fn a_metric_that_is_never_counted_above_zero_is_equal_in_every_run_and_has_no_ra
 #[test]
 fn zeros_in_some_runs_are_compared_by_the_means_of_both_baseline_runs() {
     let mut laid = Laid::new(&["x32", "i386"], &["major_faults"], 30);
-    let twin = laid.twin();
+    let control = laid.control();
     let cycle = |a: f64, b: f64, c: f64| (0..30).map(move |i| [a, b, c][i % 3]);
     laid.read(BASELINE, "major_faults", cycle(0.0, 3.0, 3.0));
-    laid.read(&twin, "major_faults", cycle(6.0, 0.0, 6.0));
+    laid.read(&control, "major_faults", cycle(6.0, 0.0, 6.0));
     laid.read("x32", "major_faults", cycle(3.0, 3.0, 3.0));
     laid.read("i386", "major_faults", cycle(40.0, 50.0, 45.0));
     let judgement = laid.judged();
@@ -340,7 +341,7 @@ fn where_only_the_variant_counts_zero_the_floor_is_a_share_of_the_baselines_mean
     let values: Vec<f64> = values(&laid, "x32").iter().map(|value| 0.5 * value).collect();
     laid.read("x32", "cpu", values.iter().enumerate().map(|(i, &v)| if i == 7 { 0.0 } else { v }));
     let judgement = laid.judged();
-    let (verdict, control) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 again", "cpu"));
+    let (verdict, control) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 control", "cpu"));
     assert_eq!((verdict.word, verdict.ratio, verdict.floor), (Word::Lower, None, None), "{verdict:?}");
     let share = verdict.difference_floor.expect("a floor") / verdict.baseline_mean.expect("a mean");
     assert!((share - control.floor.expect("a floor")).abs() < 1e-12, "{verdict:?} {control:?}");
@@ -372,7 +373,7 @@ fn beside_a_baseline_of_zeros_the_difference_stands_with_its_interval() {
     assert!(spread.low > Some(9.0) && spread.low < Some(11.0), "{spread:?}");
     assert!(spread.high < Some(13.0) && spread.high > Some(11.0), "{spread:?}");
     // No share of 0 is a width, so a stopping rule does not wait for one.
-    assert_eq!(widest_half_width(&laid.evidence()), None);
+    assert_eq!(half_width(&laid.evidence()), None);
 }
 
 #[test]
@@ -429,8 +430,8 @@ fn a_baseline_or_twin_that_failed_withholds_every_verdict() {
     assert_eq!(reason(&verdict), "of the baseline, 1 of 10 runs failed: exit status 3");
 
     let mut laid = quiet(0.5, 10);
-    let twin = laid.twin();
-    laid.run(&twin, 0).ending = Ending::Exit { status: 3 };
+    let control = laid.control();
+    laid.run(&control, 0).ending = Ending::Exit { status: 3 };
     let verdict = laid.verdict("x32", "cpu");
     assert_eq!((verdict.word, verdict.floor), (Word::Withheld, None));
     assert!(reason(&verdict).contains("the A/A pair: 1 of 10 runs failed: exit status 3"), "{verdict:?}");
@@ -452,30 +453,30 @@ fn only_timed_rounds_count() {
 #[test]
 fn standings_decide_before_any_number() {
     let mut laid = quiet(0.5, 10);
-    let mut stand = |standing: Standing| {
-        laid.standings.insert("x32".to_owned(), standing);
+    let mut stand = |status: VariantStatus| {
+        laid.statuses.insert("x32".to_owned(), status);
         let verdict = laid.verdict("x32", "cpu");
         (verdict.word, verdict.ratio.is_some(), reason(&verdict).to_owned())
     };
     assert_eq!(
-        stand(Standing::Unable("build failed (exit 2)".to_owned())),
+        stand(VariantStatus::Unsupported("build failed (exit 2)".to_owned())),
         (Word::NoData, false, "build failed (exit 2)".to_owned())
     );
     assert_eq!(
-        stand(Standing::Different("line 3".to_owned())),
+        stand(VariantStatus::OutputMismatch("line 3".to_owned())),
         (Word::Withheld, false, "its output differs from the baseline's: line 3".to_owned())
     );
     assert_eq!(
-        stand(Standing::DifferentAllowed(String::new())),
+        stand(VariantStatus::OutputMismatchAllowed(String::new())),
         (Word::Lower, true, "its output differs from the baseline's, which was allowed".to_owned())
     );
-    assert_eq!(stand(Standing::Measured), (Word::Lower, true, String::new()));
+    assert_eq!(stand(VariantStatus::Ready), (Word::Lower, true, String::new()));
 }
 
 #[test]
 fn a_baseline_that_could_not_be_built_leaves_everything_missing() {
     let mut laid = quiet(0.5, 10);
-    laid.standings.insert(BASELINE.to_owned(), Standing::Unable("no compiler".to_owned()));
+    laid.statuses.insert(BASELINE.to_owned(), VariantStatus::Unsupported("no compiler".to_owned()));
     for verdict in laid.judged().verdicts {
         assert_eq!(verdict.word, Word::NoData);
         assert_eq!(reason(&verdict), "the baseline could not be measured: no compiler");
@@ -493,10 +494,10 @@ fn a_multiplexed_counter_is_said_to_be() {
 #[test]
 fn the_order_of_what_is_handed_in_changes_nothing() {
     let mut laid = Laid::new(&["x32", "i386"], &["cpu", "wall"], 20);
-    let twin = laid.twin();
+    let control = laid.control();
     for (index, metric) in ["cpu", "wall"].into_iter().enumerate() {
-        let values = readings(Noise::LoadInSpells, 20, 4, &mut Stream::new(index as u64));
-        for (who, name) in [BASELINE, "x32", "i386", &twin].iter().enumerate() {
+        let values = readings(Noise::LoadInSpells, 20, 4, &mut Rng::new(index as u64));
+        for (who, name) in [BASELINE, "x32", "i386", &control].iter().enumerate() {
             laid.read(name, metric, values[who].iter().copied());
         }
     }
@@ -530,17 +531,17 @@ fn the_same_seed_gives_the_same_interval_and_another_seed_nearly_the_same() {
 #[test]
 fn the_ten_run_estimator_averages_the_middle_six() {
     let mut laid = Laid::new(&["x32"], &["cpu"], 10);
-    let twin = laid.twin();
+    let control = laid.control();
     laid.experiment.judging.estimator = Estimator::TenRunTrim;
     // The middle six are 13 to 18 (15.5) and 26 to 36 (31); the ends are wild.
     laid.read(BASELINE, "cpu", [1.0, 18.0, 13.0, 99.0, 14.0, 2.0, 17.0, 15.0, 16.0, 98.0]);
     laid.read("x32", "cpu", [26.0, 500.0, 28.0, 3.0, 36.0, 30.0, 400.0, 34.0, 4.0, 32.0]);
-    laid.read(&twin, "cpu", [13.0, 18.0, 1.0, 99.0, 14.0, 2.0, 17.0, 15.0, 16.0, 98.0]);
+    laid.read(&control, "cpu", [13.0, 18.0, 1.0, 99.0, 14.0, 2.0, 17.0, 15.0, 16.0, 98.0]);
     let verdict = laid.verdict("x32", "cpu");
     assert!((verdict.ratio.expect("a ratio") - 2.0).abs() < 1e-12, "{verdict:?}");
     assert!(verdict.low < Some(2.0) && verdict.high > Some(2.0), "{verdict:?}");
     // The paper knows one baseline: what the twin reads moves the floor, and nothing else.
-    laid.read(&twin, "cpu", [7.0; 10]);
+    laid.read(&control, "cpu", [7.0; 10]);
     let beside = laid.verdict("x32", "cpu");
     assert_ne!(beside.floor, verdict.floor);
     assert_eq!((beside.ratio, beside.low, beside.high), (verdict.ratio, verdict.low, verdict.high));
@@ -564,7 +565,7 @@ fn typical_values_are_of_all_timed_runs_of_everyone() {
     laid.read("x32", "cpu", [1.0, 2.0, 3.0, 4.0, 100.0]);
     let typical = laid.judged().typical;
     let names: Vec<&str> = typical.iter().map(|typical| typical.variant.as_str()).collect();
-    assert_eq!(names, [BASELINE, "x32", "x86-64 again"]);
+    assert_eq!(names, [BASELINE, "x32", "x86-64 control"]);
     let x32 = &typical[1];
     assert_eq!((x32.value, x32.median, x32.min, x32.max, x32.runs), (3.0, 3.0, 1.0, 100.0, 5));
     assert_eq!((x32.low_quartile, x32.high_quartile), (2.0, 4.0));
@@ -574,27 +575,27 @@ fn typical_values_are_of_all_timed_runs_of_everyone() {
 fn the_widest_interval_is_over_what_decides_and_can_still_be_measured() {
     let mut laid = quiet(0.9, 30);
     laid.experiment.metrics.push(campaign::named("wall"));
-    let alone = widest_half_width(&laid.evidence()).expect("a width");
+    let alone = half_width(&laid.evidence()).expect("a width");
     let judgement = laid.judged();
     let half = |name: &str| {
         let verdict = pick(&judgement, name, "cpu");
         0.5 * (verdict.high.expect("an end") - verdict.low.expect("an end"))
     };
-    assert!((alone - half("x32").max(half("x86-64 again"))).abs() < 1e-15);
+    assert!((alone - half("x32").max(half("x86-64 control"))).abs() < 1e-15);
     // Wall time decides nothing, however wild; a variant that is out of the race holds nothing up.
     laid.read("x32", "wall", (0..30).map(|i| f64::from(i + 1)));
     laid.read(BASELINE, "wall", (0..30).map(|i| f64::from(31 - i)));
-    assert_eq!(widest_half_width(&laid.evidence()), Some(alone));
-    laid.standings.insert("x32".to_owned(), Standing::Different(String::new()));
-    let twin = half("x86-64 again");
-    assert!((widest_half_width(&laid.evidence()).expect("a width") - twin).abs() < 1e-15);
+    assert_eq!(half_width(&laid.evidence()), Some(alone));
+    laid.statuses.insert("x32".to_owned(), VariantStatus::OutputMismatch(String::new()));
+    let control = half("x86-64 control");
+    assert!((half_width(&laid.evidence()).expect("a width") - control).abs() < 1e-15);
 }
 
 #[test]
 fn there_is_no_widest_interval_while_one_is_still_to_come() {
-    assert_eq!(widest_half_width(&quiet(0.9, 5).evidence()), None);
-    assert!(widest_half_width(&quiet(0.9, 6).evidence()).is_some());
-    assert_eq!(widest_half_width(&Laid::new(&["x32"], &["cpu"], 0).evidence()), None);
+    assert_eq!(half_width(&quiet(0.9, 5).evidence()), None);
+    assert!(half_width(&quiet(0.9, 6).evidence()).is_some());
+    assert_eq!(half_width(&Laid::new(&["x32"], &["cpu"], 0).evidence()), None);
 }
 
 #[test]
@@ -634,8 +635,8 @@ fn with_runtime(more: f64, share: f64) -> campaign::Laid {
     let mut laid = campaign::Laid::new(&["x32"], &["cpu"], 20);
     let noise = |place: u32| 1.0 + 0.001 * f64::from(place * 7 % 5);
     laid.read(campaign::BASELINE, "cpu", (0..20).map(|round| 1e9 * noise(round)));
-    let twin = laid.twin();
-    laid.read(&twin, "cpu", (0..20).map(|round| 1e9 * noise(round + 3)));
+    let control = laid.control();
+    laid.read(&control, "cpu", (0..20).map(|round| 1e9 * noise(round + 3)));
     laid.read("x32", "cpu", (0..20).map(|round| more * 1e9 * noise(round + 1)));
     laid.read("x32", "runtime_cpu", (0..20).map(|round| share * more * 1e9 * noise(round + 2)));
     laid

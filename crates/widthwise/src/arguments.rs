@@ -6,7 +6,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::Args;
 use widthwise_experiment::model::Directory;
 use widthwise_experiment::request::{Check, Request};
-use widthwise_experiment::{bytes, duration, percentage, spec, Axis, Mistake, RequestError, Said, Stated};
+use widthwise_experiment::{
+    bytes, duration, percentage, spec, Axis, Located, RequestError, RequestErrorKind, SourceLocation,
+};
 
 use crate::failure::Failure;
 use crate::programs::{self, is_spec};
@@ -89,17 +91,17 @@ pub struct Arguments {
     exit_status: Option<i32>,
     /// Switch address space layout randomisation off for the program
     #[arg(long, help_heading = "Run")]
-    fixed_addresses: bool,
+    no_aslr: bool,
 
     /// Stop after so many timed rounds
     #[arg(long, value_name = "N", help_heading = "Measure")]
     pub rounds: Option<u32>,
     /// Stop when CPU time and peak memory (`scale`: every throughput) are known to ± this
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
-    pub until: Option<String>,
+    pub precision: Option<String>,
     /// Stop after so long
     #[arg(long, value_name = "TIME", help_heading = "Measure")]
-    pub budget: Option<String>,
+    pub max_time: Option<String>,
     /// Rounds before the timed ones (default: 1)
     #[arg(long, value_name = "N", help_heading = "Measure")]
     warmup: Option<u32>,
@@ -142,31 +144,33 @@ impl Arguments {
             [program] if is_spec(program) => read_spec(&bytes::path(program), &here)?,
             _ => (Request::default(), here.clone()),
         };
-        let mut said = self.said().map_err(Failure::request)?;
-        let is_built = said.program.build.is_some();
-        let has_run = said.program.run.is_some();
-        programs::say(&self.programs, is_built, has_run, &mut said)?;
-        further(&mut said).map_err(Failure::request)?;
-        Ok(from_file.overlay(said).anchored(&spec_folder, &here))
+        let mut location = self.location().map_err(Failure::request)?;
+        let is_built = location.program.build.is_some();
+        let has_run = location.program.run.is_some();
+        programs::say(&self.programs, is_built, has_run, &mut location)?;
+        further(&mut location).map_err(Failure::request)?;
+        Ok(from_file.overlay(location).anchored(&spec_folder, &here))
     }
 
     /// What the flags alone say.
-    fn said(&self) -> Result<Request, RequestError> {
+    fn location(&self) -> Result<Request, RequestError> {
         let mut request = if self.set.is_empty() {
             Request::default()
         } else {
             spec::parse(&self.set.join("\n"), "--set")?
         };
-        let text =
-            |value: &Option<String>, flag| value.clone().map(|value| Stated::new(value, Said::Flag(flag)));
+        let text = |value: &Option<String>, flag| {
+            value.clone().map(|value| Located::new(value, SourceLocation::Flag(flag)))
+        };
         set(&mut request.program.name, text(&self.name, "--name"));
         set(&mut request.program.build, text(&self.build, "--build"));
         set(&mut request.program.run, text(&self.run, "--run"));
         if !self.arguments.is_empty() {
-            request.program.arguments = Some(Stated::new(self.arguments.clone(), Said::Flag("--")));
+            request.program.arguments =
+                Some(Located::new(self.arguments.clone(), SourceLocation::Flag("--")));
         }
         for binary in &self.binary {
-            request.say_binary(binary, Said::Flag("--binary"))?;
+            request.add_binary(binary, SourceLocation::Flag("--binary"))?;
         }
         for (axis, values, flag) in [
             (Axis::Abi, &self.abi, "--abi"),
@@ -176,92 +180,106 @@ impl Arguments {
             (Axis::Env, &self.env, "--env"),
         ] {
             for value in values.iter().flat_map(|values| values.split(',')) {
-                request.say_axis_value(axis, value, Said::Flag(flag))?;
+                request.add_axis_value(axis, value, SourceLocation::Flag(flag))?;
             }
         }
         for value in &self.flags {
-            request.say_axis_value(Axis::Flags, value, Said::Flag("--flags"))?;
+            request.add_axis_value(Axis::Flags, value, SourceLocation::Flag("--flags"))?;
         }
         for point in &self.exclude {
-            request.say_exclude(point, Said::Flag("--exclude"))?;
+            request.add_exclude(point, SourceLocation::Flag("--exclude"))?;
         }
-        self.say_run(&mut request)?;
-        self.say_measure(&mut request)?;
-        self.say_output(&mut request)?;
+        self.add_run_options(&mut request)?;
+        self.add_measure_options(&mut request)?;
+        self.add_output_options(&mut request)?;
         Ok(request)
     }
 
-    fn say_run(&self, request: &mut Request) -> Result<(), RequestError> {
-        let text =
-            |value: &Option<String>, flag| value.clone().map(|value| Stated::new(value, Said::Flag(flag)));
+    fn add_run_options(&self, request: &mut Request) -> Result<(), RequestError> {
+        let text = |value: &Option<String>, flag| {
+            value.clone().map(|value| Located::new(value, SourceLocation::Flag(flag)))
+        };
         let run = &mut request.run;
-        set(&mut run.stdin, self.stdin.clone().map(|path| Stated::new(path, Said::Flag("--stdin"))));
+        set(
+            &mut run.stdin,
+            self.stdin.clone().map(|path| Located::new(path, SourceLocation::Flag("--stdin"))),
+        );
         set(
             &mut run.directory,
-            self.directory.as_deref().map(|word| Stated::new(directory(word), Said::Flag("--directory"))),
+            self.directory
+                .as_deref()
+                .map(|word| Located::new(directory(word), SourceLocation::Flag("--directory"))),
         );
-        run.inputs.extend(self.input.iter().map(|path| Stated::new(path.clone(), Said::Flag("--input"))));
+        run.inputs.extend(
+            self.input.iter().map(|path| Located::new(path.clone(), SourceLocation::Flag("--input"))),
+        );
         set(&mut run.setup, text(&self.setup, "--setup"));
         set(&mut run.teardown, text(&self.teardown, "--teardown"));
         set(&mut run.timeout, read(&self.timeout, "--timeout", duration::parse)?);
-        set(&mut run.exit_status, self.exit_status.map(|n| Stated::new(n, Said::Flag("--exit-status"))));
         set(
-            &mut run.fixed_addresses,
-            self.fixed_addresses.then(|| Stated::new(true, Said::Flag("--fixed-addresses"))),
+            &mut run.exit_status,
+            self.exit_status.map(|n| Located::new(n, SourceLocation::Flag("--exit-status"))),
         );
+        set(&mut run.no_aslr, self.no_aslr.then(|| Located::new(true, SourceLocation::Flag("--no-aslr"))));
         for variable in &self.variable {
-            request.say_variable(variable, Said::Flag("--variable"))?;
+            request.set_variable(variable, SourceLocation::Flag("--set-env"))?;
         }
         Ok(())
     }
 
-    fn say_measure(&self, request: &mut Request) -> Result<(), RequestError> {
-        self.say_stopping(request)?;
+    fn add_measure_options(&self, request: &mut Request) -> Result<(), RequestError> {
+        self.add_stopping(request)?;
         let measure = &mut request.measure;
-        set(&mut measure.warmup, self.warmup.map(|n| Stated::new(n, Said::Flag("--warmup"))));
-        set(&mut measure.memory, self.memory.map(|n| Stated::new(n, Said::Flag("--memory"))));
+        set(&mut measure.warmup, self.warmup.map(|n| Located::new(n, SourceLocation::Flag("--warmup"))));
+        set(&mut measure.memory, self.memory.map(|n| Located::new(n, SourceLocation::Flag("--memory"))));
         set(&mut measure.confidence, read(&self.confidence, "--confidence", percentage::parse)?);
         set(&mut measure.equal_within, read(&self.equal_within, "--equal-within", percentage::parse)?);
-        set(&mut measure.seed, self.seed.map(|n| Stated::new(n, Said::Flag("--seed"))));
+        set(&mut measure.seed, self.seed.map(|n| Located::new(n, SourceLocation::Flag("--seed"))));
         set(
             &mut measure.baseline,
-            self.baseline.clone().map(|name| Stated::new(name, Said::Flag("--baseline"))),
+            self.baseline.clone().map(|name| Located::new(name, SourceLocation::Flag("--baseline"))),
         );
         Ok(())
     }
 
     /// The stopping rule alone: what is resumed may be given anew.
-    fn say_stopping(&self, request: &mut Request) -> Result<(), RequestError> {
+    fn add_stopping(&self, request: &mut Request) -> Result<(), RequestError> {
         let measure = &mut request.measure;
-        set(&mut measure.rounds, self.rounds.map(|n| Stated::new(n, Said::Flag("--rounds"))));
-        set(&mut measure.until, read(&self.until, "--until", percentage::parse)?);
-        set(&mut measure.budget, read(&self.budget, "--budget", duration::parse)?);
+        set(&mut measure.rounds, self.rounds.map(|n| Located::new(n, SourceLocation::Flag("--rounds"))));
+        set(&mut measure.precision, read(&self.precision, "--precision", percentage::parse)?);
+        set(&mut measure.max_time, read(&self.max_time, "--max-time", duration::parse)?);
         Ok(())
     }
 
     /// What is resumed, with the stopping rule that was given anew, if one was, and whether one was.
     pub fn with_stopping(&self, mut request: Request) -> Result<(Request, bool), Failure> {
         let mut stopping = Request::default();
-        self.say_stopping(&mut stopping).map_err(Failure::request)?;
+        self.add_stopping(&mut stopping).map_err(Failure::request)?;
         let is_new = stopping != Request::default();
         if is_new {
             request.measure.rounds = stopping.measure.rounds;
-            request.measure.until = stopping.measure.until;
-            request.measure.budget = stopping.measure.budget;
+            request.measure.precision = stopping.measure.precision;
+            request.measure.max_time = stopping.measure.max_time;
         }
         Ok((request, is_new))
     }
 
-    fn say_output(&self, request: &mut Request) -> Result<(), RequestError> {
+    fn add_output_options(&self, request: &mut Request) -> Result<(), RequestError> {
         let output = &mut request.output;
         set(&mut output.check, read(&self.check, "--check", check_named)?);
-        output
-            .files
-            .extend(self.check_file.iter().map(|path| Stated::new(path.clone(), Said::Flag("--check-file"))));
-        set(&mut output.filter, self.filter.clone().map(|text| Stated::new(text, Said::Flag("--filter"))));
+        output.files.extend(
+            self.check_file
+                .iter()
+                .map(|path| Located::new(path.clone(), SourceLocation::Flag("--check-file"))),
+        );
+        set(
+            &mut output.filter,
+            self.filter.clone().map(|text| Located::new(text, SourceLocation::Flag("--filter"))),
+        );
         set(
             &mut output.allow_different,
-            self.allow_different_output.then(|| Stated::new(true, Said::Flag("--allow-different-output"))),
+            self.allow_different_output
+                .then(|| Located::new(true, SourceLocation::Flag("--allow-different-output"))),
         );
         Ok(())
     }
@@ -278,10 +296,10 @@ impl Arguments {
     }
 
     /// Whether anything was said but the stopping rule.
-    pub fn says_more_than_stopping(&self) -> bool {
+    pub fn asks_more_than_stopping(&self) -> bool {
         let mut stopping = Request::default();
-        match (self.said(), self.say_stopping(&mut stopping)) {
-            (Ok(said), Ok(())) => said != stopping || !self.programs.is_empty(),
+        match (self.location(), self.add_stopping(&mut stopping)) {
+            (Ok(location), Ok(())) => location != stopping || !self.programs.is_empty(),
             _ => true,
         }
     }
@@ -307,7 +325,7 @@ pub fn typed() -> Vec<String> {
     std::env::args_os().map(bytes::text).collect()
 }
 
-pub fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {
+pub fn set<T>(place: &mut Option<Located<T>>, value: Option<Located<T>>) {
     if value.is_some() {
         *place = value;
     }
@@ -316,12 +334,14 @@ pub fn set<T>(place: &mut Option<Stated<T>>, value: Option<Stated<T>>) {
 pub fn read<T>(
     text: &Option<String>,
     flag: &'static str,
-    parse: fn(&str) -> Result<T, Mistake>,
-) -> Result<Option<Stated<T>>, RequestError> {
-    let said = Said::Flag(flag);
+    parse: fn(&str) -> Result<T, RequestErrorKind>,
+) -> Result<Option<Located<T>>, RequestError> {
+    let location = SourceLocation::Flag(flag);
     text.as_deref()
         .map(|text| {
-            parse(text).map(|value| Stated::new(value, said.clone())).map_err(|mistake| said.wrong(mistake))
+            parse(text)
+                .map(|value| Located::new(value, location.clone()))
+                .map_err(|kind_of_error| location.wrong(kind_of_error))
         })
         .transpose()
 }
@@ -334,7 +354,7 @@ fn directory(word: &str) -> Directory {
     }
 }
 
-fn check_named(name: &str) -> Result<Check, Mistake> {
+fn check_named(name: &str) -> Result<Check, RequestErrorKind> {
     one_of("kind of check", name, &Check::ALL, Check::name)
 }
 
@@ -343,8 +363,8 @@ pub fn one_of<T: Copy>(
     name: &str,
     all: &[T],
     name_of: fn(T) -> &'static str,
-) -> Result<T, Mistake> {
-    all.iter().copied().find(|one| name_of(*one) == name).ok_or_else(|| Mistake::Unknown {
+) -> Result<T, RequestErrorKind> {
+    all.iter().copied().find(|one| name_of(*one) == name).ok_or_else(|| RequestErrorKind::Unknown {
         what,
         name: name.to_owned(),
         known: all.iter().map(|one| name_of(*one).to_owned()).collect(),

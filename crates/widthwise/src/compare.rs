@@ -1,17 +1,19 @@
 //! `compare`: the main job.
 
-mod budget;
+mod emulated;
 mod heap;
+mod max_time;
 mod memory;
 mod question;
 mod recorder;
-mod simulator;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use widthwise_experiment::Role;
+use widthwise_experiment::VariantStatus;
 
 use clap::Args;
-use widthwise_archive::{slug, Archive, ArchiveError, Head, StoredVariant};
+use widthwise_archive::{slug, Archive, ArchiveError, Metadata};
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::model::{Cpus, Estimator, Experiment};
 use widthwise_experiment::{placeholder, scale, spec, spec_text, Metric, Request};
@@ -25,17 +27,17 @@ use widthwise_measure::run::{Accounting, Limits, Runner};
 use widthwise_report::{html, json, terminal};
 
 use crate::arguments::Arguments;
-use crate::beginning;
+use crate::compare::emulated::Emulator;
 use crate::compare::question::Question;
 use crate::compare::recorder::Recorder;
-use crate::compare::simulator::Simulator;
 use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
+use crate::load_report::{self, short, LoadedReport};
 use crate::output;
-use crate::preparation::{self, Prepared, Unable, Workplace};
-use crate::presentation::{self, short, Presentation};
+use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
+use crate::session;
 
 /// More than this on standard output is no answer but a flood.
 const OUTPUT_LIMIT: u64 = 1 << 30;
@@ -51,7 +53,7 @@ Examples:
   widthwise compare ./a.out ./b.out --run '{binary} input'   # finished programs
   widthwise compare fib.py --run 'python3 {binary} 30'       # a script
   widthwise compare --binary x86-64=./a64 --binary i386=./a32
-  widthwise compare widthwise.toml --until 1% --budget 5m --json=report.json";
+  widthwise compare widthwise.toml --precision 1% --max-time 5m --json=report.json";
 
 /// Build every variant, run them interleaved, and say what each costs.
 #[derive(Debug, Args)]
@@ -123,13 +125,13 @@ impl Compare {
         };
         let resumed = session.archive.as_ref().map(Archive::folder);
         feasibility::check(&session.request, &session.experiment)?;
-        let place = Workplace::new(resumed, &self.archive, self.jobs)?;
+        let place = WorkDirectories::new(resumed, &self.archive, self.jobs)?;
         let prepared = preparation::prepare(&session.experiment, &session.compilers, &place, &progress)?;
         let archive = self.archive(&mut session, &prepared, &place)?;
         let folder = archive.folder().to_owned();
         let ended = self.measure(archive, &session.experiment, &prepared, &place.root, &mut progress);
         progress.end();
-        presentation::end_at_once(&folder, &ended)?;
+        load_report::end_at_once(&folder, &ended)?;
         let reported = self.report(&folder);
         // Why the rounds ended says more than that a variant failed, or that the report found no room either.
         ended.and(reported)
@@ -140,27 +142,27 @@ impl Compare {
         self.arguments.name_something("compare")?;
         let request = self.arguments.request(|request| self.question.say(request))?;
         refuse_words_of_scale(&request)?;
-        let (request, experiment) = beginning::settled(request, &compilers)?;
+        let (request, experiment) = session::resolve(request, &compilers)?;
         Ok(Session { compilers, request, experiment, archive: None })
     }
 
     /// A campaign that goes on: its own request, with the stopping rule of the command line.
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.says_more_than_stopping() || self.question.says_anything() {
+        if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
             return Err(Failure::request(
-                "--resume goes on with the campaign as it was begun: only --rounds, --until and --budget may be given anew",
+                "--resume goes on with the campaign as it was begun: only --rounds, --precision and --max-time may be given anew",
             ));
         }
         let mut archive = Archive::resume(folder).map_err(Failure::request)?;
-        let head = archive.head().clone();
+        let metadata = archive.metadata().clone();
         let request =
-            spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
-        beginning::check_files(&request)?;
+            spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
+        session::check_files(&request)?;
         let (request, is_new) = self.arguments.with_stopping(request)?;
         if is_new {
             archive.set_spec(&spec_text(&request)).map_err(Failure::machine)?;
         }
-        let experiment = presentation::experiment(&spec_text(&request), head.seed)?;
+        let experiment = load_report::experiment(&spec_text(&request), metadata.seed)?;
         Ok(Session { compilers, request, experiment, archive: Some(archive) })
     }
 
@@ -169,42 +171,34 @@ impl Compare {
         &self,
         session: &mut Session,
         prepared: &Prepared,
-        place: &Workplace,
+        place: &WorkDirectories,
     ) -> Result<Archive, Failure> {
         let resumed = session.archive.take();
         let (request, experiment) = (&session.request, &session.experiment);
-        let identity = preparation::identity(experiment, prepared, &place.here);
+        let fingerprint = preparation::fingerprint(experiment, prepared, &place.here);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = resumed {
-            let was = archive.head().machine.clone();
-            beginning::unchanged("campaign", archive.folder(), archive.changed(&identity), was, &machine)?;
+            let was = archive.metadata().machine.clone();
+            session::check_fingerprint(archive.folder(), archive.changed(&fingerprint), was, &machine)?;
             return Ok(archive);
         }
-        let mut variants: Vec<StoredVariant> = experiment
-            .variants
-            .iter()
-            .map(|variant| {
-                let role = if variant.name == experiment.baseline { "baseline" } else { "variant" };
-                StoredVariant::new(&variant.name, role)
-            })
-            .collect();
-        variants.push(StoredVariant::new(&experiment.twin(), "again"));
-        let head = Head {
-            created: beginning::now(),
+        let metadata = Metadata {
+            created: session::now(),
             widthwise: env!("CARGO_PKG_VERSION").to_owned(),
             command: crate::arguments::typed(),
+            program: experiment.program.name.clone(),
             program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
             spec: spec_text(request),
             seed: experiment.seed,
             machine: serde_json::to_value(&machine).map_err(Failure::machine)?,
-            identity,
-            variants,
+            fingerprint,
+            scaling: None,
+            variants: session::variant_rows(experiment),
         };
-        let mut archive =
-            Archive::create(&place.root, &experiment.program.name, &head).map_err(|error| match error {
-                ArchiveError::ReadOnly { .. } => Failure::request(format!("{error} (`--archive`)")),
-                error => Failure::machine(error),
-            })?;
+        let mut archive = Archive::create(&place.root, &metadata).map_err(|error| match error {
+            ArchiveError::ReadOnly { .. } => Failure::request(format!("{error} (`--archive`)")),
+            error => Failure::machine(error),
+        })?;
         self.keep_builds(&mut archive, prepared).map_err(Failure::machine)?;
         Ok(archive)
     }
@@ -223,8 +217,8 @@ impl Compare {
             for warning in &ready.warnings {
                 archive.warn(warning)?;
             }
-            if let Err(Unable { reason, fault }) = &ready.start {
-                archive.set_standing(&ready.name, if *fault { "failed" } else { "unable" }, reason)?;
+            if let Err(status) = &ready.start {
+                archive.set_status(&ready.name, status)?;
             }
         }
         Ok(())
@@ -238,13 +232,13 @@ impl Compare {
         root: &Path,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
-        let standings = archive.load().map_err(Failure::machine)?.standings;
-        let out =
-            |name: &str| standings.get(name).is_some_and(|(state, _)| state == "failed" || state == "unable");
+        let statuses = archive.load().map_err(Failure::machine)?.statuses;
+        let out = |name: &str| statuses.get(name).is_some_and(|status| status.not_measured().is_some());
         let participants = match participants(experiment, prepared, &out) {
             Ok(participants) => participants,
-            Err(unable) => {
-                let reason = format!("the baseline {}: {}", experiment.baseline, unable.reason);
+            Err(status) => {
+                let reason =
+                    format!("the baseline {}: {}", experiment.baseline, status.reason().unwrap_or_default());
                 archive
                     .set_stopped("the baseline cannot be measured", Duration::ZERO)
                     .map_err(Failure::machine)?;
@@ -259,24 +253,24 @@ impl Compare {
         let cpus = match (&experiment.launch.cpus, &lock) {
             (Cpus::List(cpus), _) => cpus.clone(),
             (_, Some(lock)) => vec![lock.cpu],
-            _ if experiment.launch.together => Topology::here().allowed.into_iter().take(1).collect(),
+            _ if experiment.launch.concurrent => Topology::here().allowed.into_iter().take(1).collect(),
             _ => Vec::new(),
         };
         if let [cpu] = cpus[..] {
             core_lock::step_aside(cpu);
         }
-        let simulator = Simulator::of(runner.missing_counters());
+        let emulator = Emulator::of(runner.missing_counters());
         for text in
-            remarks(experiment, &runner, lock.as_ref(), accounting).into_iter().chain(simulator.remarks())
+            remarks(experiment, &runner, lock.as_ref(), accounting).into_iter().chain(emulator.remarks())
         {
             archive.warn(&text).map_err(Failure::machine)?;
         }
-        let simulated_alone;
+        let emulated_alone;
         let is_timed =
-            |metric: &Metric| metric.family != Family::Series && !simulator.metrics.contains(metric);
+            |metric: &Metric| metric.family != Family::Series && !emulator.metrics.contains(metric);
         let experiment = if !experiment.metrics.iter().any(is_timed) {
-            simulated_alone = simulator::without_timing(experiment);
-            &simulated_alone
+            emulated_alone = emulated::without_timing(experiment);
+            &emulated_alone
         } else {
             experiment
         };
@@ -286,14 +280,14 @@ impl Compare {
             first_round: archive.next_round(),
             warmup: experiment.warmup,
             cpus,
-            together: experiment.launch.together,
+            concurrent: experiment.launch.concurrent,
             limits: Limits {
                 timeout: experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
                 output_bytes: OUTPUT_LIMIT,
             },
             check: experiment.check.clone(),
             folder: archive.folder().to_owned(),
-            epoch: beginning::epoch(&archive.head().created),
+            epoch: session::epoch(&archive.metadata().created),
         };
         let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
         let mut ended = if recorder.has_enough() {
@@ -308,7 +302,7 @@ impl Compare {
         }
         if matches!(ended, Ok(End::Enough)) {
             plan.participants.retain(|participant| recorder.is_compared(&participant.name));
-            ended = simulator.simulate(&plan, &mut runner, &mut recorder);
+            ended = emulator.emulate(&plan, &mut runner, &mut recorder);
         }
         if let (Some(Recordings(number)), Ok(End::Enough)) = (self.heap, &ended) {
             ended = heap::record(&plan, &prepared.compilers, number, &mut runner, &mut recorder);
@@ -324,7 +318,7 @@ impl Compare {
             Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
             Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
             Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
-            Err(RoundsError::Witness(error)) => return Err(Failure::machine(error)),
+            Err(RoundsError::CampaignObserver(error)) => return Err(Failure::machine(error)),
             Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
         };
         archive.set_stopped(&why, session).map_err(Failure::machine)?;
@@ -338,7 +332,7 @@ impl Compare {
     /// The report: the terminal's, or JSON, and an HTML file in the campaign's folder.
     fn report(&self, folder: &Path) -> Result<(), Failure> {
         let archive = Archive::read(folder).map_err(Failure::machine)?;
-        let presentation = Presentation::new(&archive)?.with_heap(&archive);
+        let presentation = LoadedReport::new(&archive)?.with_heap(&archive);
         let campaign = presentation.campaign();
         let page = folder.join("report.html");
         output::keep(&page, html::render(&campaign).as_bytes())?;
@@ -347,7 +341,7 @@ impl Compare {
         }
         if !output::is_stdout(&self.json) {
             let options = terminal::Options {
-                width: presentation::width(),
+                width: load_report::width(),
                 all_metrics: self.all_metrics,
                 palette: terminal::Palette::coloured(),
                 why: folder.join("heap").is_dir().then(|| "widthwise explain --heap".to_owned()),
@@ -369,29 +363,34 @@ fn participants(
     experiment: &Experiment,
     prepared: &Prepared,
     out: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Participant>, Unable> {
+) -> Result<Vec<Participant>, VariantStatus> {
     let mut all = Vec::new();
-    let mut twin = None;
+    let mut control = None;
     for ready in &prepared.variants {
         let is_baseline = ready.name == experiment.baseline;
         match &ready.start {
             Ok(_) if out(&ready.name) && !is_baseline => {}
             Ok(start) => {
-                let participant =
-                    Participant { name: ready.name.clone(), slug: ready.slug.clone(), start: start.clone() };
+                let participant = Participant {
+                    name: ready.name.clone(),
+                    slug: ready.slug.clone(),
+                    role: experiment.role(&ready.name),
+                    start: start.clone(),
+                };
                 if is_baseline {
-                    let name = experiment.twin();
-                    twin = Some(Participant { slug: slug(&name), name, start: start.clone() });
+                    let name = experiment.control();
+                    let (slug, role) = (slug(&name), Role::Control);
+                    control = Some(Participant { name, slug, role, start: start.clone() });
                     all.insert(0, participant);
                 } else {
                     all.push(participant);
                 }
             }
-            Err(unable) if is_baseline => return Err(unable.clone()),
+            Err(status) if is_baseline => return Err(status.clone()),
             Err(_) => {}
         }
     }
-    all.extend(twin);
+    all.extend(control);
     Ok(all)
 }
 
@@ -429,12 +428,12 @@ fn remarks(
         ));
     }
     if experiment.launch.cpus == Cpus::Auto && lock.is_none() {
-        remarks.push(match experiment.launch.together {
+        remarks.push(match experiment.launch.concurrent {
             true => "no core could be chosen and locked: other campaigns may have used the same CPU".into(),
             false => "runs were not pinned: no core could be chosen and locked".into(),
         });
     }
-    if experiment.launch.together {
+    if experiment.launch.concurrent {
         remarks.push(
             "the runs of a round were made together, and took turns on one CPU: what they share of its caches is in \
              their CPU time, and they have no wall time of their own"
@@ -456,7 +455,7 @@ fn refuse_words_of_scale(request: &Request) -> Result<(), Failure> {
     match placeholder::used(&run.value).find(|word| scale::WORDS.contains(word)) {
         Some(word) => Err(Failure::request(format!(
             "{}: {{{word}}} is filled in by `widthwise scale`, which studies several processes; here there is one",
-            run.said
+            run.location
         ))),
         None => Ok(()),
     }

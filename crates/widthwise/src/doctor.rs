@@ -1,4 +1,4 @@
-//! `widthwise doctor`: what can be built, run and counted here, and what mends the rest.
+//! `widthwise doctor`: what can be built, run and counted here, and what fixes the rest.
 
 mod noise;
 
@@ -20,7 +20,7 @@ Examples:
   widthwise doctor --noise=1m
   widthwise doctor --json=diagnosis.json";
 
-/// What can be built, run and counted here; what is missing, and the command that mends it; how noisy the machine is
+/// What can be built, run and counted here; what is missing, and the command that fixes it; how noisy the machine is
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
@@ -36,7 +36,7 @@ pub struct Doctor {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|mistake| mistake.to_string())
+    duration::parse(text).map_err(|kind_of_error| kind_of_error.to_string())
 }
 
 impl Doctor {
@@ -59,7 +59,7 @@ impl Doctor {
         };
         // Removes the colours where there is no terminal, and where NO_COLOR says so.
         match anstream::stdout().write_all(text.as_bytes()) {
-            // Whoever reads has read enough: `widthwise doctor | head`.
+            // Whoever reads has read enough: `widthwise doctor | metadata`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(Failure::machine),
         }

@@ -27,8 +27,8 @@ use self::reading::Read;
 use self::sources::Source;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::load_report::{self, LoadedReport};
 use crate::output;
-use crate::presentation::{self, Presentation};
 
 /// Ratios of logs within this of 1 are equal, as those of a campaign are by default.
 const EQUAL_WITHIN: f64 = 0.01;
@@ -42,7 +42,7 @@ Examples:
   widthwise explain --heap before.log after.log
   widthwise explain --heap before after      # two folders of recordings
   widthwise explain massif.out.4711          # massif's, heaptrack's, pprof's files, too
-  widthwise explain --through xmalloc --through 'luaM_*'";
+  widthwise explain --skip-frames xmalloc --skip-frames 'luaM_*'";
 
 /// Say why two variants of a campaign differ
 #[derive(Debug, Args)]
@@ -165,7 +165,7 @@ impl Explain {
         if let Some(path) = &self.json {
             output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !has_exported {
-            anstream::print!("{}", explanation.terminal(presentation::width(), &Palette::coloured()));
+            anstream::print!("{}", explanation.terminal(load_report::width(), &Palette::coloured()));
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Explain {
         all
     }
 
-    /// Refuses `--through` with a function that no stack of any recording goes through.
+    /// Refuses `--skip-frames` with a function that no stack of any recording goes through.
     fn through_exists(&self, read: &[Read]) -> Result<(), Failure> {
         let profiles = || read.iter().flat_map(|read| std::iter::once(&read.profile).chain(&read.others));
         for name in &self.through {
@@ -212,7 +212,7 @@ impl Explain {
                 .map(|frame| short_name(&frame.function))
                 .collect();
             return Err(Failure::request(format!(
-                "--through {name}: no stack goes through a function of that name{}",
+                "--skip-frames {name}: no stack goes through a function of that name{}",
                 close_names(name, &functions)
             )));
         }
@@ -225,7 +225,7 @@ impl Explain {
             return Ok((None, EQUAL_WITHIN));
         }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let presentation = Presentation::new(&archive)?;
+        let presentation = LoadedReport::new(&archive)?;
         let campaign = presentation.campaign();
         let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         let max_rss = names.first().and_then(|a| MaxRss::of(&campaign, a, names.get(1).copied()));
@@ -242,7 +242,7 @@ impl Explain {
     /// What the campaign knows without a recording of the heap: of those that were found, or else of those that were meant.
     fn system(&self, found: Option<&[Source]>) -> Result<Option<String>, Failure> {
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let presentation = Presentation::new(&archive)?;
+        let presentation = LoadedReport::new(&archive)?;
         let campaign = presentation.campaign();
         let experiment = campaign.experiment;
         let names: Vec<&str> = match found {
@@ -256,7 +256,7 @@ impl Explain {
             }
         };
         let Some((a, rest)) = names.split_first() else { return Ok(None) };
-        let (width, palette) = (presentation::width(), Palette::coloured());
+        let (width, palette) = (load_report::width(), Palette::coloured());
         Ok(difference::terminal(&campaign, a, rest.first().copied(), width, &palette))
     }
 

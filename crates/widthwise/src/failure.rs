@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use widthwise_report::visible;
+use widthwise_report::sanitize;
 
 /// The exit status that shells give to what Ctrl-C has ended.
 pub const INTERRUPTED: u8 = 130;
@@ -65,7 +65,7 @@ impl Failure {
     pub fn tell(self) -> ExitCode {
         if !self.message.is_empty() {
             let style = anstyle::AnsiColor::Red.on_default().bold();
-            anstream::eprintln!("{style}error:{style:#} {}", visible::block(&self.message));
+            anstream::eprintln!("{style}error:{style:#} {}", sanitize::block(&self.message));
         }
         ExitCode::from(self.status)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use widthwise_experiment::model::{Cpus, Experiment, Thp, Variant};
 use widthwise_experiment::request::MetricWord;
-use widthwise_experiment::{Axis, Request, Said, Stated};
+use widthwise_experiment::{Axis, Located, Request, SourceLocation};
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::setting::Settings;
 use widthwise_machine::topology::Topology;
@@ -27,22 +27,22 @@ pub fn check(request: &Request, experiment: &Experiment) -> Result<(), Failure> 
 }
 
 fn check_cpus(request: &Request) -> Result<(), Failure> {
-    let Some(Stated { value: Cpus::List(cpus), said }) = &request.run.cpus else { return Ok(()) };
+    let Some(Located { value: Cpus::List(cpus), location }) = &request.run.cpus else { return Ok(()) };
     placement::place(&Topology::here(), &Policy::List(cpus.clone()), Kinds::All, 1)
         .map(drop)
-        .map_err(|error| Failure::request(format!("{said}: {error}")))
+        .map_err(|error| Failure::request(format!("{location}: {error}")))
 }
 
 /// Where a value of an axis was named.
-fn said<'a>(request: &'a Request, axis: Axis, value: &str) -> Option<&'a Said> {
+fn location<'a>(request: &'a Request, axis: Axis, value: &str) -> Option<&'a SourceLocation> {
     let listed = request.variants.iter().filter_map(|variant| variant.value.point.get(&axis));
     let mut all = request.axes.get(&axis).into_iter().flatten().chain(listed);
-    all.find(|stated| stated.value == value).map(|stated| &stated.said)
+    all.find(|located| located.value == value).map(|located| &located.location)
 }
 
 fn refused(request: &Request, axis: Axis, value: &str, reason: &str) -> Failure {
-    Failure::request(match said(request, axis, value) {
-        Some(said) => format!("{said}: {reason}"),
+    Failure::request(match location(request, axis, value) {
+        Some(location) => format!("{location}: {reason}"),
         None => reason.to_owned(),
     })
 }
@@ -95,27 +95,29 @@ fn check_huge_pages(request: &Request, experiment: &Experiment) -> Result<(), Fa
 /// A counter that was named is wanted; of `all` those are shown that there are.
 fn check_counters(request: &Request) -> Result<(), Failure> {
     let mut probed = None;
-    for Stated { value, said } in &request.measure.metrics {
+    for Located { value, location } in &request.measure.metrics {
         let MetricWord::One(metric) = value else { continue };
         if !counters::is_one(metric.name) {
             continue;
         }
         let found = probed.get_or_insert_with(|| counters::probe(&Settings::here()));
         let counter = found.iter().find(|counter| counter.name == metric.name);
-        let Some(Err(lack)) = counter.map(|counter| &counter.counts) else { continue };
-        let fix = |lack: &widthwise_machine::Lack| {
-            lack.mend.as_ref().map_or(String::new(), |fix| format!("; {fix}"))
+        let Some(Err(unavailable)) = counter.map(|counter| &counter.counts) else { continue };
+        let fix = |unavailable: &widthwise_machine::Unavailable| {
+            unavailable.fix.as_ref().map_or(String::new(), |fix| format!("; {fix}"))
         };
-        let simulated = if metric.can_be_simulated() { Some(valgrind::here()) } else { None };
-        let other = match simulated {
+        let emulated = if metric.can_be_emulated() { Some(valgrind::here()) } else { None };
+        let other = match emulated {
             Some(Ok(_)) => continue,
-            Some(Err(lack)) => format!(". valgrind would simulate it: {lack}{}", fix(&lack)),
+            Some(Err(unavailable)) => {
+                format!(". valgrind would emulate it: {unavailable}{}", fix(&unavailable))
+            }
             None => String::new(),
         };
         return Err(Failure::request(format!(
-            "{said}: {} cannot be counted here: {lack}{}{other}",
+            "{location}: {} cannot be counted here: {unavailable}{}{other}",
             metric.name,
-            fix(lack)
+            fix(unavailable)
         )));
     }
     Ok(())

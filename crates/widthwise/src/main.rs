@@ -1,7 +1,6 @@
 //! What do pointer width, compiler, kernel and placement cost this program?
 
 mod arguments;
-mod beginning;
 mod compare;
 mod doctor;
 mod exec;
@@ -9,14 +8,15 @@ mod explain;
 mod failure;
 mod feasibility;
 mod interrupt;
+mod load_report;
 mod options;
 mod output;
 mod preparation;
-mod presentation;
 mod programs;
 mod progress;
 mod report;
 mod scale;
+mod session;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ struct CommandLine {
 enum Verb {
     /// Build every variant, run them interleaved, and say what each costs
     Compare(Box<compare::Compare>),
-    /// Say what can be built, run and counted here, and what mends the rest
+    /// Say what can be built, run and counted here, and what fixes the rest
     Doctor(doctor::Doctor),
     /// Say why two variants differ: which lines of the program ask for the memory
     Explain(explain::Explain),

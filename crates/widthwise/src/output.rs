@@ -11,7 +11,7 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::request(format!("{}: {error}", path.display()));
     if path.as_os_str() == "-" {
         return match std::io::stdout().write_all(bytes) {
-            // `| head` has seen enough.
+            // `| metadata` has seen enough.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(failed),
         };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Duration;
+use widthwise_experiment::VariantStatus;
 
 use widthwise_archive::{slug, BuildNote};
 use widthwise_experiment::model::{Experiment, Variant};
@@ -15,12 +16,12 @@ use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::{ability, linking};
 use widthwise_measure::builds::{self, BuildError, Built, Order, Training};
 use widthwise_measure::program::{self, Places, Unready};
-use widthwise_measure::run::Start;
+use widthwise_measure::run::LaunchSpec;
 use widthwise_measure::source::{self, Source};
-use widthwise_report::amounts::duration;
+use widthwise_report::format::duration;
 
 use crate::failure::Failure;
-use crate::presentation::short;
+use crate::load_report::short;
 use crate::progress::Progress;
 
 /// Lines of a failed build's log that are told at once.
@@ -43,7 +44,7 @@ pub struct Ready {
     /// A safe name for its files.
     pub slug: String,
     /// How to start it, or why that cannot be done.
-    pub start: Result<Start, Unable>,
+    pub start: Result<LaunchSpec, VariantStatus>,
     /// How it was built.
     pub build: Option<BuildNote>,
     /// The build log, to be kept with the campaign.
@@ -52,17 +53,8 @@ pub struct Ready {
     pub warnings: Vec<String>,
 }
 
-/// Why a variant cannot be measured.
-#[derive(Debug, Clone)]
-pub struct Unable {
-    /// In words.
-    pub reason: String,
-    /// The program or its build failed, and not this machine.
-    pub fault: bool,
-}
-
 /// Where all of it is done.
-pub struct Workplace {
+pub struct WorkDirectories {
     /// The folder of campaigns, in which builds are cached too.
     pub root: PathBuf,
     /// What relative paths are relative to.
@@ -71,10 +63,14 @@ pub struct Workplace {
     jobs: usize,
 }
 
-impl Workplace {
+impl WorkDirectories {
     /// The folder that holds the campaign that goes on, or else the one that was named, which is made; as many builds at
     /// once as there are CPUs, if no number is given.
-    pub fn new(resumed: Option<&Path>, named: &Path, jobs: Option<usize>) -> Result<Workplace, Failure> {
+    pub fn new(
+        resumed: Option<&Path>,
+        named: &Path,
+        jobs: Option<usize>,
+    ) -> Result<WorkDirectories, Failure> {
         let here = std::env::current_dir().map_err(Failure::machine)?;
         let root = match resumed {
             Some(campaign) => campaign.parent().map_or_else(|| here.clone(), Path::to_owned),
@@ -85,7 +81,7 @@ impl Workplace {
         })?;
         let root = std::fs::canonicalize(&root).map_err(Failure::machine)?;
         let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        Ok(Workplace { root, here, jobs })
+        Ok(WorkDirectories { root, here, jobs })
     }
 }
 
@@ -93,7 +89,7 @@ impl Workplace {
 pub fn prepare(
     experiment: &Experiment,
     compilers: &[Compiler],
-    place: &Workplace,
+    place: &WorkDirectories,
     progress: &Progress,
 ) -> Result<Prepared, Failure> {
     let source = source::prepare(&experiment.program.origin, &place.root, &mut |text| progress.say(text))
@@ -137,13 +133,13 @@ fn ready(
     variant: &Variant,
     source: Option<&Source>,
     compiler: Option<&Compiler>,
-    built: Option<Result<Built, Unable>>,
-    place: &Workplace,
+    built: Option<Result<Built, VariantStatus>>,
+    place: &WorkDirectories,
 ) -> Ready {
     let work = work(&place.root);
     let (built, failed) = match built {
         Some(Ok(built)) => (Some(built), None),
-        Some(Err(unable)) => (None, Some(unable)),
+        Some(Err(status)) => (None, Some(status)),
         None => (None, None),
     };
     let places = Places {
@@ -153,12 +149,18 @@ fn ready(
         work: &work,
     };
     let start = match failed {
-        Some(unable) => Err(unable),
+        Some(status) => Err(status),
         None => program::ready(experiment, variant, &places)
             .and_then(|start| {
                 is_what_it_should_be(variant, &start, places.build).map(|()| start).map_err(Unready::from)
             })
-            .map_err(|Unready { reason, lack }| Unable { reason, fault: !lack }),
+            .map_err(|Unready { reason, unavailable }| {
+                if unavailable {
+                    VariantStatus::Unsupported(reason)
+                } else {
+                    VariantStatus::Excluded(reason)
+                }
+            }),
     };
     let build = built.as_ref().map(|built| BuildNote {
         variant: variant.name.clone(),
@@ -193,7 +195,7 @@ fn ready(
 
 /// A build that ignores CC makes an x86-64 program under every name: nothing would be compared. What the build did not
 /// make (`sh -c`, an interpreter) may be of any ABI.
-fn is_what_it_should_be(variant: &Variant, start: &Start, build: Option<&Path>) -> Result<(), String> {
+fn is_what_it_should_be(variant: &Variant, start: &LaunchSpec, build: Option<&Path>) -> Result<(), String> {
     if variant.binary.is_none() && !build.is_some_and(|build| start.file.starts_with(build)) {
         return Ok(());
     }
@@ -213,7 +215,7 @@ fn is_what_it_should_be(variant: &Variant, start: &Start, build: Option<&Path>) 
 
 /// The program that was built may ask for a library of the same build, and be given the system's: then it is the
 /// system's that is measured, in every variant.
-fn strays(name: &str, start: &Start, build: &Path) -> Vec<String> {
+fn strays(name: &str, start: &LaunchSpec, build: &Path) -> Vec<String> {
     let library_path = start
         .environment
         .get(OsStr::new("LD_LIBRARY_PATH"))
@@ -237,7 +239,7 @@ fn strays(name: &str, start: &Start, build: &Path) -> Vec<String> {
             let folder = stray.own.parent().map(inside).unwrap_or_default();
             warnings.push(format!(
                 "{name}: {} asks for {}, and {taken} instead of its own build's {}: link with -Wl,-rpath,{folder}, or \
-                 set --variable 'LD_LIBRARY_PATH={folder}'",
+                 set --set-env 'LD_LIBRARY_PATH={folder}'",
                 program.file_name().unwrap_or_default().to_string_lossy(),
                 stray.name,
                 inside(&stray.own),
@@ -260,7 +262,7 @@ fn chosen<'a>(variant: &Variant, compilers: &'a [Compiler]) -> Result<&'a Compil
 struct BuildContext<'a> {
     source: &'a Source,
     compilers: &'a [Compiler],
-    place: &'a Workplace,
+    place: &'a WorkDirectories,
     progress: &'a Progress,
 }
 
@@ -268,14 +270,14 @@ struct BuildContext<'a> {
 fn build_all(
     experiment: &Experiment,
     context: &BuildContext,
-) -> Result<Vec<Option<Result<Built, Unable>>>, Failure> {
+) -> Result<Vec<Option<Result<Built, VariantStatus>>>, Failure> {
     let variants = &experiment.variants;
-    let mut results: Vec<Option<Result<Built, Unable>>> = variants.iter().map(|_| None).collect();
+    let mut results: Vec<Option<Result<Built, VariantStatus>>> = variants.iter().map(|_| None).collect();
     // Variants whose builds depend on the same things share one.
     let mut shared: Vec<(Order, String, Vec<usize>)> = Vec::new();
     for (index, variant) in variants.iter().enumerate() {
         match order(experiment, variant, context) {
-            Err(reason) => results[index] = Some(Err(Unable { reason, fault: false })),
+            Err(reason) => results[index] = Some(Err(VariantStatus::Unsupported(reason))),
             Ok(order) => {
                 let folder = builds::folder(&order);
                 match shared.iter_mut().find(|(_, known, _)| *known == folder) {
@@ -285,7 +287,8 @@ fn build_all(
             }
         }
     }
-    let made: Vec<Mutex<Option<Result<Built, Unable>>>> = shared.iter().map(|_| Mutex::new(None)).collect();
+    let made: Vec<Mutex<Option<Result<Built, VariantStatus>>>> =
+        shared.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..context.place.jobs.clamp(1, shared.len().max(1)) {
@@ -342,7 +345,12 @@ fn order<'a>(
 }
 
 /// Builds what the variants of these names share.
-fn build_one(order: &Order, names: &[&str], baseline: &str, context: &BuildContext) -> Result<Built, Unable> {
+fn build_one(
+    order: &Order,
+    names: &[&str],
+    baseline: &str,
+    context: &BuildContext,
+) -> Result<Built, VariantStatus> {
     let others = match names.len() {
         1 => String::new(),
         count => format!(" (of {count} variants)"),
@@ -356,7 +364,7 @@ fn build_one(order: &Order, names: &[&str], baseline: &str, context: &BuildConte
         if !names.contains(&baseline) {
             context.progress.say(&format!("  {}{others}: {}", names[0], last_words(&error)));
         }
-        Unable { reason: format!("{error}{log}"), fault: true }
+        VariantStatus::BuildFailed(format!("{error}{log}"))
     })?;
     if !built.cached {
         let time = duration(Duration::try_from_secs_f64(built.seconds).unwrap_or_default());
@@ -391,10 +399,16 @@ fn training(
     })
 }
 
-/// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what mends
+/// A build that failed on a toolchain that cannot build anything for that ABI is not the program's fault; what fixes
 /// it is said.
-fn blame(experiment: &Experiment, compilers: &[Compiler], results: &mut [Option<Result<Built, Unable>>]) {
-    let failed = |result: &Option<Result<Built, Unable>>| matches!(result, Some(Err(unable)) if unable.fault);
+fn blame(
+    experiment: &Experiment,
+    compilers: &[Compiler],
+    results: &mut [Option<Result<Built, VariantStatus>>],
+) {
+    let failed = |result: &Option<Result<Built, VariantStatus>>| {
+        matches!(result, Some(Err(VariantStatus::BuildFailed(_))))
+    };
     if !results.iter().any(failed) {
         return;
     }
@@ -407,39 +421,39 @@ fn blame(experiment: &Experiment, compilers: &[Compiler], results: &mut [Option<
         .collect();
     let abilities = ability::probe(&used);
     for (variant, result) in experiment.variants.iter().zip(results.iter_mut()) {
-        let (Some(Err(unable)), Some(abi), Ok(compiler)) = (result, variant.abi, chosen(variant, compilers))
+        let (Some(Err(status)), Some(abi), Ok(compiler)) = (result, variant.abi, chosen(variant, compilers))
         else {
             continue;
         };
-        let lack = abilities
+        let unavailable = abilities
             .iter()
             .filter(|ability| ability.abi == abi.name && ability.compiler == compiler.name)
             .find_map(|ability| ability.builds.as_ref().err());
-        if let Some(lack) = lack.filter(|_| unable.fault) {
-            let mend = lack.mend.as_ref().map(|mend| format!("; {mend}")).unwrap_or_default();
-            *unable = Unable { reason: format!("cannot be built here: {lack}{mend}"), fault: false };
+        if let Some(unavailable) = unavailable.filter(|_| status.is_failure()) {
+            let fix = unavailable.fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+            *status = VariantStatus::Unsupported(format!("cannot be built here: {unavailable}{fix}"));
         }
     }
 }
 
 /// What must not change while a campaign is measured: names, and what identifies each.
-pub fn identity(experiment: &Experiment, prepared: &Prepared, here: &Path) -> BTreeMap<String, String> {
-    let mut identity = BTreeMap::new();
+pub fn fingerprint(experiment: &Experiment, prepared: &Prepared, here: &Path) -> BTreeMap<String, String> {
+    let mut fingerprint = BTreeMap::new();
     if let Some(source) = &prepared.source {
-        identity.insert("source".to_owned(), source.digest.clone());
+        fingerprint.insert("source".to_owned(), source.digest.clone());
     }
     for compiler in &prepared.compilers {
-        identity.insert(format!("compiler {}", compiler.name), compiler.banner.clone());
+        fingerprint.insert(format!("compiler {}", compiler.name), compiler.banner.clone());
     }
     for ready in &prepared.variants {
         if let Ok(start) = &ready.start {
             let digest = source::digest(&start.file).unwrap_or_default();
-            identity.insert(format!("program of {}", ready.name), digest);
+            fingerprint.insert(format!("program of {}", ready.name), digest);
         }
     }
     for input in experiment.launch.inputs.iter().chain(&experiment.launch.stdin) {
         let digest = source::digest(&here.join(input)).unwrap_or_else(|error| error.to_string());
-        identity.insert(format!("input {}", bytes::text(input)), digest);
+        fingerprint.insert(format!("input {}", bytes::text(input)), digest);
     }
-    identity
+    fingerprint
 }

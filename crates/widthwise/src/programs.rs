@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use widthwise_experiment::request::{check_name, Request};
 use widthwise_experiment::source::Language;
-use widthwise_experiment::{bytes, ProgramSource, Said, Stated};
+use widthwise_experiment::{bytes, Located, ProgramSource, SourceLocation};
 
 use crate::failure::Failure;
 
@@ -42,7 +42,7 @@ pub fn is_spec(program: &str) -> bool {
 
 /// Adds what the words name to a request; `is_built` and `has_run` say whether there are build and run commands.
 pub fn say(programs: &[String], is_built: bool, has_run: bool, request: &mut Request) -> Result<(), Failure> {
-    let said = Said::Flag("program");
+    let location = SourceLocation::Flag("program");
     match programs {
         [] => Ok(()),
         [program] if is_spec(program) => Ok(()),
@@ -51,8 +51,8 @@ pub fn say(programs: &[String], is_built: bool, has_run: bool, request: &mut Req
             match kind {
                 Kind::Source => {
                     let source = ProgramSource::parse(program)
-                        .map_err(|mistake| Failure::request(said.wrong(mistake)))?;
-                    request.program.source = Some(Stated::new(source, said));
+                        .map_err(|kind_of_error| Failure::request(location.wrong(kind_of_error)))?;
+                    request.program.source = Some(Located::new(source, location));
                     Ok(())
                 }
                 Kind::Finished => finished(programs, request),
@@ -88,9 +88,9 @@ fn finished(programs: &[String], request: &mut Request) -> Result<(), Failure> {
             Ok(()) => name,
             Err(_) => format!("program {}", number + 1),
         };
-        let said = Said::Flag("program");
-        let file = Stated::new(bytes::path(program), said.clone());
-        request.program.say_binary(Stated::new(name, said), file).map_err(Failure::request)?;
+        let location = SourceLocation::Flag("program");
+        let file = Located::new(bytes::path(program), location.clone());
+        request.program.add_binary(Located::new(name, location), file).map_err(Failure::request)?;
     }
     Ok(())
 }
@@ -104,17 +104,17 @@ fn kind(program: &str) -> Kind {
     if Language::of(&path).is_some() {
         return Kind::Source;
     }
-    let mut head = [0; 256];
-    let read = std::fs::File::open(&path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
+    let mut metadata = [0; 256];
+    let read = std::fs::File::open(&path).and_then(|mut file| file.read(&mut metadata)).unwrap_or(0);
     let may_be_started = data.permissions().mode() & 0o111 != 0;
-    if head.starts_with(b"\x7fELF") {
-        return match (u16::from_le_bytes([head[16], head[17]]), may_be_started) {
+    if metadata.starts_with(b"\x7fELF") {
+        return match (u16::from_le_bytes([metadata[16], metadata[17]]), may_be_started) {
             (1 | 0x100, _) => Kind::NoProgram("is an object file, and no program yet: link it"),
             (_, true) => Kind::Finished,
             (_, false) => Kind::NoProgram("may not be executed (chmod +x)"),
         };
     }
-    if let Some(rest) = head[..read].strip_prefix(b"#!") {
+    if let Some(rest) = metadata[..read].strip_prefix(b"#!") {
         let line = String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or_default());
         let interpreter = line.trim().trim_start_matches("/usr/bin/env ").to_owned();
         return if may_be_started { Kind::Finished } else { Kind::Script(interpreter) };

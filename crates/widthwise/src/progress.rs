@@ -26,7 +26,7 @@ impl Progress {
 
     /// One line that stays.
     pub fn say(&self, text: &str) {
-        let text = widthwise_report::visible::block(text);
+        let text = widthwise_report::sanitize::block(text);
         if self.terminal {
             self.bar.suspend(|| anstream::eprintln!("{text}"));
         } else {
@@ -51,7 +51,7 @@ impl Progress {
     /// So much is done (0 to 1), so long it may still take; `state` is the current estimate.
     pub fn at(&mut self, share: f64, left: Option<Duration>, state: &str) {
         let left = left
-            .map_or(String::new(), |left| format!(" · {} left", widthwise_report::amounts::duration(left)));
+            .map_or(String::new(), |left| format!(" · {} left", widthwise_report::format::duration(left)));
         let message = format!("{state}{left}");
         if self.terminal {
             self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
@@ -98,10 +98,10 @@ impl TaskProgress {
         if self.terminal {
             let bar = self.bar.get_or_insert_with(drawn_bar);
             bar.set_position((share * 1000.0) as u64);
-            bar.set_message(format!("{} · {} left", self.name, widthwise_report::amounts::duration(left)));
+            bar.set_message(format!("{} · {} left", self.name, widthwise_report::format::duration(left)));
         } else if self.last_line.is_none_or(|last| last.elapsed() >= PAUSE) {
             self.last_line = Some(Instant::now());
-            let left = widthwise_report::amounts::duration(left);
+            let left = widthwise_report::format::duration(left);
             anstream::eprintln!("{}: {:.0} % · {left} left", self.name, share * 100.0);
         }
     }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use widthwise_archive::{Archive, StudyArchive};
+use widthwise_archive::Archive;
 use widthwise_experiment::request::Request;
-use widthwise_experiment::{percentage, Said, Stated};
+use widthwise_experiment::{percentage, Located, SourceLocation};
 use widthwise_report::{csv, csv_memory, html, json, markdown, scale, terminal};
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::load_report::{self, LoadedReport};
 use crate::output;
-use crate::presentation::{self, Presentation};
-use crate::scale::presentation::Presented;
+use crate::scale::load_report::LoadedScaling;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,11 +57,11 @@ impl Report {
         self.check_outputs()?;
         let margin = self.margin()?;
         interrupt::end_by_signal().map_err(Failure::machine)?;
-        if StudyArchive::is_one(&self.campaign) {
-            return self.study(margin);
-        }
         let archive = Archive::read(&self.campaign).map_err(Failure::request)?;
-        let mut presentation = Presentation::with_margin(&archive, margin)?;
+        if archive.metadata().scaling.is_some() {
+            return self.scaling(&archive, margin);
+        }
+        let mut presentation = LoadedReport::with_margin(&archive, margin)?;
         if self.html.is_some() {
             presentation = presentation.with_heap(&archive);
         }
@@ -99,7 +99,7 @@ impl Report {
         }
         if !written {
             let options = terminal::Options {
-                width: presentation::width(),
+                width: load_report::width(),
                 all_metrics: self.all_metrics,
                 palette: terminal::Palette::coloured(),
                 why: None,
@@ -115,21 +115,22 @@ impl Report {
     /// The margin of equivalence, if one is asked for.
     fn margin(&self) -> Result<Option<f64>, Failure> {
         let Some(text) = &self.equal_within else { return Ok(None) };
-        let said = Said::Flag("--equal-within");
-        let value = percentage::parse(text).map_err(|mistake| Failure::request(said.wrong(mistake)))?;
+        let location = SourceLocation::Flag("--equal-within");
+        let value = percentage::parse(text)
+            .map_err(|kind_of_error| Failure::request(location.wrong(kind_of_error)))?;
         let mut request = Request::default();
-        request.measure.equal_within = Some(Stated::new(value, said));
+        request.measure.equal_within = Some(Located::new(value, location));
         request.equal_within().map(Some).map_err(Failure::request)
     }
 
-    /// A study of `scale`.
-    fn study(&self, margin: Option<f64>) -> Result<(), Failure> {
-        let presented = Presented::read_with(&self.campaign, margin)?;
+    /// A campaign of `scale`.
+    fn scaling(&self, archive: &Archive, margin: Option<f64>) -> Result<(), Failure> {
+        let presented = LoadedScaling::new(archive, margin)?;
         let report = presented.report();
         for (flag, path) in [("--markdown", &self.markdown), ("--series", &self.series)] {
             if path.is_some() {
                 return Err(Failure::request(format!(
-                    "{flag}: this is a study of `widthwise scale`, which is shown on the terminal, as --html, --json and --csv"
+                    "{flag}: this is a campaign of `widthwise scale`, which is shown on the terminal, as --html, --json and --csv"
                 )));
             }
         }
@@ -152,7 +153,7 @@ impl Report {
         if !written {
             anstream::print!(
                 "{}",
-                scale::terminal(&report, &terminal::Palette::coloured(), presentation::width(), None)
+                scale::terminal(&report, &terminal::Palette::coloured(), load_report::width(), None)
             );
         }
         Ok(())

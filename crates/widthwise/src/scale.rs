@@ -1,15 +1,17 @@
 //! `scale`: how throughput and memory grow with the number of processes.
 
-mod keeper;
+pub mod load_report;
 pub mod picture;
-pub mod presentation;
 mod question;
+mod recorder;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use widthwise_experiment::role::control_of;
+use widthwise_experiment::{Role, VariantStatus};
 
 use clap::Args;
-use widthwise_archive::{StudyArchive, StudyHead};
+use widthwise_archive::{Archive, Metadata, Scaling};
 use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
 use widthwise_experiment::{bytes, metric, spec, spec_text, Request};
@@ -18,20 +20,20 @@ use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
-use widthwise_measure::run::{Limits, Start};
+use widthwise_measure::run::{LaunchSpec, Limits};
 use widthwise_measure::scale::{study, End, LauncherPool, Order, Slot, Study, StudyError};
 
 use crate::arguments::Arguments;
-use crate::beginning;
+use crate::session;
 
 use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
-use crate::preparation::{self, Prepared, Workplace};
-use crate::presentation::{end_at_once, experiment, short};
+use crate::load_report::{end_at_once, experiment, short};
+use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
-use keeper::StudyKeeper;
 use question::Question;
+use recorder::StudyRecorder;
 
 /// More than this on standard output is no answer but a flood.
 const OUTPUT_LIMIT: u64 = 1 << 30;
@@ -75,14 +77,14 @@ struct Session {
     experiment: Experiment,
     plan: Plan,
     spec: String,
-    archive: Option<StudyArchive>,
+    archive: Option<Archive>,
 }
 
 /// A variant ready to start, in one mode.
 struct Participant {
     variant: String,
     mode: Mode,
-    start: Start,
+    start: LaunchSpec,
 }
 
 impl Scale {
@@ -95,9 +97,9 @@ impl Scale {
             Some(folder) => self.resumed(folder, compilers)?,
             None => self.begun(compilers, &topology)?,
         };
-        let resumed = session.archive.as_ref().map(StudyArchive::folder);
+        let resumed = session.archive.as_ref().map(Archive::folder);
         feasibility::check(&session.request, &session.experiment)?;
-        let place = Workplace::new(resumed, &self.archive, self.jobs)?;
+        let place = WorkDirectories::new(resumed, &self.archive, self.jobs)?;
         let prepare =
             |experiment: &Experiment| preparation::prepare(experiment, &session.compilers, &place, &progress);
         let prepared = prepare(&session.experiment)?;
@@ -115,14 +117,14 @@ impl Scale {
         if participants.is_empty() {
             let reason = prepared.variants.iter().find_map(|ready| ready.start.as_ref().err());
             return Err(Failure::program(
-                reason.map_or("nothing can be started".into(), |u| u.reason.clone()),
+                reason.and_then(VariantStatus::reason).unwrap_or("nothing can be started").to_owned(),
             ));
         }
         let ended = self.measure(archive, &session, &participants, &topology, &mut progress);
         preparation::clear_away(&place.root);
         progress.end();
         end_at_once(&folder, &ended)?;
-        let reported = presentation::report(&folder, &self.json);
+        let reported = load_report::report(&folder, &self.json);
         ended.and(reported)
     }
 
@@ -130,31 +132,32 @@ impl Scale {
         self.arguments.name_something("scale")?;
         let request = self.arguments.request(|_| Ok(()))?;
         let memory = request.measure.memory.as_ref().map(|rounds| rounds.value);
-        let (request, experiment) = beginning::settled(request, &compilers)?;
+        let (request, experiment) = session::resolve(request, &compilers)?;
         let plan = self.question.plan(topology, &experiment.program.run, memory)?;
         let spec = spec_text(&request);
         Ok(Session { compilers, request, experiment, plan, spec, archive: None })
     }
 
     fn resumed(&self, folder: &Path, compilers: Vec<Compiler>) -> Result<Session, Failure> {
-        if self.arguments.says_more_than_stopping() || self.question.says_anything() {
+        if self.arguments.asks_more_than_stopping() || self.question.asks_anything() {
             return Err(Failure::request(
-                "--resume goes on with the study as it was begun: only --rounds, --until and --budget may be given anew",
+                "--resume goes on with the study as it was begun: only --rounds, --precision and --max-time may be given anew",
             ));
         }
-        let mut archive = StudyArchive::resume(folder).map_err(Failure::request)?;
-        let head = archive.head().clone();
+        let mut archive = Archive::resume(folder).map_err(Failure::request)?;
+        let metadata = archive.metadata().clone();
         let request =
-            spec::parse(&head.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
+            spec::parse(&metadata.spec, &short(&folder.join("widthwise.toml"))).map_err(Failure::request)?;
         let (request, is_new) = self.arguments.with_stopping(request)?;
         let spec = spec_text(&request);
         if is_new {
             archive.set_spec(&spec).map_err(Failure::machine)?;
         }
-        let experiment = experiment(&spec, head.seed)?;
+        let experiment = experiment(&spec, metadata.seed)?;
+        let plan = load_report::scaling(&archive)?.plan.clone();
         // What it was begun with was feasible, and its machine must be the same.
         let request = Request::default();
-        Ok(Session { compilers, request, experiment, plan: head.plan, spec, archive: Some(archive) })
+        Ok(Session { compilers, request, experiment, plan, spec, archive: Some(archive) })
     }
 
     /// The archive: made, or checked for being the same study still.
@@ -163,13 +166,13 @@ impl Scale {
         session: &mut Session,
         prepared: &Prepared,
         topology: &Topology,
-        place: &Workplace,
-    ) -> Result<StudyArchive, Failure> {
-        let identity = preparation::identity(&session.experiment, prepared, &place.here);
+        place: &WorkDirectories,
+    ) -> Result<Archive, Failure> {
+        let fingerprint = preparation::fingerprint(&session.experiment, prepared, &place.here);
         let machine = MachineRecord::with(session.compilers.clone());
         if let Some(archive) = session.archive.take() {
-            let was = archive.head().machine.clone();
-            beginning::unchanged("study", archive.folder(), archive.changed(&identity), was, &machine)?;
+            let was = archive.metadata().machine.clone();
+            session::check_fingerprint(archive.folder(), archive.changed(&fingerprint), was, &machine)?;
             return Ok(archive);
         }
         let plan = &session.plan;
@@ -181,26 +184,11 @@ impl Scale {
             remarks.extend(placed.remarks.iter().map(|remark| format!("{name}: {remark}")));
             placements.push((name.clone(), placed.cpus));
         }
-        let mut variants: Vec<String> = prepared.variants.iter().map(|ready| ready.name.clone()).collect();
-        variants.sort_by_key(|name| *name != session.experiment.baseline);
-        let unable = |ready: &preparation::Ready| {
-            Some((ready.name.clone(), ready.start.as_ref().err()?.reason.clone()))
-        };
+        let experiment = &session.experiment;
         let usable = |core: &&widthwise_machine::topology::Core| !core.cpus.is_disjoint(&topology.allowed);
-        let head = StudyHead {
-            created: beginning::now(),
-            widthwise: env!("CARGO_PKG_VERSION").to_owned(),
-            command: crate::arguments::typed(),
-            program: session.experiment.program.name.clone(),
-            program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
-            spec: session.spec.clone(),
+        let scaling = Scaling {
             plan: plan.clone(),
-            seed: session.experiment.seed,
             memory: machine.settings.memory_bytes.unwrap_or(0),
-            machine: serde_json::to_value(&machine).map_err(Failure::machine)?,
-            identity,
-            unable: prepared.variants.iter().filter_map(unable).collect(),
-            variants,
             placements,
             allowed: topology.allowed.iter().copied().collect(),
             cores: topology
@@ -209,21 +197,39 @@ impl Scale {
                 .filter(usable)
                 .map(|core| core.cpus.iter().copied().collect())
                 .collect(),
-            confidence: session.experiment.judging.confidence,
+            confidence: experiment.judging.confidence,
         };
-        let archive = StudyArchive::create(&place.root, &head).map_err(Failure::request)?;
+        let metadata = Metadata {
+            created: session::now(),
+            widthwise: env!("CARGO_PKG_VERSION").to_owned(),
+            command: crate::arguments::typed(),
+            program: experiment.program.name.clone(),
+            program_version: prepared.source.as_ref().map_or(String::new(), |source| source.version.clone()),
+            spec: session.spec.clone(),
+            seed: experiment.seed,
+            machine: serde_json::to_value(&machine).map_err(Failure::machine)?,
+            fingerprint,
+            variants: session::variant_rows(experiment),
+            scaling: Some(scaling),
+        };
+        let mut archive = Archive::create(&place.root, &metadata).map_err(Failure::request)?;
+        for ready in &prepared.variants {
+            if let Err(status) = &ready.start {
+                archive.set_status(&ready.name, status).map_err(Failure::machine)?;
+            }
+        }
         for ready in &prepared.variants {
             remarks.extend(ready.warnings.iter().cloned());
         }
         for remark in remarks {
-            archive.remark(&remark).map_err(Failure::machine)?;
+            archive.warn(&remark).map_err(Failure::machine)?;
         }
         Ok(archive)
     }
 
     fn measure(
         &self,
-        archive: StudyArchive,
+        mut archive: Archive,
         session: &Session,
         participants: &[Participant],
         topology: &Topology,
@@ -232,15 +238,15 @@ impl Scale {
         interrupt::listen().map_err(Failure::machine)?;
         let plan = &session.plan;
         let allowed: Vec<u32> = topology.allowed.iter().copied().collect();
-        let telling = question::telling(plan)?;
-        let background = plan.background.as_ref().map(|text| load(text, &participants[0].start));
+        let event_log = question::event_log(plan)?;
+        let load = plan.load.as_ref().map(|text| load(text, &participants[0].start));
         let wanted =
             ["cycles", "instructions", "stalled_cycles", "task_clock"].into_iter().filter_map(metric::find);
         let mut pool = LauncherPool::new(&wanted.collect::<Vec<_>>());
         for remark in machine_remarks(&mut pool)? {
-            archive.remark(&remark).map_err(Failure::machine)?;
+            archive.warn(&remark).map_err(Failure::machine)?;
         }
-        let known = archive.attempts().map_err(Failure::machine)?;
+        let known = archive.load().map_err(Failure::machine)?.group_runs;
         let cells = cells(plan, participants, &session.experiment.baseline, topology)?;
         let make = |purposes: &[Purpose]| -> Vec<Slot> {
             slots(
@@ -250,9 +256,9 @@ impl Scale {
                 &known,
                 Shared {
                     allowed: &allowed,
-                    background: background.as_ref(),
+                    load: load.as_ref(),
                     check: &session.experiment.check,
-                    telling: telling.as_ref(),
+                    event_log: event_log.as_ref(),
                 },
             )
         };
@@ -261,7 +267,7 @@ impl Scale {
         let warmup = if is_made(Purpose::Warmup) { 0 } else { session.experiment.warmup };
         let memory = if is_made(Purpose::Memory) { 0 } else { plan.memory_rounds };
         let stopping = session.experiment.stopping;
-        let before = keeper::timed_rounds(&known).len() as u32;
+        let before = recorder::timed_rounds(&known).len() as u32;
         let mut timed = vec![Purpose::Timed];
         if plan.sequential {
             timed.extend([Purpose::OneEvent, Purpose::HalfOfEvents]);
@@ -281,15 +287,15 @@ impl Scale {
             .iter()
             .map(|(rounds, _, purposes)| Some(rounds.as_ref()?.saturating_mul(make(purposes).len() as u32)))
             .sum();
-        let mut keeper =
-            StudyKeeper::new(archive, progress, stopping, planned, &known).map_err(Failure::machine)?;
+        let mut observer =
+            StudyRecorder::new(archive, progress, stopping, planned, &known).map_err(Failure::machine)?;
         let mut ended = Ok(End::Done);
         for (rounds, is_warmup, purposes) in phases {
             let is_timed = purposes.contains(&Purpose::Timed);
-            if is_timed && keeper.is_over() {
+            if is_timed && observer.is_over() {
                 continue;
             }
-            let made = keeper.archive.attempts().map_err(Failure::machine)?;
+            let made = observer.archive.load().map_err(Failure::machine)?.group_runs;
             let first = made.iter().map(|attempt| attempt.round + 1).max().unwrap_or(0);
             let mut slots = make(&purposes);
             for slot in &mut slots {
@@ -303,13 +309,13 @@ impl Scale {
                 scratch: scratch.clone(),
                 limits,
             };
-            ended = study(&mut work, &mut pool, &mut keeper);
+            ended = study(&mut work, &mut pool, &mut observer);
             if !matches!(ended, Ok(End::Done | End::Enough)) {
                 break;
             }
         }
-        let why = keeper.why.clone().or(keeper.unreached.take());
-        let archive = keeper.archive;
+        let why = observer.why.clone().or(observer.unreached.take());
+        let archive = observer.archive;
         drop(pool);
         let _ = std::fs::remove_dir_all(&scratch);
         match ended {
@@ -324,7 +330,7 @@ impl Scale {
                 }
                 Ok(())
             }
-            Err(StudyError::Keeper(error)) => Err(Failure::machine(error)),
+            Err(StudyError::StudyObserver(error)) => Err(Failure::machine(error)),
             Err(StudyError::Run(error)) => Err(Failure::machine(error)),
         }
     }
@@ -350,7 +356,8 @@ fn participants(plan: &Plan, prepared: &Prepared, of_jobs: Option<&Prepared>) ->
 /// A cell with all that it takes.
 struct Ready<'a> {
     cell: Cell,
-    start: &'a Start,
+    role: Role,
+    start: &'a LaunchSpec,
     cpus: Vec<u32>,
     /// It is the smallest of its variant and mode, in the first placement: the sequential part is estimated there.
     is_smallest: bool,
@@ -388,15 +395,17 @@ fn cells<'a>(
                 let cpus = placed(topology, name, &plan.kinds, processes)?.cpus;
                 let is_smallest = number == 0 && step == 0;
                 if is_smallest && participant.variant == baseline && participant.mode == plan.modes[0] {
-                    let cell = Cell { variant: format!("{baseline} again"), ..cell.clone() };
+                    let cell = Cell { variant: control_of(baseline), ..cell.clone() };
                     all.push(Ready {
                         cell,
+                        role: Role::Control,
                         start: &participant.start,
                         cpus: cpus.clone(),
                         is_smallest: false,
                     });
                 }
-                all.push(Ready { cell, start: &participant.start, cpus, is_smallest });
+                let role = if participant.variant == baseline { Role::Baseline } else { Role::Variant };
+                all.push(Ready { cell, role, start: &participant.start, cpus, is_smallest });
             }
         }
     }
@@ -406,9 +415,9 @@ fn cells<'a>(
 /// What all attempts have in common.
 struct Shared<'a> {
     allowed: &'a [u32],
-    background: Option<&'a Start>,
+    load: Option<&'a LaunchSpec>,
     check: &'a OutputCheck,
-    telling: Option<&'a widthwise_measure::scale::told::Telling>,
+    event_log: Option<&'a widthwise_measure::scale::event_log::EventLog>,
 }
 
 /// The attempts of a round, for these purposes.
@@ -421,7 +430,6 @@ fn slots<'a>(
 ) -> Vec<Slot<'a>> {
     let mut slots = Vec::new();
     for ready in cells {
-        let again = ready.cell.variant.ends_with(" again");
         for &purpose in purposes {
             let work = plan.work(ready.cell.mode);
             let all = work.events(ready.cell.processes);
@@ -432,7 +440,7 @@ fn slots<'a>(
             };
             let wanted = match purpose {
                 Purpose::OneEvent | Purpose::HalfOfEvents => ready.is_smallest,
-                Purpose::Memory => !again,
+                Purpose::Memory => ready.role != Role::Control,
                 _ => true,
             };
             if !wanted {
@@ -448,9 +456,9 @@ fn slots<'a>(
                     events,
                     work,
                     padding: 0,
-                    background: shared.background,
+                    load: shared.load,
                     check: shared.check,
-                    telling: shared.telling,
+                    event_log: shared.event_log,
                 },
                 out: known.iter().any(|attempt| !attempt.is_sound() && attempt.cell == ready.cell),
             });
@@ -460,9 +468,9 @@ fn slots<'a>(
 }
 
 /// A shell command as load: started anew whenever it ends, until it fails.
-fn load(text: &str, like: &Start) -> Start {
+fn load(text: &str, like: &LaunchSpec) -> LaunchSpec {
     let looped = format!("while :; do {{ {text}\n}} >/dev/null || exit; done");
-    Start {
+    LaunchSpec {
         file: "/bin/sh".into(),
         runtime: None,
         arguments: vec!["sh".into(), "-c".into(), bytes::os(&looped)],
@@ -473,7 +481,7 @@ fn load(text: &str, like: &Start) -> Start {
         setup: None,
         teardown: None,
         thp: widthwise_experiment::model::Thp::System,
-        fixed_addresses: false,
+        no_aslr: false,
         exit_status: 0,
     }
 }

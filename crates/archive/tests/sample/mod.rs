@@ -4,31 +4,34 @@
 
 use std::collections::BTreeMap;
 
-use widthwise_archive::{Head, ProcessNote, StoredVariant};
+use widthwise_archive::{Metadata, ProcessNote, VariantRow};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::Role;
 
 /// The variants of the sample, in their order.
-pub const VARIANTS: [&str; 3] = ["x86-64/-O2", "x32/-O2", "x86-64/-O2 again"];
+pub const VARIANTS: [&str; 3] = ["x86-64/-O2", "x32/-O2", "x86-64/-O2 control"];
 
 /// The head of the sample.
-pub fn head() -> Head {
-    Head {
+pub fn metadata() -> Metadata {
+    Metadata {
         created: "2026-11-21T10:20:30+01:00".into(),
         widthwise: "0.1.0".into(),
         command: vec!["widthwise".into(), "compare".into(), "tree.cpp".into(), "--".into(), "100 000".into()],
+        program: "tree".into(),
         program_version: "3.40.1".into(),
         spec: "[program]\nname = \"tree\"\n".into(),
         seed: u64::MAX - 5,
         machine: serde_json::json!({ "kernel": "6.1", "cores": [0, 1] }),
-        identity: BTreeMap::from([
+        fingerprint: BTreeMap::from([
             ("source".into(), "0f1e2d3c4b5a69788796a5b4c3d2e1f0".into()),
             ("compiler gcc-12".into(), "12.2.0".into()),
             ("input bench.lua".into(), "00112233445566778899aabbccddeeff".into()),
         ]),
+        scaling: None,
         variants: vec![
-            StoredVariant::new(VARIANTS[0], "baseline"),
-            StoredVariant::new(VARIANTS[1], "variant"),
-            StoredVariant::new(VARIANTS[2], "again"),
+            VariantRow::new(VARIANTS[0], Role::Baseline),
+            VariantRow::new(VARIANTS[1], Role::Variant),
+            VariantRow::new(VARIANTS[2], Role::Control),
         ],
     }
 }
@@ -48,7 +51,7 @@ pub fn run(round: u32, position: u32, variant: &str) -> Run {
             ("wall", Reading::whole(cpu * 1.1, Source::Clock)),
             ("user", time(cpu * 0.9)),
             ("system", time(cpu * 0.1)),
-            ("peak_resident", Reading::whole(13.9e6, Source::ExitStop)),
+            ("max_rss", Reading::whole(13.9e6, Source::ExitStop)),
             ("peak_virtual", Reading::whole(99.5e6, Source::ExitStop)),
             ("page_faults", Reading::whole(3214.0, Source::Rusage)),
             ("minor_faults", Reading::whole(3210.0, Source::Rusage)),
@@ -57,17 +60,17 @@ pub fn run(round: u32, position: u32, variant: &str) -> Run {
             ("involuntary_switches", Reading::whole(0.0, Source::Rusage)),
             ("cycles", Reading { value: 12345.0, source: Source::Hardware, coverage: 0.75, upper: None }),
         ]),
-        answer: Some("5d41402abc4b2a76".into()),
+        output_digest: Some("5d41402abc4b2a76".into()),
     }
 }
 
 /// The processes of such a run: the program, and two of a kind that it starts.
 pub fn processes(variant: &str) -> Vec<ProcessNote> {
-    let note = |comm: &str, count, peak_resident_bytes| ProcessNote {
+    let note = |comm: &str, count, max_rss_bytes| ProcessNote {
         variant: variant.into(),
         comm: comm.into(),
         count,
-        peak_resident_bytes,
+        max_rss_bytes,
         cpu_ns: 5e6,
         source: "taskstats".into(),
     };

@@ -22,11 +22,11 @@ fn main() -> ExitCode {
     };
     let path = Path::new(path);
     let outcome = match verb.as_str() {
-        "begin" => Archive::create(path, "tree", &sample::head()).and_then(write_without_end),
+        "begin" => Archive::create(path, &sample::metadata()).and_then(write_without_end),
         "resume" => Archive::resume(path).and_then(write_without_end),
         "hold" => Archive::resume(path).map(hold),
-        "read" => Archive::read(path).and_then(|archive| archive.load()).map(|stored| {
-            say(&format!("{} runs", stored.runs.len()));
+        "read" => Archive::read(path).and_then(|archive| archive.load()).map(|samples| {
+            say(&format!("{} runs", samples.runs.len()));
         }),
         _ => return ExitCode::from(2),
     };

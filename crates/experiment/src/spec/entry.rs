@@ -10,10 +10,10 @@ use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
 use crate::bytes;
-use crate::mistake::{Mistake, SpecError};
+use crate::location::{Located, SourceLocation};
 use crate::placeholder::Stage;
 use crate::request::check_placeholders;
-use crate::said::{Said, Stated};
+use crate::request_error::{RequestErrorKind, SpecError};
 use crate::{duration, percentage};
 
 /// The file: what turns an offset into a line.
@@ -30,21 +30,24 @@ impl<'a> Page<'a> {
         Page { text, file: Arc::from(file_name), lines }
     }
 
-    pub(super) fn said(&self, offset: usize) -> Said {
-        Said::Spec { file: self.file.clone(), line: self.lines.partition_point(|start| *start <= offset) }
+    pub(super) fn location(&self, offset: usize) -> SourceLocation {
+        SourceLocation::Spec {
+            file: self.file.clone(),
+            line: self.lines.partition_point(|start| *start <= offset),
+        }
     }
 
     /// The TOML parser's own complaint, in one line.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> SpecError {
         let span = error.span().unwrap_or(self.text.len()..self.text.len());
-        let mistake = match error.message() {
+        let kind_of_error = match error.message() {
             "duplicate key" => {
                 let key = self.text.get(span.clone()).unwrap_or_default();
-                Mistake::DuplicateKey(key.trim_matches(['"', '\'', '[', ']']).to_owned())
+                RequestErrorKind::DuplicateKey(key.trim_matches(['"', '\'', '[', ']']).to_owned())
             }
-            message => Mistake::Syntax(message.replace('\n', "; ")),
+            message => RequestErrorKind::Syntax(message.replace('\n', "; ")),
         };
-        self.said(span.start).wrong(mistake)
+        self.location(span.start).wrong(kind_of_error)
     }
 
     /// A table's entries in the order in which they were written.
@@ -75,20 +78,20 @@ pub(super) struct Entry<'p> {
 
 impl<'p> Entry<'p> {
     /// Where the key stands.
-    pub(super) fn key_said(&self) -> Said {
-        self.page.said(self.key_span.start)
+    pub(super) fn key_said(&self) -> SourceLocation {
+        self.page.location(self.key_span.start)
     }
 
     /// Where the value stands.
-    pub(super) fn said(&self) -> Said {
-        self.page.said(self.span.start)
+    pub(super) fn location(&self) -> SourceLocation {
+        self.page.location(self.span.start)
     }
 
-    pub(super) fn wrong(&self, mistake: Mistake) -> SpecError {
-        self.said().wrong(mistake)
+    pub(super) fn wrong(&self, kind_of_error: RequestErrorKind) -> SpecError {
+        self.location().wrong(kind_of_error)
     }
 
-    fn wrong_type(&self, wanted: &'static str, value: &DeValue, said: Said) -> SpecError {
+    fn wrong_type(&self, wanted: &'static str, value: &DeValue, location: SourceLocation) -> SpecError {
         let found = match value {
             DeValue::String(_) => "text",
             DeValue::Integer(_) => "a whole number",
@@ -98,47 +101,47 @@ impl<'p> Entry<'p> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        said.wrong(Mistake::WrongType { key: self.key.to_owned(), wanted, found })
+        location.wrong(RequestErrorKind::WrongType { key: self.key.to_owned(), wanted, found })
     }
 
-    fn stated_text(&self, text: &str, said: Said) -> Result<Stated<String>, SpecError> {
+    fn stated_text(&self, text: &str, location: SourceLocation) -> Result<Located<String>, SpecError> {
         if text.contains('\0') {
-            return Err(said.wrong(Mistake::Nul { key: self.key.to_owned() }));
+            return Err(location.wrong(RequestErrorKind::Nul { key: self.key.to_owned() }));
         }
-        Ok(Stated::new(text.to_owned(), said))
+        Ok(Located::new(text.to_owned(), location))
     }
 
-    pub(super) fn text(&self) -> Result<Stated<String>, SpecError> {
+    pub(super) fn text(&self) -> Result<Located<String>, SpecError> {
         match self.value {
-            DeValue::String(text) => self.stated_text(text, self.said()),
-            other => Err(self.wrong_type("text in quotation marks", other, self.said())),
+            DeValue::String(text) => self.stated_text(text, self.location()),
+            other => Err(self.wrong_type("text in quotation marks", other, self.location())),
         }
     }
 
     /// A list of texts; one text alone is a list of one.
-    pub(super) fn texts(&self) -> Result<Vec<Stated<String>>, SpecError> {
+    pub(super) fn texts(&self) -> Result<Vec<Located<String>>, SpecError> {
         let wanted = "a list of texts, such as [\"a\", \"b\"]";
         match self.value {
-            DeValue::String(text) => Ok(vec![self.stated_text(text, self.said())?]),
+            DeValue::String(text) => Ok(vec![self.stated_text(text, self.location())?]),
             DeValue::Array(items) => items
                 .iter()
                 .map(|item| {
-                    let said = self.page.said(item.span().start);
+                    let location = self.page.location(item.span().start);
                     match item.get_ref() {
-                        DeValue::String(text) => self.stated_text(text, said),
-                        other => Err(self.wrong_type("a list of nothing but texts", other, said)),
+                        DeValue::String(text) => self.stated_text(text, location),
+                        other => Err(self.wrong_type("a list of nothing but texts", other, location)),
                     }
                 })
                 .collect(),
-            other => Err(self.wrong_type(wanted, other, self.said())),
+            other => Err(self.wrong_type(wanted, other, self.location())),
         }
     }
 
     /// As [`Entry::texts`], and there must be one at least.
-    pub(super) fn some_texts(&self) -> Result<Vec<Stated<String>>, SpecError> {
+    pub(super) fn some_texts(&self) -> Result<Vec<Located<String>>, SpecError> {
         let texts = self.texts()?;
         if texts.is_empty() {
-            return Err(self.wrong(Mistake::Empty {
+            return Err(self.wrong(RequestErrorKind::Empty {
                 what: format!("{:?}", self.key),
                 instead: "name something or leave the key out",
             }));
@@ -146,42 +149,42 @@ impl<'p> Entry<'p> {
         Ok(texts)
     }
 
-    pub(super) fn path(&self) -> Result<Stated<PathBuf>, SpecError> {
+    pub(super) fn path(&self) -> Result<Located<PathBuf>, SpecError> {
         self.text().and_then(|text| self.non_empty_path(text))
     }
 
-    pub(super) fn paths(&self) -> Result<Vec<Stated<PathBuf>>, SpecError> {
-        let mut paths: Vec<Stated<PathBuf>> = Vec::new();
+    pub(super) fn paths(&self) -> Result<Vec<Located<PathBuf>>, SpecError> {
+        let mut paths: Vec<Located<PathBuf>> = Vec::new();
         for text in self.texts()? {
             let path = self.non_empty_path(text)?;
             if paths.contains(&path) {
                 let name = bytes::text(&path.value);
-                return Err(path.said.wrong(Mistake::Twice { what: "file", name }));
+                return Err(path.location.wrong(RequestErrorKind::Twice { what: "file", name }));
             }
             paths.push(path);
         }
         Ok(paths)
     }
 
-    fn non_empty_path(&self, text: Stated<String>) -> Result<Stated<PathBuf>, SpecError> {
+    fn non_empty_path(&self, text: Located<String>) -> Result<Located<PathBuf>, SpecError> {
         if text.value.is_empty() {
-            return Err(text.said.wrong(Mistake::Empty {
+            return Err(text.location.wrong(RequestErrorKind::Empty {
                 what: format!("a path of {:?}", self.key),
                 instead: "name a file or leave it out",
             }));
         }
-        Ok(Stated::new(bytes::path(&text.value), text.said))
+        Ok(Located::new(bytes::path(&text.value), text.location))
     }
 
     /// A text in another type's words.
     pub(super) fn parsed<T>(
         &self,
-        parse: impl FnOnce(&str) -> Result<T, Mistake>,
-    ) -> Result<Stated<T>, SpecError> {
+        parse: impl FnOnce(&str) -> Result<T, RequestErrorKind>,
+    ) -> Result<Located<T>, SpecError> {
         let text = self.text()?;
         match parse(&text.value) {
-            Ok(value) => Ok(Stated::new(value, text.said)),
-            Err(mistake) => Err(text.said.wrong(mistake)),
+            Ok(value) => Ok(Located::new(value, text.location)),
+            Err(kind_of_error) => Err(text.location.wrong(kind_of_error)),
         }
     }
 
@@ -191,9 +194,9 @@ impl<'p> Entry<'p> {
         what: &'static str,
         all: &[T],
         name: impl Fn(T) -> &'static str,
-    ) -> Result<Stated<T>, SpecError> {
+    ) -> Result<Located<T>, SpecError> {
         self.parsed(|text| {
-            all.iter().copied().find(|value| name(*value) == text).ok_or_else(|| Mistake::Unknown {
+            all.iter().copied().find(|value| name(*value) == text).ok_or_else(|| RequestErrorKind::Unknown {
                 what,
                 name: text.to_owned(),
                 known: all.iter().map(|value| name(*value).to_owned()).collect(),
@@ -202,49 +205,48 @@ impl<'p> Entry<'p> {
     }
 
     /// A command, its placeholders checked.
-    pub(super) fn command(&self, stage: Stage) -> Result<Stated<String>, SpecError> {
+    pub(super) fn command(&self, stage: Stage) -> Result<Located<String>, SpecError> {
         let command = self.text()?;
-        check_placeholders(&command.value, stage).map_err(|mistake| {
-            let said = match &mistake {
-                Mistake::UnknownPlaceholder { word, .. } | Mistake::MisplacedPlaceholder { word, .. } => {
-                    self.line_of(&format!("{{{word}}}"))
-                }
-                _ => self.said(),
+        check_placeholders(&command.value, stage).map_err(|kind_of_error| {
+            let location = match &kind_of_error {
+                RequestErrorKind::UnknownPlaceholder { word, .. }
+                | RequestErrorKind::MisplacedPlaceholder { word, .. } => self.line_of(&format!("{{{word}}}")),
+                _ => self.location(),
             };
-            said.wrong(mistake)
+            location.wrong(kind_of_error)
         })?;
         Ok(command)
     }
 
     /// The line of the first `part` in the value: a command may go over many.
-    fn line_of(&self, part: &str) -> Said {
+    fn line_of(&self, part: &str) -> SourceLocation {
         let within = self.page.text.get(self.span.clone()).and_then(|text| text.find(part)).unwrap_or(0);
-        self.page.said(self.span.start + within)
+        self.page.location(self.span.start + within)
     }
 
-    pub(super) fn switch(&self) -> Result<Stated<bool>, SpecError> {
+    pub(super) fn switch(&self) -> Result<Located<bool>, SpecError> {
         match self.value {
-            DeValue::Boolean(on) => Ok(Stated::new(*on, self.said())),
-            other => Err(self.wrong_type("true or false", other, self.said())),
+            DeValue::Boolean(on) => Ok(Located::new(*on, self.location())),
+            other => Err(self.wrong_type("true or false", other, self.location())),
         }
     }
 
     /// A whole number from `low` to `high`.
-    pub(super) fn whole<T>(&self, low: T, high: T) -> Result<Stated<T>, SpecError>
+    pub(super) fn whole<T>(&self, low: T, high: T) -> Result<Located<T>, SpecError>
     where
         T: TryFrom<i128> + PartialOrd + Display + Copy,
     {
         let DeValue::Integer(integer) = self.value else {
-            return Err(self.wrong_type("a whole number", self.value, self.said()));
+            return Err(self.wrong_type("a whole number", self.value, self.location()));
         };
         let key = self.key.to_owned();
         let number = i128::from_str_radix(integer.as_str(), integer.radix()).ok();
         match number.and_then(|number| T::try_from(number).ok()) {
-            Some(value) if low <= value && value <= high => Ok(Stated::new(value, self.said())),
+            Some(value) if low <= value && value <= high => Ok(Located::new(value, self.location())),
             _ if integer.as_str().starts_with('-') => {
-                Err(self.wrong(Mistake::Negative { key, value: integer.to_string() }))
+                Err(self.wrong(RequestErrorKind::Negative { key, value: integer.to_string() }))
             }
-            _ => Err(self.wrong(Mistake::OutOfRange {
+            _ => Err(self.wrong(RequestErrorKind::OutOfRange {
                 key,
                 range: format!("from {low} to {high}"),
                 value: integer.to_string(),
@@ -252,26 +254,26 @@ impl<'p> Entry<'p> {
         }
     }
 
-    pub(super) fn duration(&self) -> Result<Stated<Duration>, SpecError> {
+    pub(super) fn duration(&self) -> Result<Located<Duration>, SpecError> {
         match self.value {
             DeValue::String(_) => self.parsed(duration::parse),
             other => {
-                Err(self.wrong_type("a duration in quotation marks, such as \"90s\"", other, self.said()))
+                Err(self.wrong_type("a duration in quotation marks, such as \"90s\"", other, self.location()))
             }
         }
     }
 
     /// A percentage or a fraction; gives the fraction.
-    pub(super) fn fraction(&self) -> Result<Stated<f64>, SpecError> {
+    pub(super) fn fraction(&self) -> Result<Located<f64>, SpecError> {
         match self.value {
             DeValue::String(_) => self.parsed(percentage::parse),
             DeValue::Float(float) => match float.as_str().parse::<f64>() {
                 Ok(value) if value.is_finite() && value.is_sign_positive() => {
-                    Ok(Stated::new(value, self.said()))
+                    Ok(Located::new(value, self.location()))
                 }
-                _ => Err(self.wrong(Mistake::BadPercentage { text: float.to_string() })),
+                _ => Err(self.wrong(RequestErrorKind::BadPercentage { text: float.to_string() })),
             },
-            other => Err(self.wrong_type("a percentage, such as \"1%\" or 0.01", other, self.said())),
+            other => Err(self.wrong_type("a percentage, such as \"1%\" or 0.01", other, self.location())),
         }
     }
 
@@ -279,12 +281,12 @@ impl<'p> Entry<'p> {
     pub(super) fn table(&self) -> Result<Vec<Entry<'p>>, SpecError> {
         match self.value {
             DeValue::Table(table) => Ok(self.page.entries(table)),
-            other => Err(self.wrong_type("a table", other, self.said())),
+            other => Err(self.wrong_type("a table", other, self.location())),
         }
     }
 
     /// The entries of each `[[section]]`, with the place where it begins.
-    pub(super) fn tables(&self) -> Result<Vec<(Said, Vec<Entry<'p>>)>, SpecError> {
+    pub(super) fn tables(&self) -> Result<Vec<(SourceLocation, Vec<Entry<'p>>)>, SpecError> {
         let wanted = "a list of tables, each under its own double brackets";
         let DeValue::Array(items) = self.value else {
             return Err(self.wrong_type(wanted, self.value, self.key_said()));
@@ -292,10 +294,10 @@ impl<'p> Entry<'p> {
         items
             .iter()
             .map(|item: &Spanned<DeValue>| {
-                let said = self.page.said(item.span().start);
+                let location = self.page.location(item.span().start);
                 match item.get_ref() {
-                    DeValue::Table(table) => Ok((said, self.page.entries(table))),
-                    other => Err(self.wrong_type(wanted, other, said)),
+                    DeValue::Table(table) => Ok((location, self.page.entries(table))),
+                    other => Err(self.wrong_type(wanted, other, location)),
                 }
             })
             .collect()

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use widthwise_experiment::{spec, Experiment, Facts, Request, RequestError, Said};
+use widthwise_experiment::{spec, Experiment, Facts, Request, RequestError, SourceLocation};
 
 /// A machine with two compilers.
 pub fn facts() -> Facts {
@@ -39,6 +39,6 @@ pub fn names(text: &str) -> Vec<String> {
     experiment(&text).variants.into_iter().map(|variant| variant.name).collect()
 }
 
-pub fn flag() -> Said {
-    Said::Flag("--axis")
+pub fn flag() -> SourceLocation {
+    SourceLocation::Flag("--axis")
 }

@@ -23,8 +23,8 @@ fn compiler(name: &str, family: Family, version: &str, default: bool) -> Compile
     }
 }
 
-fn lack(reason: &str, mend: &str) -> Lack {
-    Lack::mended(reason, mend)
+fn unavailable(reason: &str, fix: &str) -> Unavailable {
+    Unavailable::with_fix(reason, fix)
 }
 
 /// A machine that lacks much: x32 builds and does not start, clang has no i386, no PMU, no QEMU.
@@ -35,8 +35,9 @@ pub(crate) fn lacking() -> Diagnosis {
     ]);
     let set = |cpus: &[u32]| cpus.iter().copied().collect::<BTreeSet<u32>>();
     let core = |cpu| Core { package: 0, cpus: set(&[cpu]), kind: CoreKind::Performance };
-    let no_x32 = lack("this kernel has no x32", "boot another kernel");
-    let no_i386 = |packages: &str| lack("ld: cannot find Scrt1.o", &format!("apt-get install {packages}"));
+    let no_x32 = unavailable("this kernel has no x32", "boot another kernel");
+    let no_i386 =
+        |packages: &str| unavailable("ld: cannot find Scrt1.o", &format!("apt-get install {packages}"));
     let mut abilities = Vec::new();
     let mut techniques = Vec::new();
     for abi in ["x86-64", "x32", "i386"] {
@@ -50,12 +51,13 @@ pub(crate) fn lacking() -> Diagnosis {
                 let runs = match (abi, &builds) {
                     ("x32", _) => Err(no_x32.clone()),
                     (_, Ok(())) => Ok(()),
-                    _ => Err(Lack::lasting("does not build")),
+                    _ => Err(Unavailable::permanent("does not build")),
                 };
                 let (abi, compiler) = (abi.to_string(), compiler.to_string());
                 abilities.push(Ability { abi, compiler, language, builds, runs });
             }
-            let builds = if compiler == "gcc-12" { Ok(()) } else { Err(Lack::lasting("no library")) };
+            let builds =
+                if compiler == "gcc-12" { Ok(()) } else { Err(Unavailable::permanent("no library")) };
             for (technique, builds) in [(Technique::Lto, Ok(())), (Technique::Pgo, builds)] {
                 let (abi, compiler) = (abi.to_string(), compiler.to_string());
                 techniques.push(TechniqueAbility { abi, compiler, technique, builds });
@@ -63,7 +65,7 @@ pub(crate) fn lacking() -> Diagnosis {
         }
     }
     let counter = |name: &str, hardware, counts| Counter { name: name.into(), hardware, counts };
-    let no_pmu = || Err(lack("no PMU in this virtual machine", "give it one"));
+    let no_pmu = || Err(unavailable("no PMU in this virtual machine", "give it one"));
     let allocator = |name: &str, abi: &str, file| Allocator { name: name.into(), abi: abi.into(), file };
     Diagnosis {
         schema: SCHEMA,
@@ -97,8 +99,16 @@ pub(crate) fn lacking() -> Diagnosis {
         techniques,
         allocators: vec![
             allocator("jemalloc", "x86-64", Ok("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2".into())),
-            allocator("mimalloc", "x86-64", Err(lack("not installed", "apt-get install libmimalloc2.0"))),
-            allocator("jemalloc", "x32", Err(Lack::lasting("no distribution builds jemalloc for x32"))),
+            allocator(
+                "mimalloc",
+                "x86-64",
+                Err(unavailable("not installed", "apt-get install libmimalloc2.0")),
+            ),
+            allocator(
+                "jemalloc",
+                "x32",
+                Err(Unavailable::permanent("no distribution builds jemalloc for x32")),
+            ),
         ],
         counters: vec![
             counter("cycles", true, no_pmu()),
@@ -109,11 +119,17 @@ pub(crate) fn lacking() -> Diagnosis {
             version: Ok("3.19.0".into()),
             abis: vec![
                 ValgrindAbi { abi: "x86-64".into(), runs: Ok(()) },
-                ValgrindAbi { abi: "x32".into(), runs: Err(Lack::lasting("it ended without a word")) },
+                ValgrindAbi {
+                    abi: "x32".into(),
+                    runs: Err(Unavailable::permanent("it ended without a word")),
+                },
             ],
         },
         qemu: Qemu {
-            version: Err(lack("qemu-system-x86_64 is not on the PATH", "apt-get install qemu-system-x86")),
+            version: Err(unavailable(
+                "qemu-system-x86_64 is not on the PATH",
+                "apt-get install qemu-system-x86",
+            )),
             kvm: Ok(()),
         },
         cgroup: Cgroup { groups: Ok(()), memory: Ok(()), ..Cgroup::default() },
@@ -132,42 +148,42 @@ fn bare_debian() -> (tempfile::TempDir, Packages) {
     (root, packages)
 }
 
-fn told(diagnosis: &Diagnosis) -> BTreeMap<String, Lack> {
+fn told(diagnosis: &Diagnosis) -> BTreeMap<String, Unavailable> {
     let (_root, packages) = bare_debian();
-    missing(diagnosis, &packages).into_iter().map(|one| (one.what, one.lack)).collect()
+    missing(diagnosis, &packages).into_iter().map(|one| (one.what, one.unavailable)).collect()
 }
 
-fn mend<'a>(told: &'a BTreeMap<String, Lack>, what: &str) -> Option<&'a str> {
-    told.get(what).unwrap_or_else(|| panic!("{what} is not in {told:#?}")).mend.as_deref()
+fn fix<'a>(told: &'a BTreeMap<String, Unavailable>, what: &str) -> Option<&'a str> {
+    told.get(what).unwrap_or_else(|| panic!("{what} is not in {told:#?}")).fix.as_deref()
 }
 
 #[test]
-fn each_missing_thing_is_named_with_its_mend() {
+fn each_missing_thing_is_named_with_its_fix() {
     let told = told(&lacking());
-    assert_eq!(mend(&told, "starting x32"), Some("boot another kernel"));
-    assert_eq!(mend(&told, "counters"), Some("give it one"));
-    assert_eq!(mend(&told, "QEMU"), Some("apt-get install qemu-system-x86"));
-    assert_eq!(mend(&told, "valgrind for x32"), None);
-    assert_eq!(mend(&told, "allocators for x86-64"), Some("apt-get install libmimalloc2.0"));
+    assert_eq!(fix(&told, "starting x32"), Some("boot another kernel"));
+    assert_eq!(fix(&told, "counters"), Some("give it one"));
+    assert_eq!(fix(&told, "QEMU"), Some("apt-get install qemu-system-x86"));
+    assert_eq!(fix(&told, "valgrind for x32"), None);
+    assert_eq!(fix(&told, "allocators for x86-64"), Some("apt-get install libmimalloc2.0"));
     assert!(!told.contains_key("allocators for x32"), "nobody builds any");
     assert!(!told.contains_key("starting i386"), "what does not build with one compiler starts with another");
 }
 
 #[test]
-fn a_compiler_without_an_abi_is_told_once_with_the_mend_for_both_languages() {
+fn a_compiler_without_an_abi_is_told_once_with_the_fix_for_both_languages() {
     let told = told(&lacking());
-    assert_eq!(mend(&told, "clang-14 for i386"), Some("apt-get install g++-12-multilib gcc-12-multilib"));
+    assert_eq!(fix(&told, "clang-14 for i386"), Some("apt-get install g++-12-multilib gcc-12-multilib"));
     assert!(!told.keys().any(|what| what.contains("C++")), "{told:?}");
 }
 
 #[test]
-fn one_mend_is_told_once_whatever_it_mends() {
+fn one_fix_is_told_once_whatever_it_fixes() {
     let mut diagnosis = lacking();
     for ability in diagnosis.abilities.iter_mut().filter(|ability| ability.abi == "i386") {
-        ability.builds = Err(lack("cannot find -lgcc", "apt-get install gcc-12-multilib"));
+        ability.builds = Err(unavailable("cannot find -lgcc", "apt-get install gcc-12-multilib"));
     }
     let told = told(&diagnosis);
-    assert_eq!(mend(&told, "clang-14 for i386, gcc-12 for i386"), Some("apt-get install gcc-12-multilib"));
+    assert_eq!(fix(&told, "clang-14 for i386, gcc-12 for i386"), Some("apt-get install gcc-12-multilib"));
 }
 
 #[test]
@@ -186,16 +202,16 @@ fn a_machine_without_compilers_is_told_to_get_them() {
     diagnosis.abilities.clear();
     diagnosis.techniques.clear();
     let told = told(&diagnosis);
-    assert_eq!(mend(&told, "gcc"), Some("apt-get install gcc g++"));
-    assert_eq!(mend(&told, "clang"), Some("apt-get install clang lld"));
+    assert_eq!(fix(&told, "gcc"), Some("apt-get install gcc g++"));
+    assert_eq!(fix(&told, "clang"), Some("apt-get install clang lld"));
 }
 
 #[test]
-fn a_governor_that_follows_the_load_is_mended_and_a_steady_one_is_left_alone() {
+fn a_governor_that_follows_the_load_is_fixed_and_a_steady_one_is_left_alone() {
     let mut diagnosis = lacking();
     diagnosis.machine.settings.governor = Some("powersave".into());
     assert_eq!(
-        mend(&told(&diagnosis), "steady frequency"),
+        fix(&told(&diagnosis), "steady frequency"),
         Some("apt-get install linux-cpupower && cpupower frequency-set -g performance")
     );
     diagnosis.machine.settings.governor = Some("performance".into());
@@ -212,7 +228,7 @@ fn noise_is_judged_by_its_worst_part() {
 }
 
 #[test]
-fn the_diagnosis_survives_json_with_reasons_and_mends_in_it() {
+fn the_diagnosis_survives_json_with_reasons_and_fixes_in_it() {
     let (_root, packages) = bare_debian();
     let mut diagnosis = lacking();
     diagnosis.missing = missing(&diagnosis, &packages);
@@ -220,7 +236,7 @@ fn the_diagnosis_survives_json_with_reasons_and_mends_in_it() {
     assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["schema"], 1);
-    assert_eq!(value["qemu"]["version"]["no"]["mend"], "apt-get install qemu-system-x86");
+    assert_eq!(value["qemu"]["version"]["no"]["fix"], "apt-get install qemu-system-x86");
     assert_eq!(value["valgrind"]["version"]["yes"], "3.19.0");
     let x32 = value["missing"].as_array().unwrap().iter().find(|one| one["what"] == "starting x32").unwrap();
     assert_eq!(x32["reason"], "this kernel has no x32");

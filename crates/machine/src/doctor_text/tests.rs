@@ -1,7 +1,7 @@
 use super::*;
 use crate::doctor::tests::lacking;
 use crate::doctor::NoiseFloor;
-use crate::lack::Lack;
+use crate::unavailable::Unavailable;
 
 fn about<'a>(lines: &'a [Line], word: &str) -> &'a Line {
     lines.iter().find(|line| line.word == word).unwrap()
@@ -10,15 +10,18 @@ fn about<'a>(lines: &'a [Line], word: &str) -> &'a Line {
 #[test]
 fn the_diagnosis_reads_as_a_table() {
     let mut diagnosis = lacking();
-    let entry = |what: &str, mend: &str| Missing {
+    let entry = |what: &str, fix: &str| Missing {
         what: what.into(),
-        lack: Lack { reason: "not here".into(), mend: Some(mend.into()) },
+        unavailable: Unavailable { reason: "not here".into(), fix: Some(fix.into()) },
     };
     diagnosis.missing = vec![
         entry("clang-14 for i386", "apt-get install gcc-12-multilib libc6-dev-i386"),
         entry("QEMU", "apt-get install qemu-system-x86"),
         entry("starting x32", "boot another kernel"),
-        Missing { what: "valgrind for x32".into(), lack: Lack::lasting("it ended without a word") },
+        Missing {
+            what: "valgrind for x32".into(),
+            unavailable: Unavailable::permanent("it ended without a word"),
+        },
     ];
     let golden = include_str!("../../tests/fixtures/doctor.txt");
     assert_eq!(render(&diagnosis), golden, "\n{}", render(&diagnosis));
@@ -38,7 +41,7 @@ fn an_abi_with_one_language_says_which() {
     let mut diagnosis = lacking();
     diagnosis.abilities.retain(|ability| ability.compiler == "gcc-12");
     for ability in diagnosis.abilities.iter_mut().filter(|a| a.abi == "i386" && a.language == Language::Cxx) {
-        ability.builds = Err(Lack::lasting("g++ 12.2.0 is not here"));
+        ability.builds = Err(Unavailable::permanent("g++ 12.2.0 is not here"));
     }
     let lines = lines(&diagnosis);
     assert_eq!(about(&lines, "i386").detail, "gcc-12 (C only); gcc-12 C++: g++ 12.2.0 is not here");

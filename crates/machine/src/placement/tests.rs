@@ -103,7 +103,7 @@ fn a_hybrids_kinds_are_kept_apart_unless_both_are_asked_for() {
 }
 
 #[test]
-fn a_kind_that_is_not_here_or_not_ours_is_refused_with_the_mend() {
+fn a_kind_that_is_not_here_or_not_ours_is_refused_with_the_fix() {
     assert_eq!(
         refusal(&from_tree(SANDYBRIDGE), "cores", Kinds::Efficiency),
         "this machine has no efficiency cores: ask for performance cores, or for all"

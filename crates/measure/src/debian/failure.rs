@@ -1,4 +1,4 @@
-//! Why a source package is not to be had, and what mends it.
+//! Why a source package is not to be had, and what fixes it.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -43,16 +43,16 @@ pub fn held_ns(series: &Series) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use widthwise_experiment::memory::{Amounts, Glance, Process, Totals};
+    use widthwise_experiment::memory::{Amounts, Process, StatmSample, Totals};
 
     const MB: u64 = 1_000_000;
 
-    fn series(readings: &[(u64, u64)], glances: &[(u64, u64)]) -> Series {
+    fn series(readings: &[(u64, u64)], statm_samples: &[(u64, u64)]) -> Series {
         let reading = |(at_ns, resident): &(u64, u64)| {
             let amounts = Amounts { resident: resident * MB, ..Amounts::default() };
             Reading { at_ns: *at_ns, tree: Totals { amounts, ..Totals::default() }, ..Reading::default() }
         };
-        let glance = |(at_ns, resident): &(u64, u64)| Glance {
+        let statm_sample = |(at_ns, resident): &(u64, u64)| StatmSample {
             at_ns: *at_ns,
             process: 0,
             resident: resident * MB,
@@ -63,7 +63,7 @@ mod tests {
             wall_ns: 100,
             processes: vec![Process { pid: 7, parent: 1, name: "x".into(), began_ns: 0, ended_ns: 100 }],
             readings: readings.iter().map(reading).collect(),
-            glances: glances.iter().map(glance).collect(),
+            statm_samples: statm_samples.iter().map(statm_sample).collect(),
             ..Series::default()
         }
     }

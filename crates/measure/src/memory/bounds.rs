@@ -46,7 +46,7 @@ pub struct Bounds {
 /// Between what amounts the tree's peak lies; nothing is known of a run without any account.
 pub fn tree_peak(series: &Series, accounts: &Accounts) -> Option<Bounds> {
     let read = series.levels().iter().map(|level| level.resident).max();
-    let largest = accounts.processes.into_iter().flatten().map(|process| process.peak_resident).max();
+    let largest = accounts.processes.into_iter().flatten().map(|process| process.max_rss).max();
     // Of one process the kernel's own peak is the tree's.
     let is_one = accounts.processes.is_some_and(|all| all.len() == 1);
     let of_group = accounts.group.zip(accounts.processes).filter(|_| !is_one);
@@ -74,13 +74,13 @@ pub fn tree_peak(series: &Series, accounts: &Accounts) -> Option<Bounds> {
 /// The most that a process ever had. The kernel's peak of a process begins anew at `execve`; what it had before is no more
 /// than its page faults have given it, and than `ru_maxrss`.
 fn own_peak(process: &Process, largest: u64) -> u64 {
-    process.peak_resident.max(process.minor_faults.saturating_mul(PAGE).min(largest))
+    process.max_rss.max(process.minor_faults.saturating_mul(PAGE).min(largest))
 }
 
 /// The members' own peaks, added up.
 fn sum_of_peaks(processes: &[Process], largest: u64) -> u64 {
     match processes {
-        [only] => only.peak_resident.max(largest),
+        [only] => only.max_rss.max(largest),
         all => {
             let own = all.iter().map(|process| own_peak(process, largest));
             own.fold(0, u64::saturating_add).max(largest)
@@ -130,15 +130,15 @@ fn surely_resident(group: GroupPeak, processes: &[Process]) -> Option<u64> {
 /// with the whole peaks of processes whose name none of those has. (Processes of one name are taken to map the same files.)
 fn pages_of_files(series: &Series, processes: &[Process], mapped: &Mapped) -> u64 {
     let mut seen: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for glance in &series.glances {
-        let Some(process) = series.processes.get(glance.process) else { continue };
+    for statm_sample in &series.statm_samples {
+        let Some(process) = series.processes.get(statm_sample.process) else { continue };
         let (files, resident) = seen.entry(process.pid).or_default();
-        *files = (*files).max(glance.resident.saturating_sub(glance.anonymous));
-        *resident = (*resident).max(glance.resident);
+        *files = (*files).max(statm_sample.resident.saturating_sub(statm_sample.anonymous));
+        *resident = (*resident).max(statm_sample.resident);
     }
     let own = |process: &Process| match seen.get(&process.pid) {
-        Some((files, resident)) => files + process.peak_resident.saturating_sub(*resident),
-        None => process.peak_resident,
+        Some((files, resident)) => files + process.max_rss.saturating_sub(*resident),
+        None => process.max_rss,
     };
     let added_up = processes.iter().map(own).fold(0, u64::saturating_add);
     let names: BTreeSet<&str> = processes
@@ -181,7 +181,7 @@ impl Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use widthwise_experiment::memory::{Amounts, Glance, Totals};
+    use widthwise_experiment::memory::{Amounts, StatmSample, Totals};
 
     const MIB: u64 = 1 << 20;
 
@@ -189,7 +189,7 @@ mod tests {
         Process {
             pid,
             comm: comm.into(),
-            peak_resident: peak * MIB,
+            max_rss: peak * MIB,
             minor_faults: peak * 256,
             ..Process::default()
         }
@@ -206,7 +206,7 @@ mod tests {
             ended_ns: 100,
         });
         let resident = 3 * MIB;
-        series.glances.push(Glance {
+        series.statm_samples.push(StatmSample {
             at_ns: 5,
             process: 0,
             resident,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn bounds(processes: Option<&[Process]>, group: Option<GroupPeak>, all_seen: bool) -> (u64, Option<u64>) {
-        let largest = processes.and_then(|all| all.iter().map(|p| p.peak_resident).max()).unwrap_or(3 * MIB);
+        let largest = processes.and_then(|all| all.iter().map(|p| p.max_rss).max()).unwrap_or(3 * MIB);
         // Process 7 had 2 MiB of a file mapped, part of it twice.
         let files = BTreeMap::from([((1, 2), vec![0..MIB, 0..2 * MIB])]);
         let mapped_files = &Mapped { files, listed: BTreeSet::from([7]) };
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn the_group_narrows_both_ends() {
         let mut all: Vec<Process> = (7..15).map(|pid| process(pid, "p", 65)).collect();
-        all[0].peak_resident = 3 * MIB;
+        all[0].max_rss = 3 * MIB;
         let group = GroupPeak {
             charged: 200 * MIB,
             kernel: Some(2 * MIB),

@@ -126,7 +126,7 @@ pub(super) fn leave_out(
 ) {
     let own_of = |image: &Image| image.resident.or_else(|| usual(account));
     let resident = match processes {
-        Some(processes) if sample.get("peak_resident").is_some_and(|r| r.source == Source::Taskstats) => {
+        Some(processes) if sample.get("max_rss").is_some_and(|r| r.source == Source::Taskstats) => {
             of_processes(account, &own_of, sample, processes)
         }
         _ => of_largest(account, &own_of, sample),
@@ -180,10 +180,10 @@ fn of_processes(
         let of_process = |image: &&Image| image.process == process.pid && image.end != ImageEnd::Replaced;
         let image = account.images.iter().rev().find(of_process);
         let own = image.and_then(own_of).unwrap_or(0);
-        process.peak_resident = process.peak_resident.saturating_sub(own);
+        process.max_rss = process.max_rss.saturating_sub(own);
         process.peak_virtual = process.peak_virtual.saturating_sub(image.map_or(0, |i| i.virtual_size));
-        if largest.is_none_or(|(peak, _)| process.peak_resident > peak) {
-            largest = Some((process.peak_resident, own));
+        if largest.is_none_or(|(peak, _)| process.max_rss > peak) {
+            largest = Some((process.max_rss, own));
         }
     }
     let mut put = |name, value: u64| {
@@ -192,9 +192,9 @@ fn of_processes(
         }
     };
     put("peak_virtual", processes.iter().map(|process| process.peak_virtual).max()?);
-    put("peak_resident_sum", processes.iter().map(|process| process.peak_resident).sum());
+    put("max_rss_sum", processes.iter().map(|process| process.max_rss).sum());
     let (peak, own) = largest?;
-    put("peak_resident", peak);
+    put("max_rss", peak);
     Some(own)
 }
 
@@ -203,15 +203,15 @@ fn of_largest(account: &Account, own_of: &dyn Fn(&Image) -> Option<u64>, sample:
     // The peak of an image that stayed below those before it in the same process is not known.
     let grown = account.images.iter().filter(|image| image.peak > image.peak_before);
     let image = grown.max_by_key(|image| image.peak)?;
-    let peak = sample.get("peak_resident")?.value as u64;
+    let peak = sample.get("max_rss")?.value as u64;
     let own = own_of(image)?;
     let ended = account.images.iter().filter(|image| image.end != ImageEnd::Replaced);
     let all: u64 = ended.filter_map(own_of).sum();
-    lessen(sample, "peak_resident_sum", all);
+    lessen(sample, "max_rss_sum", all);
     if peak > image.peak + PEAK_LAGS.max(peak / 50) && image.end != ImageEnd::Unknown {
         return Some(0);
     }
-    lessen(sample, "peak_resident", own);
+    lessen(sample, "max_rss", own);
     lessen(sample, "peak_virtual", image.virtual_size);
     Some(own)
 }
@@ -240,21 +240,13 @@ mod tests {
     }
 
     fn sample(peak: f64, source: Source) -> Sample {
-        let names = ["peak_resident", "peak_virtual", "peak_resident_sum", "page_faults", "minor_faults"];
+        let names = ["max_rss", "peak_virtual", "max_rss_sum", "page_faults", "minor_faults"];
         names.into_iter().map(|name| (name, Reading::whole(peak, source))).collect()
     }
 
     fn process(pid: u32, peak: u64) -> Process {
         let comm = String::new();
-        Process {
-            pid,
-            comm,
-            peak_resident: peak,
-            peak_virtual: peak,
-            cpu_ns: 0,
-            threads: 1,
-            ..Process::default()
-        }
+        Process { pid, comm, max_rss: peak, peak_virtual: peak, cpu_ns: 0, threads: 1, ..Process::default() }
     }
 
     #[test]
@@ -265,9 +257,9 @@ mod tests {
         let mut processes = [process(1, 5000), process(2, 4900), process(3, 4500)];
         let mut sample = sample(5000.0, Source::Taskstats);
         leave_out(&account, None, &mut sample, Some(&mut processes));
-        assert_eq!(processes.map(|process| process.peak_resident), [4600, 4600, 4500]);
-        assert_eq!((sample["peak_resident"].value, sample["runtime_resident"].value), (4600.0, 400.0));
-        assert_eq!(sample["peak_resident_sum"].value, 13_700.0);
+        assert_eq!(processes.map(|process| process.max_rss), [4600, 4600, 4500]);
+        assert_eq!((sample["max_rss"].value, sample["runtime_resident"].value), (4600.0, 400.0));
+        assert_eq!(sample["max_rss_sum"].value, 13_700.0);
         let faults = sample["page_faults"];
         assert_eq!((faults.value, faults.highest(), sample["runtime_faults"].value), (4964.0, 4982.0, 18.0));
     }
@@ -280,7 +272,7 @@ mod tests {
         let mut processes = [process(1, 1000), process(2, 6000)];
         let mut sample = sample(6000.0, Source::Taskstats);
         leave_out(&account, None, &mut sample, Some(&mut processes));
-        assert_eq!(sample["peak_resident"].value, 5700.0);
+        assert_eq!(sample["max_rss"].value, 5700.0);
     }
 
     #[test]
@@ -288,10 +280,10 @@ mod tests {
         let account = account(vec![image(1, 3 << 20, Some(300)), image(2, 5 << 20, Some(400))]);
         let mut own = sample((5 << 20) as f64, Source::Rusage);
         leave_out(&account, None, &mut own, None);
-        assert_eq!(own["peak_resident"].value, ((5 << 20) - 400) as f64);
+        assert_eq!(own["max_rss"].value, ((5 << 20) - 400) as f64);
         let mut of_another = sample((50 << 20) as f64, Source::Rusage);
         leave_out(&account, None, &mut of_another, None);
-        assert_eq!(of_another["peak_resident"].value, (50 << 20) as f64);
+        assert_eq!(of_another["max_rss"].value, (50 << 20) as f64);
         assert_eq!(of_another["runtime_resident"].value, 0.0);
     }
 }

@@ -9,13 +9,13 @@ use widthwise_experiment::outcome::{Ending, Reading, Source};
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, kernel};
 
-use super::Start;
+use super::LaunchSpec;
 use crate::cgroup::Usage;
 use crate::launcher::{Reply, Step};
 use crate::taskstats::Process;
 
 /// How a run ended.
-pub(crate) fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) -> Ending {
+pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u32]) -> Ending {
     if let Some((step, error)) = &reply.failed {
         let name = |path: &Path| String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned();
         let reason = match step {
@@ -35,7 +35,7 @@ pub(crate) fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) 
             Step::PassedOver => "it was passed over".into(),
             Step::Request => "its command line or environment has too many words".into(),
         };
-        return Ending::NotStarted { reason };
+        return Ending::SpawnFailed { reason };
     }
     if libc::WIFSIGNALED(reply.status) {
         return Ending::Signal { signal: libc::WTERMSIG(reply.status) };
@@ -46,16 +46,16 @@ pub(crate) fn ending(reply: &Reply, start: &Start, stdout: &Path, cpus: &[u32]) 
     }
 }
 
-/// Why a file could not be executed: what this kernel or system lacks for its ABI, and what mends it.
+/// Why a file could not be executed: what this kernel or system lacks for its ABI, and what fixes it.
 fn no_start(file: &Path, error: &std::io::Error) -> String {
     let abi = elf::read(file).ok().and_then(|facts| facts.abi());
     let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
         return format!("{}: {error}", file.display());
     };
-    let lack = abi.not_started(number, kernel::has_any(abi.kernel_options), &Packages::here());
-    match &lack.mend {
-        Some(mend) => format!("{lack}; {mend}"),
-        None => lack.to_string(),
+    let unavailable = abi.not_started(number, kernel::has_any(abi.kernel_options), &Packages::here());
+    match &unavailable.fix {
+        Some(fix) => format!("{unavailable}; {fix}"),
+        None => unavailable.to_string(),
     }
 }
 
@@ -96,23 +96,23 @@ pub(super) fn sample(
     put("voluntary_switches", reply.voluntary_switches as f64, Source::Rusage);
     put("involuntary_switches", reply.involuntary_switches as f64, Source::Rusage);
     if let Some(at_exit) = &reply.at_exit {
-        put("peak_resident", at_exit.peak_resident as f64, Source::ExitStop);
+        put("max_rss", at_exit.max_rss as f64, Source::ExitStop);
         put("peak_virtual", at_exit.peak_virtual as f64, Source::ExitStop);
-        put("peak_resident_sum", at_exit.peak_resident_sum as f64, Source::ExitStop);
+        put("max_rss_sum", at_exit.max_rss_sum as f64, Source::ExitStop);
         put("processes", at_exit.processes as f64, Source::ExitStop);
     } else if let Some(tree) = tree {
         let highest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
-        let at_exit = highest(|process| process.peak_resident);
+        let at_exit = highest(|process| process.max_rss);
         // A larger image than any that ended was left by execve.
         let before_exec = (largest as f64 - at_exit).max(0.0);
         let source = if before_exec > 0.0 { Source::Rusage } else { Source::Taskstats };
-        put("peak_resident", at_exit + before_exec, source);
+        put("max_rss", at_exit + before_exec, source);
         put("peak_virtual", highest(|process| process.peak_virtual), Source::Taskstats);
-        let sum = tree.iter().map(|process| process.peak_resident).sum::<u64>() as f64;
-        put("peak_resident_sum", sum + before_exec, Source::Taskstats);
+        let sum = tree.iter().map(|process| process.max_rss).sum::<u64>() as f64;
+        put("max_rss_sum", sum + before_exec, Source::Taskstats);
         put("processes", tree.len() as f64, Source::Taskstats);
     } else {
-        put("peak_resident", reply.peak_resident as f64, Source::Rusage);
+        put("max_rss", reply.max_rss as f64, Source::Rusage);
     }
     sample
 }

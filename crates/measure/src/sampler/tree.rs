@@ -26,13 +26,13 @@ pub const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
 
 /// A process of the tree that has a memory of its own.
 #[derive(Debug)]
-pub struct Watched {
+pub struct ProcessHandle {
     /// Its number.
     pub pid: u32,
     /// Its index in the series.
     pub index: usize,
     statm: File,
-    glance: [u8; 128],
+    statm_sample: [u8; 128],
     glanced: usize,
     /// Its last glance: resident bytes.
     pub resident: u64,
@@ -72,7 +72,7 @@ pub struct Texts {
 
 /// What was read of one process in full.
 #[derive(Debug)]
-pub struct Portrait {
+pub struct LastReading {
     /// Its mappings and what they hold.
     pub mappings: Vec<Mapping>,
     /// What each is for is told with this.
@@ -83,15 +83,15 @@ pub struct Portrait {
     pub name: String,
 }
 
-impl Watched {
+impl ProcessHandle {
     /// Opens a process; absent if it is gone.
-    pub fn open(pid: u32, index: usize) -> io::Result<Watched> {
+    pub fn open(pid: u32, index: usize) -> io::Result<ProcessHandle> {
         let statm = File::open(format!("/proc/{pid}/statm"))?;
-        Ok(Watched {
+        Ok(ProcessHandle {
             pid,
             index,
             statm,
-            glance: [0; 128],
+            statm_sample: [0; 128],
             glanced: 0,
             resident: 0,
             stacks: BTreeMap::new(),
@@ -102,14 +102,14 @@ impl Watched {
         })
     }
 
-    /// Takes a glance, to be understood by [`Watched::size`].
-    pub fn glance(&mut self) {
-        self.glanced = self.statm.read_at(&mut self.glance, 0).unwrap_or(0);
+    /// Takes a glance, to be understood by [`ProcessHandle::size`].
+    pub fn statm_sample(&mut self) {
+        self.glanced = self.statm.read_at(&mut self.statm_sample, 0).unwrap_or(0);
     }
 
     /// What the last glance told; nothing if the process is gone or has no memory any more.
     pub fn size(&mut self) -> Option<Size> {
-        let size = size(self.glance.get(..self.glanced)?)?;
+        let size = size(self.statm_sample.get(..self.glanced)?)?;
         self.resident = size.resident;
         Some(size)
     }
@@ -157,13 +157,13 @@ impl Watched {
         self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
         texts.maps.take(&format!("{folder}/maps"))?;
         let found = pagemap.resident(self.pid, END_OF_ADDRESSES);
-        self.glance();
+        self.statm_sample();
         found
     }
 
     /// What the survey says: the mappings with what is resident of them, and their parts. Nothing where this does not
     /// agree with the kernel's own sum.
-    pub fn survey(
+    pub fn pagemap_scan(
         &mut self,
         texts: &mut Texts,
         stretches: &[Range<u64>],
@@ -192,7 +192,7 @@ impl Watched {
     }
 
     /// What a full reading has found each mapping to be for: surveys will know it.
-    pub fn remember(&mut self, portrait: &Portrait, parts: &[Part]) {
+    pub fn remember(&mut self, portrait: &LastReading, parts: &[Part]) {
         let ranges = portrait.mappings.iter().map(|mapping| (mapping.range.start, mapping.range.end));
         self.known = ranges.zip(parts.iter().cloned()).collect();
     }
@@ -223,7 +223,7 @@ impl Watched {
     }
 
     /// What the texts say; nothing of a process that has no memory any more.
-    pub fn portrait(&mut self, texts: &mut Texts, runtime: Option<&PathBuf>) -> Option<Portrait> {
+    pub fn portrait(&mut self, texts: &mut Texts, runtime: Option<&PathBuf>) -> Option<LastReading> {
         let status = Status::of(texts.status.bytes());
         // Its stacks are looked for from the next time on.
         self.threads |= status.threads > 1;
@@ -241,7 +241,7 @@ impl Watched {
             huge: mappings.iter().map(|mapping| mapping.huge).sum(),
         };
         self.resident = amounts.resident;
-        Some(Portrait { mappings, around, totals, name: status.name })
+        Some(LastReading { mappings, around, totals, name: status.name })
     }
 
     /// Which program it executes. What was known of its memory is of no use when another has taken its place.

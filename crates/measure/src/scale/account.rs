@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use widthwise_experiment::memory::NEAR_PEAK;
 use widthwise_experiment::outcome::Ending;
 use widthwise_experiment::placeholder;
-use widthwise_experiment::scale::{Attempt, CpuWait, Member, Memory, Mode, Told};
+use widthwise_experiment::scale::{Attempt, CpuWait, Member, Memory, Mode, ReportedEvents};
 use widthwise_machine::noise::{self, Snapshot};
 
+use super::event_log::{self, EventLog};
 use super::launcher_pool::{Done, GroupResult, Task};
 use super::process_tree::ProcessTree;
-use super::told::{self, Telling};
 use super::waits::Waits;
 use super::watcher::Watcher;
 use super::{filled, not_begun, Order};
-use crate::answer;
+use crate::output;
 use crate::rounds::failure;
 use crate::sampler::marks::Marks;
 use crate::sampler::now;
@@ -36,16 +36,16 @@ const MOST_LOG: u64 = 64 << 20;
 pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut watcher: Watcher) -> Attempt {
     let (counted, parent_cpu_ns) = watcher.counted();
     let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
-    let load = result.done.iter().zip(tasks).filter(|(_, task)| task.background);
+    let load = result.done.iter().zip(tasks).filter(|(_, task)| task.load);
     let used_by_load: u64 = load.map(|(done, _)| used(done)).sum();
     let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
-    let around = Around {
+    let around = HookFailed {
         machine: result.machine,
         // Load is on the cell's CPUs only where these are all that there are.
         own_cpu_ns: result.own_cpu_ns + if order.cpus.is_empty() { used_by_load } else { 0 },
         throttled_ns: result.throttled_ns,
     };
-    let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.background).collect();
+    let done: Vec<_> = done.into_iter().zip(tasks).filter(|(_, task)| !task.load).collect();
     let mut attempt = ended(order, &done);
     let Some(first) = set_times(&mut attempt, &done, &exits) else { return attempt };
     attempt.remarks = remarks;
@@ -73,13 +73,13 @@ pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut 
     remark_on_members(&mut attempt);
     set_memory(&mut attempt, camera.map(|camera| camera.close(first)));
     match answer(order, tasks) {
-        Ok(answer) => attempt.answer = answer,
+        Ok(digest) => attempt.output_digest = digest,
         Err(reason) if attempt.is_sound() => attempt.failure = Some(reason),
         Err(_) => {}
     }
     tell(order, tasks, pipes, &mut attempt);
-    let has_told = attempt.members.iter().any(|member| member.told.is_some());
-    if order.telling.is_some() && attempt.is_sound() && !has_told {
+    let has_told = attempt.members.iter().any(|member| member.reported.is_some());
+    if order.event_log.is_some() && attempt.is_sound() && !has_told {
         attempt.remarks.push("told no event in the way that was said: evtime is CPU time over events".into());
     }
     attempt
@@ -141,8 +141,8 @@ fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
             ended_ns: (began + reply.wall.as_nanos() as u64).saturating_sub(first),
             cpu_ns: (reply.user + reply.system).as_nanos() as u64,
             exact: true,
-            peak_resident: Some(reply.peak_resident),
-            told: None,
+            max_rss: Some(reply.max_rss),
+            reported: None,
         }
     };
     done.iter().map(member).collect()
@@ -232,7 +232,7 @@ fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
 }
 
 /// The machine around an attempt.
-struct Around {
+struct HookFailed {
     machine: Option<(Snapshot, Snapshot)>,
     /// CPU time of those who measure.
     own_cpu_ns: u64,
@@ -240,7 +240,13 @@ struct Around {
 }
 
 /// How the tasks came by their CPUs.
-fn cpu_wait(order: &Order, attempt: &Attempt, tree: &ProcessTree, waits: &Waits, around: &Around) -> CpuWait {
+fn cpu_wait(
+    order: &Order,
+    attempt: &Attempt,
+    tree: &ProcessTree,
+    waits: &Waits,
+    around: &HookFailed,
+) -> CpuWait {
     let asked = if order.cpus.is_empty() { order.allowed } else { order.cpus };
     let mut cpus: BTreeSet<u32> = asked.iter().copied().collect();
     // Who has gone elsewhere by itself waits there.
@@ -293,7 +299,7 @@ fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
     if memory.moments.len() >= SEVERAL {
         return true;
     }
-    let peak: Option<u64> = members.iter().map(|member| member.peak_resident).sum();
+    let peak: Option<u64> = members.iter().map(|member| member.max_rss).sum();
     let seen: u64 = memory.members.iter().map(|member| member.resident).sum();
     peak.is_none_or(|peak| seen as f64 >= NEAR_PEAK * peak as f64)
 }
@@ -304,8 +310,8 @@ fn answer(order: &Order, tasks: &[Task]) -> Result<Option<String>, String> {
         return Ok(None);
     }
     let mut hasher = blake3::Hasher::new();
-    let mut reader = answer::Reader::default();
-    for task in tasks.iter().filter(|task| !task.background) {
+    let mut reader = output::Reader::default();
+    for task in tasks.iter().filter(|task| !task.load) {
         let digest = reader.digest(order.check, &task.output, &task.start.directory, None)?;
         hasher.update(digest.as_bytes());
     }
@@ -338,11 +344,11 @@ fn members_failed(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64
 
 /// Takes in what the program told of its events.
 fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt) {
-    match order.telling {
+    match order.event_log {
         None => {}
-        Some(Telling::Marks) => tell_by_marks(pipes, attempt),
-        Some(Telling::Lines { pattern, files }) => {
-            let tasks: Vec<&Task> = tasks.iter().filter(|task| !task.background).collect();
+        Some(EventLog::Marks) => tell_by_marks(pipes, attempt),
+        Some(EventLog::Lines { pattern, files }) => {
+            let tasks: Vec<&Task> = tasks.iter().filter(|task| !task.load).collect();
             if attempt.cell.mode == Mode::Jobs {
                 for (index, task) in tasks.iter().enumerate() {
                     let mut text = read(&task.output) + &read(&task.errors());
@@ -350,7 +356,7 @@ fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt)
                         text += &read(&file);
                     }
                     if let Some(member) = attempt.members.get_mut(index) {
-                        member.told = pattern.told(&text);
+                        member.reported = pattern.reported(&text);
                     }
                 }
                 return;
@@ -361,8 +367,9 @@ fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt)
                 texts.extend(files.map(|file| (file.clone(), read(&file))));
                 texts.push((task.output.clone(), read(&task.output) + &read(&task.errors())));
             }
-            let told = texts.into_iter().filter_map(|(file, text)| Some((file, pattern.told(&text)?)));
-            tell_by_files(told.collect(), attempt);
+            let reported =
+                texts.into_iter().filter_map(|(file, text)| Some((file, pattern.reported(&text)?)));
+            tell_by_files(reported.collect(), attempt);
         }
     }
 }
@@ -372,42 +379,42 @@ fn tell_by_marks(pipes: Vec<Marks>, attempt: &mut Attempt) {
     let at = now();
     for (index, pipe) in pipes.into_iter().enumerate() {
         let (marks, _) = pipe.close(at);
-        let told = told::of_marks(&marks);
+        let reported = event_log::of_marks(&marks);
         if attempt.cell.mode == Mode::Jobs {
-            let all: Vec<Told> = told.into_iter().map(|(_, told)| told).collect();
+            let all: Vec<ReportedEvents> = reported.into_iter().map(|(_, reported)| reported).collect();
             if let Some(member) = attempt.members.get_mut(index) {
-                member.told = told::together(&all);
+                member.reported = event_log::together(&all);
             }
             continue;
         }
-        for (place, (name, told)) in told.into_iter().enumerate() {
+        for (place, (name, reported)) in reported.into_iter().enumerate() {
             let by_name = attempt
                 .members
                 .iter()
                 .position(|member| numbers(member).any(|pid| pid.to_string() == name))
                 .or_else(|| name.parse().ok().filter(|index| *index < attempt.members.len()));
             if let Some(member) = attempt.members.get_mut(by_name.unwrap_or(place)) {
-                add(member, told);
+                add(member, reported);
             }
         }
     }
 }
 
 /// One text is that of all members; of several each is that of the member whose number is in its name.
-fn tell_by_files(told: Vec<(PathBuf, Told)>, attempt: &mut Attempt) {
-    if let [(_, told)] = told[..] {
+fn tell_by_files(reported: Vec<(PathBuf, ReportedEvents)>, attempt: &mut Attempt) {
+    if let [(_, reported)] = reported[..] {
         // Each has told the same.
         let count = attempt.members.len().max(1) as u64;
-        let each = Told { events: told.events / count, ..told };
-        attempt.members.iter_mut().for_each(|member| member.told = Some(each));
+        let each = ReportedEvents { events: reported.events / count, ..reported };
+        attempt.members.iter_mut().for_each(|member| member.reported = Some(each));
         return;
     }
-    for (place, (file, told)) in told.into_iter().enumerate() {
+    for (place, (file, reported)) in reported.into_iter().enumerate() {
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let is_of = |member: &Member| numbers(member).any(|pid| holds_number(&name, pid));
         let by_pid = attempt.members.iter().position(is_of);
         if let Some(member) = attempt.members.get_mut(by_pid.unwrap_or(place)) {
-            add(member, told);
+            add(member, reported);
         }
     }
 }
@@ -418,10 +425,10 @@ fn numbers(member: &Member) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// What one more in a member's place has told.
-fn add(member: &mut Member, told: Told) {
-    member.told = match member.told {
-        Some(before) => told::together(&[before, told]),
-        None => Some(told),
+fn add(member: &mut Member, reported: ReportedEvents) {
+    member.reported = match member.reported {
+        Some(before) => event_log::together(&[before, reported]),
+        None => Some(reported),
     };
 }
 

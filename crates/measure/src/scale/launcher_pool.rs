@@ -17,7 +17,7 @@ use crate::cgroup::{Cgroup, Throttling, Usage};
 use crate::counters::Counters;
 use crate::launcher::{Launcher, Reply, Request};
 use crate::rounds::failure;
-use crate::run::{add_forgotten, ending, Limits, RunError, Start};
+use crate::run::{add_forgotten, ending, LaunchSpec, Limits, RunError};
 use crate::sampler::now;
 use crate::taskstats::{Exit, Listener};
 
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct Task<'a> {
     /// What, with its words filled in.
-    pub start: &'a Start,
+    pub start: &'a LaunchSpec,
     /// Where it may run; empty for anywhere.
     pub cpus: Vec<u32>,
     /// Its standard output; standard error lies beside it.
@@ -41,7 +41,7 @@ pub struct Task<'a> {
     /// The bytes of one more variable, so that the stack begins elsewhere in each run.
     pub padding: usize,
     /// It is load for the others: ended when they have ended, and in no account.
-    pub background: bool,
+    pub load: bool,
 }
 
 impl Task<'_> {
@@ -151,7 +151,7 @@ impl LauncherPool {
         &mut self,
         tasks: &[Task],
         limits: Limits,
-        cut_off: &dyn Fn() -> bool,
+        cancelled: &dyn Fn() -> bool,
         observer: &mut dyn RunObserver,
     ) -> Result<GroupResult, RunError> {
         self.grow(tasks.len())?;
@@ -163,7 +163,7 @@ impl LauncherPool {
         let before = self.noise.as_mut().map(NoiseReader::read);
         let appointed = Duration::from_nanos(now()) + LEAD + LEAD_EACH * tasks.len() as u32;
         let mut running = self.begin(tasks, appointed)?;
-        self.wait(&mut running, limits, cut_off, observer)?;
+        self.wait(&mut running, limits, cancelled, observer)?;
         let machine = before.zip(self.noise.as_mut().map(NoiseReader::read));
         let throttled = self.throttling.read().into_iter().zip(throttled_before);
         let throttled_ns = throttled.map(|(now, then)| now.saturating_sub(then)).max().unwrap_or(0);
@@ -187,7 +187,7 @@ impl LauncherPool {
         for (worker, task) in self.workers.iter_mut().zip(tasks) {
             numbers.push(worker.begin(task, appointed)?);
         }
-        let foreground = || self.workers.iter().zip(tasks).filter(|(_, task)| !task.background);
+        let foreground = || self.workers.iter().zip(tasks).filter(|(_, task)| !task.load);
         Ok(Running {
             tasks,
             numbers,
@@ -206,7 +206,7 @@ impl LauncherPool {
         &mut self,
         running: &mut Running,
         limits: Limits,
-        cut_off: &dyn Fn() -> bool,
+        cancelled: &dyn Fn() -> bool,
         observer: &mut dyn RunObserver,
     ) -> Result<(), RunError> {
         let deadline = Instant::now() + limits.timeout;
@@ -229,13 +229,13 @@ impl LauncherPool {
             self.sleep(&running.replies, until);
             self.hear(&mut running.replies)?;
             if let Some(listener) = &mut self.listener {
-                let mut told = Vec::new();
-                running.exits_lost |= listener.drain(&mut told);
+                let mut reported = Vec::new();
+                running.exits_lost |= listener.drain(&mut reported);
                 let at = now();
-                running.exits.extend(told.into_iter().map(|exit| (exit, at)));
+                running.exits.extend(reported.into_iter().map(|exit| (exit, at)));
             }
             if working && running.told_to_end.is_none() {
-                if let Some(why) = running.must_end(limits, deadline, cut_off) {
+                if let Some(why) = running.must_end(limits, deadline, cancelled) {
                     self.end(running, &why)?;
                 }
             }
@@ -246,7 +246,7 @@ impl LauncherPool {
     fn end(&mut self, running: &mut Running, why: &Ending) -> Result<(), RunError> {
         for (place, worker) in self.workers.iter_mut().enumerate().take(running.tasks.len()) {
             if running.replies[place].is_none() {
-                worker.launcher.cut_off(running.numbers[place])?;
+                worker.launcher.cancelled(running.numbers[place])?;
                 running.killed[place] = Some(why.clone());
             }
         }
@@ -268,8 +268,8 @@ impl LauncherPool {
             add_forgotten(&mut reply, worker.used, used);
             worker.used = used;
             let ending = match (&without_load, killed) {
-                (Some(reason), _) if !task.background => Ending::Around { reason: reason.clone() },
-                (_, Some(why)) if reply.failed.is_none() && reply.cut_off => why,
+                (Some(reason), _) if !task.load => Ending::HookFailed { reason: reason.clone() },
+                (_, Some(why)) if reply.failed.is_none() && reply.cancelled => why,
                 _ => ending(&reply, task.start, &task.output, &task.cpus),
             };
             done.push(Done { reply, ending });
@@ -305,7 +305,7 @@ impl LauncherPool {
         let mut sums: Vec<(Metric, f64)> = Vec::new();
         for (worker, task) in self.workers.iter_mut().zip(tasks) {
             let counted = worker.counters.end();
-            if task.background {
+            if task.load {
                 continue;
             }
             for (metric, reading) in counted {
@@ -336,27 +336,28 @@ struct Running<'a> {
 
 impl Running<'_> {
     fn is_working(&self) -> bool {
-        self.tasks.iter().zip(&self.replies).any(|(task, reply)| !task.background && reply.is_none())
+        self.tasks.iter().zip(&self.replies).any(|(task, reply)| !task.load && reply.is_none())
     }
 
     /// Why all must end now, if they must.
-    fn must_end(&self, limits: Limits, deadline: Instant, cut_off: &dyn Fn() -> bool) -> Option<Ending> {
+    fn must_end(&self, limits: Limits, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Option<Ending> {
         if Instant::now() >= deadline {
             Some(Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 })
         } else if self.tasks.iter().any(|task| written(&task.output) > limits.output_bytes) {
-            Some(Ending::Flood { limit_bytes: limits.output_bytes })
+            Some(Ending::OutputLimit { limit_bytes: limits.output_bytes })
         } else if let Some(reason) = failed_load(self.tasks, &self.replies) {
-            Some(Ending::Around { reason })
+            Some(Ending::HookFailed { reason })
         } else {
-            cut_off().then_some(Ending::Signal { signal: libc::SIGINT })
+            cancelled().then_some(Ending::Signal { signal: libc::SIGINT })
         }
     }
 }
 
 /// How load has ended that was not told to.
 fn failed_load(tasks: &[Task], replies: &[Option<Reply>]) -> Option<String> {
-    let load = tasks.iter().zip(replies).filter(|(task, _)| task.background);
-    let ended = load.filter_map(|(task, reply)| Some((task, reply.as_ref().filter(|reply| !reply.cut_off)?)));
+    let load = tasks.iter().zip(replies).filter(|(task, _)| task.load);
+    let ended =
+        load.filter_map(|(task, reply)| Some((task, reply.as_ref().filter(|reply| !reply.cancelled)?)));
     let (task, reply) = ended.into_iter().next()?;
     let how = match ending(reply, task.start, &task.output, &task.cpus) {
         Ending::Done => "it ended by itself".to_owned(),
@@ -379,7 +380,7 @@ impl Worker {
             environment: &task.start.environment,
             padding: task.padding,
             cpus: &task.cpus,
-            fixed_addresses: task.start.fixed_addresses,
+            no_aslr: task.start.no_aslr,
             thp: task.start.thp,
             exit_stop: false,
             find_parents: false,

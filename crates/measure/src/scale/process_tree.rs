@@ -403,12 +403,12 @@ impl ProcessTree {
         let (parent, cpu_ns, at_ns) = self.before_fork?;
         // The first member's beginning is known better from its end than from the moment at which it was seen.
         let members = self.member_pids();
-        let told = exits
+        let reported = exits
             .iter()
             .filter(|(exit, _)| members.contains(&exit.pid) && exit.pid != parent)
             .map(|(exit, told_ns)| told_ns.saturating_sub(exit.elapsed_ns))
             .min();
-        let at_ns = told.map_or(at_ns, |told| told.min(at_ns)).max(began_ns);
+        let at_ns = reported.map_or(at_ns, |reported| reported.min(at_ns)).max(began_ns);
         Some(BeforeFork { cpu_ns, elapsed_ns: at_ns - began_ns })
     }
 
@@ -467,13 +467,13 @@ impl ProcessTree {
                 Some((exit, told_ns)) => (told_ns.saturating_sub(exit.elapsed_ns).max(began_ns), *told_ns),
                 None => (task.first_ns, task.last_ns),
             };
-            let told: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
+            let reported: u64 = own.iter().map(|(exit, _)| exit.cpu_ns).sum();
             let is_told = last.is_some() && own.iter().all(|(exit, _)| exit.is_exact);
             let (cpu_ns, exact) = match counted.get(pid) {
-                _ if is_told => (told, true),
+                _ if is_told => (reported, true),
                 Some(counted) => (*counted, true),
                 // Ticks, or what was read at some moment before the end: both say too little.
-                None => (told.max(task.cpu_ns), false),
+                None => (reported.max(task.cpu_ns), false),
             };
             Some(Member {
                 pid: *pid,
@@ -484,8 +484,8 @@ impl ProcessTree {
                 ended_ns: ended.saturating_sub(began_ns),
                 cpu_ns,
                 exact,
-                peak_resident: last.map(|(exit, _)| exit.peak_resident).filter(|_| !is_threads),
-                told: None,
+                max_rss: last.map(|(exit, _)| exit.max_rss).filter(|_| !is_threads),
+                reported: None,
             })
         };
         let mut tasks: Vec<Member> = members.iter().filter_map(one).collect();
@@ -527,7 +527,7 @@ fn merged(cpu: Option<u32>, mut tasks: Vec<Member>) -> Option<Member> {
         ended_ns: tasks.iter().map(|task| task.ended_ns).max().unwrap_or(0),
         cpu_ns: tasks.iter().map(|task| task.cpu_ns).sum(),
         exact: tasks.iter().all(|task| task.exact),
-        peak_resident: tasks.iter().filter_map(|task| task.peak_resident).max(),
+        max_rss: tasks.iter().filter_map(|task| task.max_rss).max(),
         ..first
     })
 }

@@ -49,7 +49,7 @@ pub enum End {
 }
 
 /// Whoever keeps what attempts yield.
-pub trait Keeper {
+pub trait StudyObserver {
     /// Its own errors.
     type Error;
     /// How often the user has asked for an end.
@@ -66,17 +66,17 @@ pub enum StudyError<E> {
     /// The programs could not be run.
     Run(RunError),
     /// Whoever keeps.
-    Keeper(E),
+    StudyObserver(E),
 }
 
 /// Makes rounds: in each every slot once, in a fresh random order. A cell that fails is left out of the rounds to come.
 ///
 /// # Errors
 /// Those of running the programs, and those of the keeper.
-pub fn study<K: Keeper>(
+pub fn study<K: StudyObserver>(
     study: &mut Study,
     pool: &mut LauncherPool,
-    keeper: &mut K,
+    observer: &mut K,
 ) -> Result<End, StudyError<K::Error>> {
     let is_timed = !study.warmup && study.slots.iter().any(|slot| slot.order.purpose == Purpose::Timed);
     for number in study.rounds.clone() {
@@ -89,15 +89,15 @@ pub fn study<K: Keeper>(
             if slot.out {
                 continue;
             }
-            if keeper.interrupted().load(Ordering::Relaxed) >= 1 {
+            if observer.interrupted().load(Ordering::Relaxed) >= 1 {
                 return Ok(End::Interrupted);
             }
             slot.order.padding = turn.padding;
-            let interrupted = keeper.interrupted();
-            let cut_off = || interrupted.load(Ordering::Relaxed) >= 2;
-            let mut made = attempt(&slot.order, pool, &study.scratch, study.limits, &cut_off)
+            let interrupted = observer.interrupted();
+            let cancelled = || interrupted.load(Ordering::Relaxed) >= 2;
+            let mut made = attempt(&slot.order, pool, &study.scratch, study.limits, &cancelled)
                 .map_err(StudyError::Run)?;
-            if cut_off() && made.ending != Ending::Done {
+            if cancelled() && made.ending != Ending::Done {
                 return Ok(End::Interrupted);
             }
             made.round = number;
@@ -106,7 +106,7 @@ pub fn study<K: Keeper>(
                 made.purpose = Purpose::Warmup;
             }
             let failed = (!made.is_sound()).then(|| made.cell.clone());
-            keeper.attempted(&made).map_err(StudyError::Keeper)?;
+            observer.attempted(&made).map_err(StudyError::StudyObserver)?;
             if let Some(cell) = failed {
                 study
                     .slots
@@ -115,7 +115,7 @@ pub fn study<K: Keeper>(
                     .for_each(|slot| slot.out = true);
             }
         }
-        if is_timed && keeper.has_enough().map_err(StudyError::Keeper)? {
+        if is_timed && observer.has_enough().map_err(StudyError::StudyObserver)? {
             return Ok(End::Enough);
         }
     }

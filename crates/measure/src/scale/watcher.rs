@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use widthwise_experiment::scale::{Mode, Purpose};
 
+use super::group_memory::{self, GroupMemory};
 use super::launcher_pool::RunObserver;
 use super::process_tree::{ProcessTree, SetAffinity};
-use super::snapshot::{self, Camera};
 use super::task_snapshot::{self, Scope, TaskCounter};
 use super::waits::Waits;
 use super::Order;
@@ -42,7 +42,7 @@ pub(super) struct Watcher {
     expected: usize,
     pins: bool,
     pub(super) tree: ProcessTree,
-    pub(super) camera: Option<Camera>,
+    pub(super) camera: Option<GroupMemory>,
     pub(super) pipes: Vec<Marks>,
     pub(super) waits: Waits,
     launcher_file: Option<PathBuf>,
@@ -74,7 +74,7 @@ impl Watcher {
             expected: cell.processes,
             pins: !order.cpus.is_empty(),
             tree: ProcessTree::new(cell.mode, cell.processes, order.cpus),
-            camera: (order.purpose == Purpose::Memory).then(|| Camera::new(runtime_of(order.start))),
+            camera: (order.purpose == Purpose::Memory).then(|| GroupMemory::new(runtime_of(order.start))),
             pipes,
             waits: Waits::default(),
             launcher_file: None,
@@ -283,7 +283,7 @@ impl RunObserver for Watcher {
         if let Some(camera) = &mut self.camera {
             let due = self.photographed.is_none_or(|(at, gap)| at.elapsed() >= gap);
             if due {
-                let pids = snapshot::everyone(launchers);
+                let pids = group_memory::everyone(launchers);
                 let (parent, members) = match self.mode {
                     Mode::Jobs => {
                         let roots =

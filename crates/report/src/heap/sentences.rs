@@ -7,7 +7,7 @@ use widthwise_verdict::Word;
 
 use super::differences::{Differences, Judged, SystemDifferences};
 use super::{bytes, change, lives, number, percent, Explanation, Side, SystemView};
-use crate::amounts::counted;
+use crate::format::counted;
 
 /// What the two views say is another thing where it differs by more than this.
 const PARTED: f64 = 0.05;
@@ -80,7 +80,7 @@ fn handed_on(wrapper: &Wrapper) -> String {
         ),
         false => format!(
             "{function} asks for {share} of the bytes at the peak, for several callers: if it only hands requests on, \
-             `--through '{function}'` shows them."
+             `--skip-frames '{function}'` shows them."
         ),
     }
 }
@@ -457,7 +457,7 @@ fn large_blocks(a: &Side, b: &Side) -> Option<String> {
     Some(format!(
         "Of the blocks of at least 128 KiB, {} and {} had a mapping of their own, which returns to the system at once. \
          glibc moves that threshold up to the size of what was freed, to 32 MiB at most in LP64 and to 512 KiB in \
-         ILP32 (mallopt(3), M_MMAP_THRESHOLD); --variable MALLOC_MMAP_THRESHOLD_=131072 pins it for all variants.",
+         ILP32 (mallopt(3), M_MMAP_THRESHOLD); --set-env MALLOC_MMAP_THRESHOLD_=131072 pins it for all variants.",
         had(a),
         had(b)
     ))

@@ -5,9 +5,9 @@ use widthwise_anatomy::heap::site::Pair;
 
 use super::differences::FLOOR;
 use super::{bytes, change, described, each, lived, number, percent, signed, Explanation};
-use crate::amounts::counted;
+use crate::format::counted;
+use crate::sanitize;
 use crate::terminal::Palette;
-use crate::visible;
 
 const COLUMNS: usize = 6;
 
@@ -25,7 +25,7 @@ impl Explanation<'_> {
     pub(super) fn table(&self, palette: &Palette) -> String {
         if let Some(b) = self.b {
             if let Some(reason) = self.a.incompleteness().or_else(|| b.incompleteness()) {
-                return format!("  sites are not compared, since {}\n", visible::line(&reason));
+                return format!("  sites are not compared, since {}\n", sanitize::line(&reason));
             }
         }
         let rows = self.rows();

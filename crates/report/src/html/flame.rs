@@ -19,7 +19,7 @@ use widthwise_experiment::units::{Quantity, Unit};
 
 use self::tree::{Kind, Node, Tree};
 use super::document;
-use crate::visible;
+use crate::sanitize;
 
 /// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
 pub const STYLE: &str = include_str!("flame/flame.css");
@@ -67,7 +67,7 @@ pub struct Flame<'a> {
 
 /// A page of its own with one figure.
 pub fn page(flame: &Flame) -> String {
-    let title = visible::line(flame.title);
+    let title = sanitize::line(flame.title);
     let body = html! {
         body class="wide" {
             main { h1 { (title) } (PreEscaped(figure(flame))) }
@@ -153,15 +153,15 @@ impl<'a> Drawing<'a> {
             None => {
                 let share = label::share(first.value, self.tree.nodes[0].amounts[0].value);
                 match node.kind {
-                    Kind::Root => format!("{}: {}", visible::line(self.flame.first.name), amount(first)),
+                    Kind::Root => format!("{}: {}", sanitize::line(self.flame.first.name), amount(first)),
                     _ => format!("{} · {share}", amount(first)),
                 }
             }
             Some(side) => format!(
                 "{}: {} · {}: {} · {}",
-                visible::line(self.flame.first.name),
+                sanitize::line(self.flame.first.name),
                 amount(first),
-                visible::line(side.name),
+                sanitize::line(side.name),
                 amount(second),
                 label::change(node.amounts)
             ),
@@ -176,8 +176,8 @@ impl<'a> Drawing<'a> {
             let _ = write!(
                 text,
                 " The width is the larger of the two, stack by stack; the colour and the number are the change from {} to {}.",
-                visible::line(self.flame.first.name),
-                visible::line(second.name)
+                sanitize::line(self.flame.first.name),
+                sanitize::line(second.name)
             );
         }
         let left_out = self.tree.nodes.len() - self.drawn.len();
@@ -218,15 +218,15 @@ impl<'a> Drawing<'a> {
         let rows = 1 + self.drawn.iter().map(|index| self.tree.nodes[*index].depth).max().unwrap_or(0);
         let whole = self.tree.nodes[0].width as f64;
         let percent = |part: u64| format!("{:.4}%", 100.0 * part as f64 / whole);
-        let says = format!("{}. {}", visible::line(self.flame.title), self.describe(&self.tree.nodes[0]));
+        let says = format!("{}. {}", sanitize::line(self.flame.title), self.describe(&self.tree.nodes[0]));
         html! {
             svg class="boxes" role="tree" aria-label=(says) height=(rows * ROW) {
                 @for index in &self.drawn {
                     @let node = &self.tree.nodes[*index];
                     svg class=(self.class(node)) role="treeitem" aria-level=(node.depth + 1) tabindex=[(*index == 0).then_some("0")]
                         x=(percent(node.start)) y=(node.depth * ROW) width=(percent(node.width)) height=(ROW) {
-                        title { (visible::line(&node.name)) "\n" (self.describe(node))
-                            @if node.kind == Kind::Function && !node.module.is_empty() { "\n" (visible::line(&node.module)) } }
+                        title { (sanitize::line(&node.name)) "\n" (self.describe(node))
+                            @if node.kind == Kind::Function && !node.module.is_empty() { "\n" (sanitize::line(&node.module)) } }
                         rect width="100%" height="100%" {}
                         text x="4" y="14" { (self.text(node)) }
                     }
@@ -243,21 +243,21 @@ impl<'a> Drawing<'a> {
         match self.flame.second {
             Some(_) => {
                 let (arrow, change) = (label::arrow(node.amounts), label::change(node.amounts));
-                visible::line(&format!("{arrow}{name} {change}"))
+                sanitize::line(&format!("{arrow}{name} {change}"))
             }
-            None => visible::line(&name),
+            None => sanitize::line(&name),
         }
     }
 
     fn legend(&self) -> Markup {
-        let entry = |class: &str, text: &str| html! { li { span class={ "swatch " (class) } {} (visible::line(text)) } };
+        let entry = |class: &str, text: &str| html! { li { span class={ "swatch " (class) } {} (sanitize::line(text)) } };
         html! {
             ul class="legend" aria-label="Colours" {
                 @if let Some(second) = self.flame.second {
                     @for (class, text) in LESS { (entry(class, text)) }
                     (entry("even", "the same, within 2 %"))
                     @for (class, text) in MORE { (entry(class, text)) }
-                    li { "in " (visible::line(second.name)) }
+                    li { "in " (sanitize::line(second.name)) }
                 } @else {
                     @for (index, module) in self.modules.iter().enumerate() { (entry(&format!("tint{index}"), module)) }
                     @if self.has_others() { (entry("even", "other object files")) }
@@ -281,16 +281,16 @@ impl<'a> Drawing<'a> {
                 div class="scroll" { table {
                     thead { tr {
                         th scope="col" { "function" } th scope="col" { "line" } th scope="col" { "what it makes" }
-                        th scope="col" class="number" { (visible::line(self.flame.first.name)) }
+                        th scope="col" class="number" { (sanitize::line(self.flame.first.name)) }
                         @if let Some(second) = self.flame.second {
-                            th scope="col" class="number" { (visible::line(second.name)) }
+                            th scope="col" class="number" { (sanitize::line(second.name)) }
                             th scope="col" class="number" { "change" }
                         }
                     } }
                     tbody { @for (site, amounts) in sites.iter().take(MOST_LINES) { tr {
-                        th scope="row" { code title=(visible::line(&site.function)) { (visible::line(&label::short(&site.function))) } }
-                        td { code { (visible::line(&site.place())) } }
-                        td { @if let Some(made) = &site.made { code title=(visible::line(made)) { (visible::line(&label::short(made))) } } }
+                        th scope="row" { code title=(sanitize::line(&site.function)) { (sanitize::line(&label::short(&site.function))) } }
+                        td { code { (sanitize::line(&site.place())) } }
+                        td { @if let Some(made) = &site.made { code title=(sanitize::line(made)) { (sanitize::line(&label::short(made))) } } }
                         td class="number" { (label::amount(amounts[0], self.flame.column)) }
                         @if compared {
                             td class="number" { (label::amount(amounts[1], self.flame.column)) }

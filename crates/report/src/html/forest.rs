@@ -2,7 +2,7 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
-use widthwise_verdict::words::{self, margin};
+use widthwise_verdict::wording::{self, margin};
 use widthwise_verdict::{Verdict, Word};
 
 use super::axis::RatioScale;
@@ -11,7 +11,7 @@ use super::plot::{axis, drawing, grid, instead, row, Path};
 use super::wording::{name, prose, titles};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{order, visible};
+use crate::{order, sanitize};
 
 const HEIGHT: u32 = 28;
 
@@ -68,7 +68,7 @@ pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
                 @match campaign.verdict(variant, metric).filter(|_| campaign.unable(variant).is_none()) {
                     Some(verdict) => (variant_row(campaign, verdict, &scale, &ticks, band)),
                     None => {
-                        @let reason = campaign.unable(variant).map_or("no verdict".to_owned(), visible::line);
+                        @let reason = campaign.unable(variant).map_or("no verdict".to_owned(), sanitize::line);
                         (absent(campaign, variant, "not measured", &reason))
                     }
                 }
@@ -105,7 +105,7 @@ fn variant_row(
         return without_ratio(campaign, verdict);
     }
     let Some((ratio, low, high)) = interval(verdict) else {
-        let reason = visible::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
+        let reason = sanitize::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
         return absent(campaign, &verdict.variant, verdict.word.text(), &reason);
     };
     let middle = f64::from(HEIGHT) / 2.0;
@@ -128,10 +128,10 @@ fn variant_row(
     bar.down(to, middle - 4.0, middle + 4.0);
     dot.dot(scale.place(ratio), middle);
     let word = verdict.word.name();
-    let text = visible::line(&words::interval(verdict));
+    let text = sanitize::line(&wording::interval(verdict));
     let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
     let reason = verdict.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let says = visible::line(&format!("{}: {text}{reason}", verdict.variant));
+    let says = sanitize::line(&format!("{}: {text}{reason}", verdict.variant));
     let places: Vec<f64> = ticks.iter().map(|tick| tick.0).collect();
     row(
         name(campaign, &verdict.variant),
@@ -152,17 +152,17 @@ fn variant_row(
 /// A row without a drawing: an amount has no place on an axis of ratios.
 fn without_ratio(campaign: &Campaign, verdict: &Verdict) -> Markup {
     let reason = verdict.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
-    let says = visible::line(&format!("no ratio: some run counted 0{reason}"));
+    let says = sanitize::line(&format!("no ratio: some run counted 0{reason}"));
     row(name(campaign, &verdict.variant), instead(&says), value(verdict))
 }
 
 /// The word or the figures and, beside a word that found no difference, the figures too.
 fn value(verdict: &Verdict) -> Markup {
     let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
-    let figures = words::numbers(verdict).filter(|_| is_open);
+    let figures = wording::numbers(verdict).filter(|_| is_open);
     html! {
-        span class=(verdict.word.name()) { (prose(&visible::line(&words::interval(verdict)))) }
-        @if let Some(figures) = figures { " " span class="quiet" { (prose(&visible::line(&figures))) } }
+        span class=(verdict.word.name()) { (prose(&sanitize::line(&wording::interval(verdict)))) }
+        @if let Some(figures) = figures { " " span class="quiet" { (prose(&sanitize::line(&figures))) } }
     }
 }
 

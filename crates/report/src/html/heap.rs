@@ -5,10 +5,10 @@ use widthwise_anatomy::heap::{wrappers, Column};
 
 use super::flame::{self, Flame, Side};
 use super::wording::prose;
-use crate::amounts::listed;
 use crate::campaign::Campaign;
+use crate::format::listed;
 use crate::heap::{Differences, Heap, Recorded};
-use crate::{order, visible};
+use crate::{order, sanitize};
 
 /// Drawings of one page, which a browser has to hold all at once.
 const MOST_FIGURES: usize = 4;
@@ -52,7 +52,7 @@ pub fn section(campaign: &Campaign) -> Markup {
     }
     let pictures = pictures(campaign);
     let left_out: Vec<String> =
-        pictures.iter().skip(MOST_FIGURES).map(|picture| visible::line(picture.variant)).collect();
+        pictures.iter().skip(MOST_FIGURES).map(|picture| sanitize::line(picture.variant)).collect();
     html! {
         section id="heap" {
             h2 { "Heap" }
@@ -74,9 +74,9 @@ pub fn section(campaign: &Campaign) -> Markup {
                     summary { h3 { (title(picture)) } }
                     (PreEscaped(flame::figure_within(&flame(picture, &title(picture), &wrappers(picture)), flame::EMBEDDED_BOXES)))
                     @if let Some(reason) = picture.heap.side.incompleteness() {
-                        p { (visible::line(&reason)) ". Its sizes are lower bounds." }
+                        p { (sanitize::line(&reason)) ". Its sizes are lower bounds." }
                     }
-                    @for remark in &picture.heap.side.remarks { p class="quiet" { (prose(&visible::line(remark))) } }
+                    @for remark in &picture.heap.side.remarks { p class="quiet" { (prose(&sanitize::line(remark))) } }
                 }
             }
             div class="notes" {
@@ -85,7 +85,7 @@ pub fn section(campaign: &Campaign) -> Markup {
                         @if order::is_many(campaign) { (left_out.len()) " more variants. " } @else { (listed(&left_out)) ". " }
                         code { "widthwise explain --heap A B --html FILE" } " draws any two." }
                 }
-                @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (prose(&visible::line(reason))) "." } }
+                @for (reason, variants) in reasons(campaign) { p { (listed(&variants)) ": " (prose(&sanitize::line(reason))) "." } }
             }
         }
     }
@@ -107,7 +107,7 @@ fn peaks(pictures: &[Picture]) -> Markup {
                     @for picture in pictures {
                         @let side = &picture.heap.side;
                         tr {
-                            th scope="row" { (visible::line(picture.variant)) }
+                            th scope="row" { (sanitize::line(picture.variant)) }
                             td { (side.at_least(side.peak_bytes)) @if side.processes > 1 {
                                 ", the sum of " (side.processes) " processes' (the largest: " (side.at_least(side.largest_peak_bytes)) ")"
                             } }
@@ -115,7 +115,7 @@ fn peaks(pictures: &[Picture]) -> Markup {
                             td { (side.recordings.len()) }
                             td { @if let Some(differences) = &picture.differences {
                                 (differences.peak_heap.found.word.text())
-                                @if let Some(reason) = &differences.peak_heap.found.reason { ": " (prose(&visible::line(reason))) }
+                                @if let Some(reason) = &differences.peak_heap.found.reason { ": " (prose(&sanitize::line(reason))) }
                             } }
                         }
                     }
@@ -126,9 +126,9 @@ fn peaks(pictures: &[Picture]) -> Markup {
 }
 
 fn title(picture: &Picture) -> String {
-    let variant = visible::line(picture.variant);
+    let variant = sanitize::line(picture.variant);
     match picture.baseline {
-        Some((baseline, _)) => format!("{variant} beside {}", visible::line(baseline)),
+        Some((baseline, _)) => format!("{variant} beside {}", sanitize::line(baseline)),
         None => variant,
     }
 }
@@ -157,7 +157,7 @@ fn reasons<'a>(campaign: &Campaign<'a>) -> Vec<(&'a str, Vec<String>)> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for (variant, reason) in recorded.iter().filter_map(|one| Some((&one.variant, one.heap.as_ref().err()?)))
     {
-        let variant = visible::line(variant);
+        let variant = sanitize::line(variant);
         match reasons.iter_mut().find(|(known, _)| *known == reason.as_str()) {
             Some((_, variants)) => variants.push(variant),
             None => reasons.push((reason, vec![variant])),

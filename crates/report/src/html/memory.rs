@@ -7,12 +7,12 @@ use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
 use super::fold::packed;
-use super::plot::{apart, axis, drawing, grid, row, thinned, Path};
+use super::plot::{apart, axis, downsampled, drawing, grid, row, Path};
 use super::wording::{amount, name, prose};
-use super::{answer, forest, page};
+use super::{forest, page, summary};
 use crate::campaign::Campaign;
-use crate::memory::{self, Line, Portrait};
-use crate::{order, statements, visible};
+use crate::memory::{self, LastReading, Line};
+use crate::{order, report_text, sanitize};
 
 const HEIGHT: u32 = 170;
 /// Points of one line; beyond, they would only hide each other.
@@ -26,12 +26,12 @@ const LONGEST_PHASE: usize = 18;
 pub fn section(campaign: &Campaign) -> Markup {
     let Some(how) = memory::how(campaign) else { return html! {} };
     let metrics = memory::metrics(campaign);
-    let gaps = statements::gaps(campaign, &metrics);
+    let gaps = report_text::gaps(campaign, &metrics);
     html! {
         section id="memory" {
             h2 { "Memory over time" }
             p class="lead" { (prose(&how)) }
-            (answer::tables(campaign, &metrics))
+            (summary::tables(campaign, &metrics))
             div class="notes" {
                 @for gap in gaps { p { (prose(&gap.line(campaign))) } }
                 p { "The memory of the whole process tree; pages that its processes share count once. Peaks of classes need not be at one moment." }
@@ -62,7 +62,7 @@ fn forests(campaign: &Campaign, metrics: &[Metric]) -> Markup {
 fn tables(campaign: &Campaign) -> Markup {
     let compared = memory::compared(campaign);
     let (few, all) = (&compared[..compared.len().min(order::shown(campaign))], &compared[..]);
-    let both = |portraits: &[Portrait]| html! { (table(campaign, portraits)) (phases(portraits)) };
+    let both = |portraits: &[LastReading]| html! { (table(campaign, portraits)) (phases(portraits)) };
     html! {
         (both(few))
         @if few.len() < all.len() {
@@ -75,7 +75,7 @@ fn tables(campaign: &Campaign) -> Markup {
 }
 
 /// The classes that hold anything in any of these.
-fn classes(portraits: &[Portrait]) -> Vec<Class> {
+fn classes(portraits: &[LastReading]) -> Vec<Class> {
     let holds = |series: &Series, class| {
         series.readings.iter().any(|reading| series.of_class(reading, class).resident > 0)
     };
@@ -101,7 +101,7 @@ fn panels(campaign: &Campaign) -> Markup {
         .map(|(at, text)| (along.place(at), text))
         .collect();
     let (few, others) = portraits.split_at(portraits.len().min(order::shown(campaign)));
-    let rows = |portraits: &[Portrait]| {
+    let rows = |portraits: &[LastReading]| {
         html! {
             @for portrait in portraits {
                 (row(name(campaign, portrait.variant), panel(portrait, &classes, &up, &along, &heights), value(portrait)))
@@ -143,7 +143,7 @@ fn swatch(class: Class) -> Markup {
     html! { span class={ "swatch " (class.name()) } aria-hidden="true" {} }
 }
 
-fn value(portrait: &Portrait) -> Markup {
+fn value(portrait: &LastReading) -> Markup {
     let read = portrait.run.series.levels().iter().map(|level| level.resident).max().unwrap_or(0);
     html! {
         @if portrait.share >= AT_PEAK { "peak " } @else { "at most read " }
@@ -152,7 +152,7 @@ fn value(portrait: &Portrait) -> Markup {
 }
 
 fn panel(
-    portrait: &Portrait,
+    portrait: &LastReading,
     classes: &[Class],
     up: &Scale,
     along: &Scale,
@@ -162,7 +162,7 @@ fn panel(
     let height = f64::from(HEIGHT);
     let y = |bytes: f64| height - up.place(bytes) / WIDTH * height;
     let x = |at: u64| along.place(at as f64);
-    let readings = thinned(&memory::held(series), MOST_POINTS);
+    let readings = downsampled(&memory::held(series), MOST_POINTS);
     // The heights at which each class begins and ends, moment by moment; the last is held to the end.
     let mut floors = vec![0.0; readings.len()];
     let mut areas = Vec::new();
@@ -192,7 +192,7 @@ fn panel(
         floors = tops;
     }
     let mut line = Path::default();
-    for level in thinned(&series.levels(), MOST_POINTS) {
+    for level in downsampled(&series.levels(), MOST_POINTS) {
         line.through(x(level.at_ns), y(level.resident as f64));
     }
     let phases = memory::phases(series);
@@ -212,7 +212,7 @@ fn panel(
         .collect();
     let says = format!(
         "{}: memory over time; {}: {}",
-        visible::line(portrait.variant),
+        sanitize::line(portrait.variant),
         memory::moment(std::slice::from_ref(portrait)),
         largest.join(", ")
     );
@@ -254,7 +254,7 @@ fn clipped(name: &str) -> String {
 }
 
 /// What memory is for at the peak, and what each variant saves of the baseline's.
-fn table(campaign: &Campaign, compared: &[Portrait]) -> Markup {
+fn table(campaign: &Campaign, compared: &[LastReading]) -> Markup {
     if compared.is_empty() {
         return html! {};
     }
@@ -266,7 +266,7 @@ fn table(campaign: &Campaign, compared: &[Portrait]) -> Markup {
             table class="verdicts" {
                 thead { tr {
                     th scope="col" { (moment) }
-                    @for portrait in compared { th scope="col" { (visible::line(portrait.variant)) } }
+                    @for portrait in compared { th scope="col" { (sanitize::line(portrait.variant)) } }
                 } }
                 tbody {
                     @for line in memory::lines(campaign, compared) {
@@ -299,7 +299,7 @@ fn table(campaign: &Campaign, compared: &[Portrait]) -> Markup {
 }
 
 /// The peak of each phase.
-fn phases(portraits: &[Portrait]) -> Markup {
+fn phases(portraits: &[LastReading]) -> Markup {
     let peaks: Vec<Vec<(String, Option<u64>)>> =
         portraits.iter().map(|portrait| memory::phase_peaks(&portrait.run.series)).collect();
     let Some(first) = peaks.first().filter(|first| !first.is_empty()) else { return html! {} };
@@ -308,7 +308,7 @@ fn phases(portraits: &[Portrait]) -> Markup {
             table class="verdicts" {
                 thead { tr {
                     th scope="col" { "peak of each phase" }
-                    @for portrait in portraits { th scope="col" { (visible::line(portrait.variant)) } }
+                    @for portrait in portraits { th scope="col" { (sanitize::line(portrait.variant)) } }
                 } }
                 tbody {
                     @for (place, (phase, _)) in first.iter().enumerate().take(MOST_PHASES) {

@@ -2,20 +2,20 @@
 
 use maud::{html, Markup, PreEscaped};
 use widthwise_experiment::Metric;
-use widthwise_verdict::words;
+use widthwise_verdict::wording;
 
 use super::wording::{amount, name};
 use super::{
-    answer, document, flame, fold, forest, heap, memory, policy, raw, record, samples, shape, timeline,
+    document, flame, fold, forest, heap, memory, policy, raw, record, samples, shape, summary, timeline,
     SCRIPT,
 };
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::series::{quantile, Series};
-use crate::{amounts, order, series, statements, visible};
+use crate::{format, order, report_text, sanitize, series};
 
 pub fn page(campaign: &Campaign) -> Markup {
-    let title = statements::title(campaign);
+    let title = report_text::title(campaign);
     let columns = Columns::of(campaign.experiment);
     let has = |id: &str| match id {
         "memory" => crate::memory::how(campaign).is_some(),
@@ -23,12 +23,12 @@ pub fn page(campaign: &Campaign) -> Markup {
         _ => true,
     };
     let body = html! {
-            (answer::header(campaign))
+            (summary::header(campaign))
             nav aria-label="Contents" { ol {
                 @for (id, name) in CONTENTS.into_iter().filter(|(id, _)| has(id)) { li { a href={ "#" (id) } { (name) } } }
             } }
             main {
-                (answer::section(campaign, &columns))
+                (summary::section(campaign, &columns))
                 (forest::section(campaign, &columns))
                 (memory::section(campaign))
                 (heap::section(campaign))
@@ -37,8 +37,8 @@ pub fn page(campaign: &Campaign) -> Markup {
                 (raw::section(campaign, &columns))
             }
             footer {
-                p { "Widthwise " (visible::line(campaign.widthwise)) " · " (visible::line(&campaign.created)) " · "
-                    code { (visible::line(&campaign.folder)) } }
+                p { "Widthwise " (sanitize::line(campaign.widthwise)) " · " (sanitize::line(&campaign.created)) " · "
+                    code { (sanitize::line(&campaign.folder)) } }
             }
     };
     let has_flame = heap::is_drawn(campaign);
@@ -137,13 +137,13 @@ fn summary(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
 /// The verdicts of a metric in one line, for the fold that is closed.
 pub fn brief(campaign: &Campaign, metric: Metric) -> String {
     let baseline = campaign.typical(&campaign.experiment.baseline, metric);
-    let typical = baseline.map(amounts::typical);
+    let typical = baseline.map(format::typical);
     let verdicts = campaign
         .experiment
         .variants
         .iter()
         .filter(|variant| campaign.unable(&variant.name).is_none())
         .filter_map(|variant| campaign.verdict(&variant.name, metric))
-        .map(|verdict| format!("{} {}", visible::line(&verdict.variant), words::interval(verdict)));
-    visible::line(&typical.into_iter().chain(verdicts).collect::<Vec<_>>().join(" · "))
+        .map(|verdict| format!("{} {}", sanitize::line(&verdict.variant), wording::interval(verdict)));
+    sanitize::line(&typical.into_iter().chain(verdicts).collect::<Vec<_>>().join(" · "))
 }

@@ -149,7 +149,7 @@ fn anchor(place: f64) -> &'static str {
 }
 
 /// At most so many of the items, evenly spaced, the first and the last among them: the same ones every time.
-pub fn thinned<T: Copy>(items: &[T], most: usize) -> Vec<T> {
+pub fn downsampled<T: Copy>(items: &[T], most: usize) -> Vec<T> {
     if items.len() <= most || most < 2 {
         return items.to_vec();
     }
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn thinning_keeps_both_ends_and_the_count_asked_for() {
         let items: Vec<usize> = (0..1000).collect();
-        let kept = thinned(&items, 300);
+        let kept = downsampled(&items, 300);
         assert_eq!((kept.len(), kept[0], kept[299]), (300, 0, 999));
-        assert_eq!(thinned(&items[..5], 300), [0, 1, 2, 3, 4]);
+        assert_eq!(downsampled(&items[..5], 300), [0, 1, 2, 3, 4]);
     }
 
     #[test]

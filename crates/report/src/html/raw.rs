@@ -7,7 +7,7 @@ use widthwise_experiment::Metric;
 use super::fold::packed;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
-use crate::{csv, visible};
+use crate::{csv, sanitize};
 
 /// A table of more rows makes a browser slow; beyond, the same numbers stand as text.
 const MOST_ROWS: usize = 600;
@@ -18,7 +18,7 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
         section id="raw" {
             h2 { "Raw numbers" }
             details {
-                summary { (crate::amounts::counted(campaign.runs.len(), "run")) }
+                summary { (crate::format::counted(campaign.runs.len(), "run")) }
                 p class="about" {
                     "Times in nanoseconds, memory in bytes. An empty place was not measured. "
                     code { "widthwise report --csv" } " writes the same with sources and coverage."
@@ -46,14 +46,14 @@ fn heads(metrics: &[Metric]) -> Vec<String> {
 
 fn rows<'a>(campaign: &'a Campaign, metrics: &'a [Metric]) -> impl Iterator<Item = Vec<String>> + 'a {
     let kinds: std::collections::HashMap<u32, &str> =
-        campaign.rounds.iter().map(|round| (round.number, csv::kind(round.kind))).collect();
+        campaign.rounds.iter().map(|round| (round.number, round.kind.name())).collect();
     campaign.runs.iter().map(move |run| {
         let kind = kinds.get(&run.round).copied().unwrap_or_default();
         let mut cells = vec![
             run.round.to_string(),
             kind.to_owned(),
             run.position.to_string(),
-            visible::line(&run.variant),
+            sanitize::line(&run.variant),
             csv::ending(&run.ending),
         ];
         cells.extend(metrics.iter().map(|metric| match run.sample.get(metric.name) {

@@ -3,11 +3,11 @@
 use maud::{html, Markup};
 use widthwise_experiment::model::Estimator;
 use widthwise_experiment::units::Unit;
-use widthwise_verdict::words::{self, share};
+use widthwise_verdict::wording::{self, share};
 
 use super::wording::{amount, name, prose, unbroken};
 use crate::campaign::Campaign;
-use crate::{statements, visible};
+use crate::{report_text, sanitize};
 
 /// A longer spec is folded.
 const LONGEST_SPEC: usize = 60;
@@ -23,7 +23,7 @@ pub fn sections(campaign: &Campaign) -> Markup {
 }
 
 fn answers(campaign: &Campaign) -> Markup {
-    let agreement = statements::agreement(campaign);
+    let agreement = report_text::agreement(campaign);
     html! {
         section id="answers" {
             h2 { "Answers" }
@@ -33,7 +33,7 @@ fn answers(campaign: &Campaign) -> Markup {
                 details {
                     summary { (name(campaign, variant)) " against " (name(campaign, &campaign.experiment.baseline)) }
                     pre class="diff" { code {
-                        @for line in visible::block(difference).lines() { (diff_line(line)) "\n" }
+                        @for line in sanitize::block(difference).lines() { (diff_line(line)) "\n" }
                     } }
                 }
             }
@@ -51,7 +51,7 @@ fn diff_line(line: &str) -> Markup {
 }
 
 fn builds(campaign: &Campaign) -> Markup {
-    let some = |text: &str| if text.is_empty() { "–".to_owned() } else { visible::line(text) };
+    let some = |text: &str| if text.is_empty() { "–".to_owned() } else { sanitize::line(text) };
     html! {
         section id="builds" {
             h2 { "Builds" }
@@ -78,7 +78,7 @@ fn builds(campaign: &Campaign) -> Markup {
                     } } }
                 } }
             }
-            @let trees = statements::processes(campaign);
+            @let trees = report_text::processes(campaign);
             @if !trees.is_empty() {
                 h3 { "Processes" }
                 @for sentence in trees { p { (prose(&sentence)) } }
@@ -110,9 +110,9 @@ fn processes(campaign: &Campaign) -> Markup {
             } }
             tbody { @for note in &campaign.processes { tr {
                 th scope="row" { (name(campaign, &note.variant)) }
-                td { code { (visible::line(&note.comm)) } }
+                td { code { (sanitize::line(&note.comm)) } }
                 td class="number" { (note.count) }
-                td class="number" { (amount(note.peak_resident as f64, Unit::Bytes)) }
+                td class="number" { (amount(note.max_rss as f64, Unit::Bytes)) }
                 td class="number" { (prose(&share(note.cpu_share))) }
             } } }
         } }
@@ -125,14 +125,14 @@ fn machine(campaign: &Campaign) -> Markup {
             h2 { "Machine" }
             dl {
                 @for (name, value) in &campaign.machine_lines {
-                    div { dt { (visible::line(name)) } dd { (visible::line(value)) } }
+                    div { dt { (sanitize::line(name)) } dd { (sanitize::line(value)) } }
                 }
             }
             @if campaign.machine_lines.is_empty() { p class="none" { "No machine record was kept." } }
             details {
                 summary { "The whole record" }
                 pre { code {
-                    (visible::block(&serde_json::to_string_pretty(campaign.machine).unwrap_or_default()))
+                    (sanitize::block(&serde_json::to_string_pretty(campaign.machine).unwrap_or_default()))
                 } }
             }
         }
@@ -140,20 +140,20 @@ fn machine(campaign: &Campaign) -> Markup {
 }
 
 fn reproduce(campaign: &Campaign) -> Markup {
-    let words: Vec<String> = campaign.command.iter().map(|word| quoted(&visible::line(word))).collect();
+    let words: Vec<String> = campaign.command.iter().map(|word| quoted(&sanitize::line(word))).collect();
     html! {
         section id="reproduce" {
             h2 { "Do it again" }
             @if !words.is_empty() { pre { code { (words.join(" ")) } } }
             p {
                 "Seed " code { (campaign.experiment.seed) } " gives the same orders and paddings again. The samples of "
-                "this campaign lie in " code { (visible::line(&campaign.folder)) } "; "
+                "this campaign lie in " code { (sanitize::line(&campaign.folder)) } "; "
                 code { "widthwise report" } " renders them anew."
             }
             @if !campaign.spec.trim().is_empty() {
                 details open[campaign.spec.lines().count() <= LONGEST_SPEC] {
                     summary { "The experiment" }
-                    pre { code { (visible::block(campaign.spec)) } }
+                    pre { code { (sanitize::block(campaign.spec)) } }
                 }
             }
         }
@@ -185,7 +185,7 @@ fn words(campaign: &Campaign) -> Markup {
              averages is shown, and resampling the rounds gives the interval. This was asked for, to compare with work that did so."
         }
     };
-    let within = words::margin(judging.equal_within);
+    let within = wording::margin(judging.equal_within);
     let terms: [(&str, String); 9] = [
         (
             "lower, higher",
@@ -247,7 +247,7 @@ fn words(campaign: &Campaign) -> Markup {
         section id="words" {
             h2 { "What the words mean" }
             p { (method) }
-            @if let Some(sentence) = statements::control(campaign) { p { (prose(&sentence)) } }
+            @if let Some(sentence) = report_text::control(campaign) { p { (prose(&sentence)) } }
             dl class="terms" {
                 @for (term, meaning) in terms { div { dt { (term) } dd { (meaning) } } }
             }

@@ -5,12 +5,12 @@ use widthwise_experiment::units::Quantity;
 use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
-use super::plot::{axis, drawing, grid, instead, row, thinned, Path};
+use super::plot::{axis, downsampled, drawing, grid, instead, row, Path};
 use super::wording::{amount, name, thinning, MOST_DOTS};
-use crate::amounts::counted;
 use crate::campaign::Campaign;
+use crate::format::counted;
+use crate::sanitize;
 use crate::series::{quantile, Series};
-use crate::visible;
 
 const HEIGHT: u32 = 46;
 /// The dots' band; the median and the quartiles stand below it.
@@ -59,7 +59,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
 /// Why a variant has no sample.
 pub fn why_none(campaign: &Campaign, variant: &str) -> String {
     match campaign.unable(variant) {
-        Some(reason) => format!("not measured: {}", visible::line(reason)),
+        Some(reason) => format!("not measured: {}", sanitize::line(reason)),
         None => "no timed run has a reading of it".to_owned(),
     }
 }
@@ -87,7 +87,7 @@ fn strip(
     let (mut dots, mut edge, mut half, mut tick) =
         (Path::default(), Path::default(), Path::default(), Path::default());
     let inside: Vec<f64> = ascending.iter().copied().filter(|value| scale.holds(*value)).collect();
-    for (x, y) in swarm(&thinned(&inside, MOST_DOTS), scale) {
+    for (x, y) in swarm(&downsampled(&inside, MOST_DOTS), scale) {
         dots.dot(x, y);
     }
     for value in ascending.iter().filter(|value| !scale.holds(**value)) {
@@ -99,7 +99,7 @@ fn strip(
     let shown = |value| Quantity { value, unit: metric.unit };
     let says = format!(
         "{}: {}, median {}, middle half {} to {}",
-        visible::line(variant),
+        sanitize::line(variant),
         counted(ascending.len(), "run"),
         shown(median),
         shown(low),

@@ -8,10 +8,10 @@ use super::axis::{signed_percent, Scale, WIDTH};
 use super::plot::{axis, drawing, grid, instead, row, Path};
 use super::samples::{fenced, why_none};
 use super::wording::name;
-use crate::amounts::counted;
 use crate::campaign::Campaign;
+use crate::format::counted;
+use crate::sanitize;
 use crate::series::{quantile, Series};
-use crate::visible;
 
 const HEIGHT: u32 = 44;
 const BINS: usize = 60;
@@ -133,7 +133,7 @@ fn histogram(
     zero.down(scale.place(0.0), 0.0, f64::from(HEIGHT));
     let says = format!(
         "{}: distribution of {} about the median; middle half {}",
-        visible::line(variant),
+        sanitize::line(variant),
         counted(distances.len(), "run"),
         middle_half(distances, distance).unwrap_or_default()
     );

@@ -4,14 +4,14 @@ use maud::{html, Markup};
 use widthwise_experiment::Metric;
 
 use super::axis::{Scale, WIDTH};
-use super::plot::{axis, drawing, grid, instead, row, thinned, Path};
+use super::plot::{axis, downsampled, drawing, grid, instead, row, Path};
 use super::samples::{fenced, why_none};
 use super::shape::Distance;
 use super::wording::{name, thinning, MOST_DOTS};
-use crate::amounts::{counted, duration};
 use crate::campaign::Campaign;
+use crate::format::{counted, duration};
 use crate::series::{quantile, Point, Series};
-use crate::{statements, visible};
+use crate::{report_text, sanitize};
 
 const HEIGHT: u32 = 64;
 const FENCE: f64 = 5.0;
@@ -42,7 +42,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
                     "Each run against its variant’s median, which is the line; runs beyond the edge are drawn at it. "
                     "The curve is a running median of " (running) " rounds; drift is the last third of the timed runs "
                     "against the first. "
-                    span class="key noisy" {} " noisy rounds (" (statements::noisy_means()) "). "
+                    span class="key noisy" {} " noisy rounds (" (report_text::noisy_means()) "). "
                     span class="key idle" {} " warm-up and interrupted rounds, hollow dots. "
                     @if !ground.pauses.is_empty() { "Dashed: the campaign paused. " }
                     @if let Some(note) = thinning(longest) { (note) }
@@ -83,7 +83,7 @@ impl Ground {
         };
         Ground {
             width: WIDTH / rounds.len().max(1) as f64,
-            noisy: spans(&|i| statements::is_noisy(&rounds[i].noise)),
+            noisy: spans(&|i| report_text::is_noisy(&rounds[i].noise)),
             idle: spans(&|i| !rounds[i].kind.counts()),
             pauses: pauses(campaign),
         }
@@ -168,10 +168,10 @@ fn panel(
     let (timed, untimed): (Vec<Point>, Vec<Point>) =
         series.points.iter().partition(|point| point.kind.counts());
     let (inside, beyond): (Vec<Point>, Vec<Point>) = timed.into_iter().partition(held);
-    for point in thinned(&inside, MOST_DOTS) {
+    for point in downsampled(&inside, MOST_DOTS) {
         dots.dot(x(&point), y(point.value));
     }
-    for point in thinned(&untimed, MOST_DOTS) {
+    for point in downsampled(&untimed, MOST_DOTS) {
         idle.dot(x(&point), y(point.value));
     }
     for point in &beyond {
@@ -183,7 +183,7 @@ fn panel(
     }
     let says = format!(
         "{}: {} over time, relative to their median",
-        visible::line(&series.variant),
+        sanitize::line(&series.variant),
         counted(series.points.len(), "run")
     );
     let (low, high) = scale.ends();
@@ -220,7 +220,7 @@ fn running_medians(points: &[Point], span: usize) -> Vec<(usize, f64)> {
             Some((window[span / 2].round, quantile(&values, 0.5)?))
         })
         .collect();
-    thinned(&medians, MOST_DOTS)
+    downsampled(&medians, MOST_DOTS)
 }
 
 /// The last third of the timed runs against the first.

@@ -2,10 +2,10 @@
 
 use maud::{html, Markup};
 use widthwise_experiment::units::{Quantity, Unit};
-use widthwise_experiment::Metric;
+use widthwise_experiment::{Metric, Role};
 
 use crate::campaign::Campaign;
-use crate::{order, visible};
+use crate::{order, sanitize};
 
 /// Dots drawn for one variant in one chart; beyond, they would only hide each other.
 pub const MOST_DOTS: usize = 400;
@@ -13,15 +13,11 @@ pub const MOST_DOTS: usize = 400;
 /// A variant's name as it stands at the head of a row: what is special about it beneath.
 pub fn name(campaign: &Campaign, variant: &str) -> Markup {
     let experiment = campaign.experiment;
-    let (shown, tag) = if variant == experiment.baseline {
-        (variant, "baseline")
-    } else if variant == experiment.twin() {
-        (experiment.baseline.as_str(), "again")
-    } else {
-        (variant, "")
-    };
+    let role = experiment.role(variant);
+    let shown = if role == Role::Control { experiment.baseline.as_str() } else { variant };
+    let tag = if role == Role::Variant { "" } else { role.name() };
     html! {
-        span class="variant" { (visible::line(order::short(campaign, shown))) }
+        span class="variant" { (sanitize::line(order::short(campaign, shown))) }
         @if !tag.is_empty() { " " span class="tag" { (tag) } }
     }
 }

@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use unicode_width::UnicodeWidthStr;
 use widthwise_experiment::metric;
 
-use super::{judged, lines, moment, portraits, Line, Portrait};
-use crate::amounts;
+use super::{judged, lines, moment, portraits, LastReading, Line};
 use crate::campaign::Campaign;
+use crate::format;
 use crate::heap::{bytes, paragraph, percent, signed};
 use crate::peaks::MaxRss;
+use crate::sanitize;
 use crate::terminal::Palette;
-use crate::visible;
 
 /// For the terminal, `width` columns wide: of one variant, or of two. Nothing where the campaign knows nothing of one of them.
 pub fn terminal(
@@ -35,16 +35,16 @@ pub fn terminal(
             (format!("{max_rss} {how}"), String::new())
         }
     };
-    let (strong, program) = (palette.strong, visible::line(&campaign.experiment.program.name));
-    let names: Vec<String> = [Some(a), b].into_iter().flatten().map(visible::line).collect();
-    let sentence = paragraph(&visible::line(&sentence), width, anstyle::Style::new());
+    let (strong, program) = (palette.strong, sanitize::line(&campaign.experiment.program.name));
+    let names: Vec<String> = [Some(a), b].into_iter().flatten().map(sanitize::line).collect();
+    let sentence = paragraph(&sanitize::line(&sentence), width, anstyle::Style::new());
     let gap = if table.is_empty() { "" } else { "\n" };
     let heading =
         format!("{strong}{program}{strong:#} · memory of {}, as the system sees it\n\n", names.join(" and "));
     Some(format!("{heading}{sentence}{gap}{table}"))
 }
 
-fn of_series(campaign: &Campaign, series: &[Portrait]) -> String {
+fn of_series(campaign: &Campaign, series: &[LastReading]) -> String {
     let names: Vec<&str> = series.iter().map(|portrait| portrait.variant).collect();
     let peaks = of_tree_peaks(campaign, names[0], names.get(1).copied());
     // The table may be of less than the peak.
@@ -64,10 +64,10 @@ fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String
     let typical = |name: &str| campaign.typical(name, peak);
     let from = typical(a)?;
     let Some(b) = b else {
-        return Some(format!("{a} has {} at its peak.", amounts::typical(from)));
+        return Some(format!("{a} has {} at its peak.", format::typical(from)));
     };
     let to = typical(b)?;
-    let (from_text, to_text) = (amounts::typical(from), amounts::typical(to));
+    let (from_text, to_text) = (format::typical(from), format::typical(to));
     let Some(order) = judged(campaign, a, b, peak).flatten() else {
         return Some(format!(
             "At their peaks {a} has {from_text} and {b} has {to_text}; these rounds do not say that one has less."
@@ -85,7 +85,7 @@ fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String
 
 /// By what the memory is for, the largest differences first; they add up to the last row. Where the campaign does not call the
 /// peaks of two different, what each has stands alone: between two runs there is always a difference.
-fn table(campaign: &Campaign, series: &[Portrait], palette: &Palette) -> String {
+fn table(campaign: &Campaign, series: &[LastReading], palette: &Palette) -> String {
     let all = lines(campaign, series);
     let whole = all.iter().find(|line| line.is_sum);
     let classes: Vec<&Line> = all.iter().take_while(|line| !line.is_sum).collect();

@@ -1,7 +1,7 @@
 //! What a cell's throughput beside another's is called, in the words of verdicts.
 
 use widthwise_verdict::scaling::{Bounds, Figure, Unfitted};
-use widthwise_verdict::words::margin;
+use widthwise_verdict::wording::margin;
 use widthwise_verdict::Word;
 
 use super::StudyReport;

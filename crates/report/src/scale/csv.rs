@@ -76,8 +76,8 @@ pub fn write(report: &StudyReport, to: &mut impl Write) -> Result<(), ::csv::Err
                 member.began_ns.to_string(),
                 member.ended_ns.to_string(),
                 member.cpu_ns.to_string(),
-                or_empty(member.peak_resident),
-                or_empty(member.told.map(|told| told.events)),
+                or_empty(member.max_rss),
+                or_empty(member.reported.map(|reported| reported.events)),
             ]
         });
         let mut rows: Vec<[String; 7]> = members.collect();

@@ -6,7 +6,7 @@ use widthwise_verdict::study::Table;
 
 use super::{bytes, columns, ranged, sentences, title, StudyReport};
 use crate::html::{document, prose, POLICY};
-use crate::visible;
+use crate::sanitize;
 
 const STYLE: &str = include_str!("scale.css");
 
@@ -19,7 +19,7 @@ const BELOW: f64 = 34.0;
 
 /// The page.
 pub fn page(report: &StudyReport) -> String {
-    let name = visible::line(report.program);
+    let name = sanitize::line(report.program);
     let shown: Vec<&Table> = report
         .summary
         .tables
@@ -30,13 +30,13 @@ pub fn page(report: &StudyReport) -> String {
         body {
             header {
                 p class="kicker" { "Scale" }
-                h1 { (name) " " (visible::line(report.version)) }
-                p class="command" { code { (visible::line(report.run)) } }
-                p class="extent" { (visible::line(&sentences::extent(report))) }
+                h1 { (name) " " (sanitize::line(report.version)) }
+                p class="command" { code { (sanitize::line(report.run)) } }
+                p class="extent" { (sanitize::line(&sentences::extent(report))) }
             }
             main {
                 section id="answer" class="answer" {
-                    @for sentence in sentences::all(report).into_iter().take(3) { p { (prose(&visible::line(&sentence))) } }
+                    @for sentence in sentences::all(report).into_iter().take(3) { p { (prose(&sanitize::line(&sentence))) } }
                 }
                 section id="curves" {
                     h2 { "Speed-up" }
@@ -53,13 +53,13 @@ pub fn page(report: &StudyReport) -> String {
                 }
                 section id="said" {
                     h2 { "What it comes to" }
-                    @for sentence in sentences::all(report).into_iter().skip(3) { p { (prose(&visible::line(&sentence))) } }
+                    @for sentence in sentences::all(report).into_iter().skip(3) { p { (prose(&sanitize::line(&sentence))) } }
                 }
                 (memory(report))
                 section id="placements" {
                     h2 { "Placements" }
                     @for (name, drawing) in &report.drawings {
-                        h3 { (visible::line(name)) }
+                        h3 { (sanitize::line(name)) }
                         div class="picture" { (PreEscaped(drawing.as_str())) }
                     }
                 }
@@ -68,9 +68,9 @@ pub fn page(report: &StudyReport) -> String {
                         h2 { "Notes" }
                         ul {
                             @for (variant, reason) in report.unable {
-                                li { strong { (visible::line(variant)) } ": " (prose(&visible::line(reason))) }
+                                li { strong { (sanitize::line(variant)) } ": " (prose(&sanitize::line(reason))) }
                             }
-                            @for remark in &report.remarks { li { (prose(&visible::line(remark))) } }
+                            @for remark in &report.remarks { li { (prose(&sanitize::line(remark))) } }
                         }
                     }
                 }
@@ -78,18 +78,18 @@ pub fn page(report: &StudyReport) -> String {
                     h2 { "Machine" }
                     dl class="machine" {
                         @for (name, text) in &report.machine_lines {
-                            div { dt { (visible::line(name)) } dd { (visible::line(text)) } }
+                            div { dt { (sanitize::line(name)) } dd { (sanitize::line(text)) } }
                         }
                     }
                 }
                 section id="reproduce" {
                     h2 { "Reproduce" }
-                    pre { (visible::block(&report.command.join(" "))) }
-                    p { "Every attempt is in " code { (visible::line(&report.folder)) "/study.sqlite" } "; "
-                        code { "widthwise report " (visible::line(&report.folder)) " --csv=out.csv" } " writes them out." }
+                    pre { (sanitize::block(&report.command.join(" "))) }
+                    p { "Every attempt is in " code { (sanitize::line(&report.folder)) "/study.sqlite" } "; "
+                        code { "widthwise report " (sanitize::line(&report.folder)) " --csv=out.csv" } " writes them out." }
                 }
             }
-            footer { p { "Widthwise " (visible::line(report.widthwise)) " · " (visible::line(report.created)) } }
+            footer { p { "Widthwise " (sanitize::line(report.widthwise)) " · " (sanitize::line(report.created)) } }
         }
     };
     document(&format!("{name} · scale"), POLICY, &[STYLE], &body).into_string()
@@ -98,8 +98,8 @@ pub fn page(report: &StudyReport) -> String {
 fn one_table(table: &Table) -> Markup {
     let columns = columns(table);
     html! {
-        h3 { (visible::line(&title(table))) }
-        div class="scroll" tabindex="0" role="region" aria-label=(visible::line(&title(table))) { table class="scale" {
+        h3 { (sanitize::line(&title(table))) }
+        div class="scroll" tabindex="0" role="region" aria-label=(sanitize::line(&title(table))) { table class="scale" {
             thead { tr { @for (head, _) in &columns { th scope="col" { (head) } } } }
             tbody {
                 @for row in &table.rows {
@@ -107,7 +107,7 @@ fn one_table(table: &Table) -> Markup {
                         @if place == 0 { th scope="row" { (of(row)) } } @else { td { (of(row)) } }
                     } }
                     @if let Some(failure) = &row.failure {
-                        tr class="failed" { td colspan=(columns.len()) { (prose(&visible::line(failure))) } }
+                        tr class="failed" { td colspan=(columns.len()) { (prose(&sanitize::line(failure))) } }
                     }
                 }
             }
@@ -191,7 +191,7 @@ fn curves(tables: &[&Table]) -> Markup {
                             line x1=(number(axes.x(*n))) x2=(number(axes.x(*n))) y1=(number(axes.y(ends.low))) y2=(number(axes.y(ends.high))) {}
                         }
                         circle cx=(number(axes.x(*n))) cy=(number(axes.y(figure.estimate))) r="3.5" {
-                            title { (visible::line(&title(table))) ", " (n) ": " (ranged(&Ok(*figure), 2)) }
+                            title { (sanitize::line(&title(table))) ", " (n) ": " (ranged(&Ok(*figure), 2)) }
                         }
                     }
                 }
@@ -204,7 +204,7 @@ fn legend(tables: &[&Table]) -> Markup {
     html! {
         ul class="legend" {
             @for (place, table) in tables.iter().enumerate() {
-                li { span class=(format!("key s{}", place % 6)) {} (visible::line(&title(table))) }
+                li { span class=(format!("key s{}", place % 6)) {} (sanitize::line(&title(table))) }
             }
         }
     }
@@ -230,7 +230,7 @@ fn memory(report: &StudyReport) -> Markup {
                 "the PSS of each; dots are what the system's AnonPages have grown by."
             }
             @for attempt in shown {
-                h3 { (visible::line(&attempt.cell.to_string())) ", round " (attempt.round) }
+                h3 { (sanitize::line(&attempt.cell.to_string())) ", round " (attempt.round) }
                 (area(attempt))
             }
         }

@@ -170,8 +170,8 @@ fn row(row: &Row) -> Value {
         "efficiency": known(&row.efficiency),
         "evtime": event,
         "evtime_source": source.map(|source| match source {
-            EventSource::ToldCpu => "told-cpu",
-            EventSource::ToldElapsed => "told-elapsed",
+            EventSource::ReportedCpu => "reported-cpu",
+            EventSource::ReportedElapsed => "reported-elapsed",
             EventSource::CpuTime => "cpu-time",
         }),
         "TIME": known(&row.time),
@@ -197,7 +197,7 @@ fn row(row: &Row) -> Value {
             "system_huge": memory.system_huge,
             "merged": memory.merged,
             "frozen": memory.frozen,
-            "unshared": memory.unshared,
+            "copy_on_write": memory.copy_on_write,
         })),
     })
 }

@@ -3,12 +3,12 @@
 use widthwise_experiment::scale::Mode;
 use widthwise_verdict::scaling::{Best, Figure, Unfitted};
 use widthwise_verdict::study::Table;
-use widthwise_verdict::words::margin;
+use widthwise_verdict::wording::margin;
 use widthwise_verdict::Word;
 
 use super::comparison::{remark, word};
 use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
-use crate::amounts::{counted, duration, listed};
+use crate::format::{counted, duration, listed};
 
 /// Less anonymous memory than this is not held against the system's, in bytes.
 const ENOUGH_TO_AGREE: f64 = 64e6;
@@ -41,7 +41,7 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     }
     all.extend(unfitted(report));
     all.extend(unknown_waits(report));
-    all.extend(unshared(report));
+    all.extend(copy_on_write(report));
     all.extend(pages(report));
     all.extend(agreement(report));
     let shares = |mode: &Mode| report.plan.work(*mode) == widthwise_experiment::scale::Work::OnceUnknown;
@@ -380,22 +380,25 @@ fn unfitted(report: &StudyReport) -> Vec<String> {
 }
 
 /// What unshared the pages of children.
-fn unshared(report: &StudyReport) -> Vec<String> {
+fn copy_on_write(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| table.mode == Mode::Fork) {
-        let Some(row) =
-            table.rows.iter().rev().find(|row| row.memory.as_ref().is_some_and(|m| !m.unshared.is_empty()))
+        let Some(row) = table
+            .rows
+            .iter()
+            .rev()
+            .find(|row| row.memory.as_ref().is_some_and(|m| !m.copy_on_write.is_empty()))
         else {
             continue;
         };
         let Some(memory) = &row.memory else { continue };
         let count = row.processes.max(1) as f64;
-        let at_fork: u64 = memory.unshared.iter().map(|part| part.at_fork).sum();
-        let sum = |of: fn(&widthwise_experiment::scale::Unshared) -> u64| {
-            memory.unshared.iter().map(of).sum::<u64>() as f64 / count
+        let at_fork: u64 = memory.copy_on_write.iter().map(|part| part.at_fork).sum();
+        let sum = |of: fn(&widthwise_experiment::scale::CopyOnWriteBreakdown) -> u64| {
+            memory.copy_on_write.iter().map(of).sum::<u64>() as f64 / count
         };
         let copied: Vec<String> = memory
-            .unshared
+            .copy_on_write
             .iter()
             .filter(|part| part.copied > 0)
             .take(4)

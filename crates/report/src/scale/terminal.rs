@@ -3,8 +3,8 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{columns, sentences, title, StudyReport};
+use crate::sanitize;
 use crate::terminal::Palette;
-use crate::visible;
 
 /// The report as text; `page` is the HTML file that was written.
 pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Option<&str>) -> String {
@@ -16,7 +16,7 @@ pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Optio
     line(&format!(
         "{} · {}",
         bold(palette, &format!("{} {}", report.program, report.version)),
-        visible::line(report.run)
+        sanitize::line(report.run)
     ));
     line(&sentences::extent(report));
     for (_, picture) in &report.pictures {
@@ -53,20 +53,20 @@ pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Optio
     }
     line("");
     for words in sentences::all(report) {
-        line(&wrapped(&visible::line(&words), width));
+        line(&wrapped(&sanitize::line(&words), width));
     }
     if !report.remarks.is_empty() || !report.unable.is_empty() {
         line("");
     }
     for (variant, reason) in report.unable {
-        line(&wrapped(&format!("{}: {}", visible::line(variant), visible::line(reason)), width));
+        line(&wrapped(&format!("{}: {}", sanitize::line(variant), sanitize::line(reason)), width));
     }
     for remark in &report.remarks {
-        line(&wrapped(&format!("note: {}", visible::line(remark)), width));
+        line(&wrapped(&format!("note: {}", sanitize::line(remark)), width));
     }
     if let Some(page) = page {
         line("");
-        line(&format!("  report {}", visible::line(page)));
+        line(&format!("  report {}", sanitize::line(page)));
     }
     text
 }
@@ -76,7 +76,7 @@ fn bold(palette: &Palette, text: &str) -> String {
 }
 
 fn styled(style: anstyle::Style, text: &str) -> String {
-    format!("{style}{}{style:#}", visible::line(text))
+    format!("{style}{}{style:#}", sanitize::line(text))
 }
 
 /// A sentence in lines of at most so many columns, those after the first further in.

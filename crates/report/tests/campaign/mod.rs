@@ -10,23 +10,24 @@ use std::time::Duration;
 
 use widthwise_anatomy::heap::{folded, Column};
 use widthwise_experiment::memory::{
-    Amounts, Class, Glance, Mark, Part, Process, Reading as MemoryReading, Series, Totals,
+    Amounts, Class, Mark, Part, Process, Reading as MemoryReading, Series, StatmSample, Totals,
 };
 use widthwise_experiment::metric;
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::units::Unit;
+use widthwise_experiment::VariantStatus;
 use widthwise_experiment::{spec, Experiment, Facts, Metric};
 use widthwise_report::heap::{Heap, Recorded, RecordingSums, Side};
 use widthwise_report::series::quantile;
 use widthwise_report::{BuildNote, Campaign, MemoryRun, ProcessNote};
-use widthwise_verdict::{Evidence, Judgement, Standing, Typical, Verdict, Word};
+use widthwise_verdict::{Evidence, Judgement, Typical, Verdict, Word};
 
 pub const BASELINE: &str = "x86-64/-O2";
 pub const UNABLE: &str = "x32/-O2";
 pub const SLOW: &str = "i386/-O2";
 pub const DIFFERENT: &str = "x86-64/fast-math";
 pub const UNABLE_REASON: &str =
-    "this kernel has no x32 (execve: Exec format error); `widthwise doctor` names what mends it";
+    "this kernel has no x32 (execve: Exec format error); `widthwise doctor` names the fix";
 pub const DIFFERENT_REASON: &str = "standard output differs in 2 of 1 204 lines";
 
 /// What a [`Campaign`] borrows from.
@@ -36,7 +37,7 @@ pub struct Laid {
     pub runs: Vec<Run>,
     pub memory: Vec<MemoryRun>,
     pub heap: Vec<Recorded>,
-    pub standings: BTreeMap<String, Standing>,
+    pub statuses: BTreeMap<String, VariantStatus>,
     pub judgement: Judgement,
     pub machine: serde_json::Value,
     pub differences: BTreeMap<String, String>,
@@ -72,7 +73,7 @@ impl Laid {
             runs: &self.runs,
             memory: &self.memory,
             heap: &self.heap,
-            standings: &self.standings,
+            statuses: &self.statuses,
             judgement: &self.judgement,
             builds: built.collect(),
             stopped: self.stopped.clone(),
@@ -95,13 +96,13 @@ impl Laid {
             experiment: &self.experiment,
             rounds: &self.rounds,
             runs: &self.runs,
-            standings: &self.standings,
+            statuses: &self.statuses,
         });
     }
 
     /// Judges again after samples were changed.
     pub fn judge(&mut self) {
-        self.judgement = judged(&self.experiment, &self.rounds, &self.runs, &self.standings);
+        self.judgement = judged(&self.experiment, &self.rounds, &self.runs, &self.statuses);
     }
 
     /// Gives a variant another name, everywhere.
@@ -112,8 +113,8 @@ impl Laid {
         for run in self.runs.iter_mut().filter(|run| run.variant == from) {
             run.variant = to.to_owned();
         }
-        if let Some(standing) = self.standings.remove(from) {
-            self.standings.insert(to.to_owned(), standing);
+        if let Some(status) = self.statuses.remove(from) {
+            self.statuses.insert(to.to_owned(), status);
         }
         if let Some(difference) = self.differences.remove(from) {
             self.differences.insert(to.to_owned(), difference);
@@ -122,8 +123,8 @@ impl Laid {
     }
 }
 
-fn process(variant: &str, comm: &str, count: u64, peak_resident: u64, cpu_share: f64) -> ProcessNote {
-    ProcessNote { variant: variant.to_owned(), comm: comm.to_owned(), count, peak_resident, cpu_share }
+fn process(variant: &str, comm: &str, count: u64, max_rss: u64, cpu_share: f64) -> ProcessNote {
+    ProcessNote { variant: variant.to_owned(), comm: comm.to_owned(), count, max_rss, cpu_share }
 }
 
 pub const SPEC: &str = r#"[program]
@@ -149,8 +150,8 @@ abi = "x86-64"
 flags = "fast-math"
 
 [measure]
-until = "1%"
-budget = "5m"
+precision = "1%"
+max_time = "5m"
 warmup = 2
 seed = 0x5eed000000000001
 "#;
@@ -207,15 +208,15 @@ pub fn series(scale: u64, library: &str, phase: &str) -> Series {
         let processes = if full { vec![(0, tree)] } else { Vec::new() };
         MemoryReading { at_ns, full, tree, processes, parts: vec![(0, heap), (1, library)] }
     };
-    let glance = |at_ns: u64, heap: u64| {
+    let statm_sample = |at_ns: u64, heap: u64| {
         let resident = heap * scale + 1_300_000;
-        Glance { at_ns, process: 0, resident, anonymous: heap * scale, virtual_bytes: 2 * resident }
+        StatmSample { at_ns, process: 0, resident, anonymous: heap * scale, virtual_bytes: 2 * resident }
     };
     Series {
         wall_ns: 300_000_000,
         spent_ns: 900_000,
-        glances_made: 60,
-        surveys_made: 2,
+        statm_samples_made: 60,
+        pagemap_scans_made: 2,
         readings_made: 2,
         processes: vec![Process {
             pid: 9,
@@ -228,7 +229,11 @@ pub fn series(scale: u64, library: &str, phase: &str) -> Series {
             Part { class: Class::Heap, name: String::new() },
             Part { class: Class::Library, name: library.to_owned() },
         ],
-        glances: vec![glance(5_000_000, 1000), glance(90_000_000, 4000), glance(250_000_000, 2000)],
+        statm_samples: vec![
+            statm_sample(5_000_000, 1000),
+            statm_sample(90_000_000, 4000),
+            statm_sample(250_000_000, 2000),
+        ],
         readings: vec![
             reading(20_000_000, true, 1000),
             reading(100_000_000, false, 4000),
@@ -270,7 +275,7 @@ impl Laid {
     fn read_memory_once(&mut self, missed: f64, library: &str, phase: &str) {
         let number = self.rounds.last().map_or(0, |round| round.number + 1);
         self.rounds.push(Round { number, kind: RoundKind::Memory, cpu: None, noise: Noise::default() });
-        let names = [self.experiment.baseline.clone(), SLOW.to_owned(), self.experiment.twin()];
+        let names = [self.experiment.baseline.clone(), SLOW.to_owned(), self.experiment.control()];
         for (position, (variant, scale)) in (0..).zip(names.into_iter().zip([10_000, 6_000, 10_000])) {
             let series = series(scale, library, phase);
             let mut sample = series.sample(&self.experiment.metrics);
@@ -284,7 +289,7 @@ impl Laid {
                 began_ns: 0,
                 ending: Ending::Done,
                 sample,
-                answer: None,
+                output_digest: None,
             });
             self.memory.push(MemoryRun { round: number, variant, series });
         }
@@ -328,7 +333,7 @@ pub fn experiment() -> Experiment {
 pub fn laid(timed: u32) -> Laid {
     let experiment = experiment();
     let mut mix = Mix(7);
-    let names = [BASELINE, SLOW, DIFFERENT, &experiment.twin()].map(str::to_owned);
+    let names = [BASELINE, SLOW, DIFFERENT, &experiment.control()].map(str::to_owned);
     let (mut rounds, mut runs, mut clock) = (Vec::new(), Vec::new(), 0.0);
     for number in 0..timed + 3 {
         let kind = match number {
@@ -360,20 +365,20 @@ pub fn laid(timed: u32) -> Laid {
             runs.push(run);
         }
     }
-    let standings = BTreeMap::from([
-        (BASELINE.to_owned(), Standing::Measured),
-        (UNABLE.to_owned(), Standing::Unable(UNABLE_REASON.to_owned())),
-        (SLOW.to_owned(), Standing::Measured),
-        (DIFFERENT.to_owned(), Standing::Different(DIFFERENT_REASON.to_owned())),
+    let statuses = BTreeMap::from([
+        (BASELINE.to_owned(), VariantStatus::Ready),
+        (UNABLE.to_owned(), VariantStatus::Unsupported(UNABLE_REASON.to_owned())),
+        (SLOW.to_owned(), VariantStatus::Ready),
+        (DIFFERENT.to_owned(), VariantStatus::OutputMismatch(DIFFERENT_REASON.to_owned())),
     ]);
-    let judgement = judged(&experiment, &rounds, &runs, &standings);
+    let judgement = judged(&experiment, &rounds, &runs, &statuses);
     Laid {
         experiment,
         rounds,
         runs,
         memory: Vec::new(),
         heap: Vec::new(),
-        standings,
+        statuses,
         judgement,
         machine: serde_json::json!({
             "kernel": "6.1.0-26-amd64",
@@ -384,7 +389,7 @@ pub fn laid(timed: u32) -> Laid {
         warnings: vec!["transparent huge pages are set to madvise: peak memory can depend on them".to_owned()],
         version: "3.40.1".to_owned(),
         stopped: "every interval is within ±1 %".to_owned(),
-        command: ["widthwise", "compare", "experiments/sqlite/widthwise.toml", "--until", "1%"]
+        command: ["widthwise", "compare", "experiments/sqlite/widthwise.toml", "--precision", "1%"]
             .map(str::to_owned)
             .to_vec(),
     }
@@ -415,7 +420,7 @@ fn one_run(mix: &mut Mix, name: &str, round: u32, position: u32, level: f64, clo
         ("wall", whole(wall.round(), Source::Clock)),
         ("user", whole((cpu - system).round(), Source::Rusage)),
         ("system", whole(system, Source::Rusage)),
-        ("peak_resident", whole(resident, Source::ExitStop)),
+        ("max_rss", whole(resident, Source::ExitStop)),
         ("peak_virtual", whole((resident * 1.31 / 4096.0).round() * 4096.0, Source::ExitStop)),
         ("page_faults", whole(faults, Source::Rusage)),
         ("minor_faults", whole(faults, Source::Rusage)),
@@ -431,7 +436,7 @@ fn one_run(mix: &mut Mix, name: &str, round: u32, position: u32, level: f64, clo
         began_ns: clock as u64,
         ending: Ending::Done,
         sample,
-        answer: Some(answer.to_owned()),
+        output_digest: Some(answer.to_owned()),
     }
 }
 
@@ -440,15 +445,15 @@ fn judged(
     experiment: &Experiment,
     rounds: &[Round],
     runs: &[Run],
-    standings: &BTreeMap<String, Standing>,
+    statuses: &BTreeMap<String, VariantStatus>,
 ) -> Judgement {
     let mut names: Vec<String> = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
-    names.push(experiment.twin());
+    names.push(experiment.control());
     let (mut verdicts, mut typical) = (Vec::new(), Vec::new());
     for metric in &experiment.metrics {
         let of = |name: &str| values(rounds, runs, name, metric);
         let base = of(&experiment.baseline);
-        let floor = interval(&base, &of(&experiment.twin())).map(|(_, low, high)| {
+        let floor = interval(&base, &of(&experiment.control())).map(|(_, low, high)| {
             let width = (low - 1.0).abs().max((high - 1.0).abs());
             width.max(if metric.unit == Unit::Bytes { 0.0004 } else { 0.0 })
         });
@@ -456,7 +461,7 @@ fn judged(
             typical.extend(typical_of(name, metric, &of(name)));
             if *name != experiment.baseline {
                 let found = interval(&base, &of(name));
-                verdicts.push(verdict(experiment, standings, name, metric, floor, found, base.len()));
+                verdicts.push(verdict(experiment, statuses, name, metric, floor, found, base.len()));
             }
         }
     }
@@ -507,16 +512,16 @@ fn typical_of(name: &str, metric: Metric, values: &BTreeMap<u32, f64>) -> Option
 
 fn verdict(
     experiment: &Experiment,
-    standings: &BTreeMap<String, Standing>,
+    statuses: &BTreeMap<String, VariantStatus>,
     name: &str,
     metric: Metric,
     floor: Option<f64>,
     found: Option<(f64, f64, f64)>,
     pairs: usize,
 ) -> Verdict {
-    let (word, reason) = match (standings.get(name), found) {
-        (Some(Standing::Unable(reason)), _) => (Word::NoData, Some(reason.clone())),
-        (Some(Standing::Different(reason)), _) => {
+    let (word, reason) = match (statuses.get(name), found) {
+        (Some(VariantStatus::Unsupported(reason)), _) => (Word::NoData, Some(reason.clone())),
+        (Some(VariantStatus::OutputMismatch(reason)), _) => {
             (Word::Withheld, Some(format!("it answers differently: {reason}")))
         }
         (_, None) => (Word::NoData, Some("fewer than two rounds with a number above zero".to_owned())),
@@ -565,14 +570,14 @@ pub fn hostile() -> Laid {
     laid.version = "1.0\n<h1>x</h1>".to_owned();
     laid.stopped = "stopped <i>\u{1b}[0m".to_owned();
     laid.command.push("--x=<svg onload=alert(4)>\u{1b}[1m".to_owned());
-    laid.standings.insert(UNABLE.to_owned(), Standing::Unable(HOSTILE_REASON.to_owned()));
+    laid.statuses.insert(UNABLE.to_owned(), VariantStatus::Unsupported(HOSTILE_REASON.to_owned()));
     laid.differences.insert(
         "a|b\u{1b}[2J`**bold**`<img src=x onerror=alert(2)>\u{202e}txt".to_owned(),
         "-a\n+\u{1b}[31m</pre><script>alert(5)</script>\n+```\n+&lt;\n".to_owned(),
     );
     laid.warnings.push("a warning <b>\u{1b}[5m | pipe".to_owned());
     for run in laid.runs.iter_mut().filter(|run| run.round == 4 && run.position == 0) {
-        run.ending = Ending::NotStarted { reason: "<u>\u{1b}[7m".to_owned() };
+        run.ending = Ending::SpawnFailed { reason: "<u>\u{1b}[7m".to_owned() };
         run.sample.clear();
     }
     laid.judge();

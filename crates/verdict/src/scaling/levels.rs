@@ -1,7 +1,7 @@
 //! The level of each step over all rounds, freed of what a whole round has in common.
 
-use crate::location::adaptive;
-use crate::serial::inflation;
+use crate::autocorrelation::inflation;
+use crate::trimmed_mean::adaptive;
 
 /// Values by round and step, taken apart as `value = level of the step + effect of the round + deviation`.
 ///

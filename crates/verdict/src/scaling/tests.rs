@@ -10,8 +10,8 @@ fn law(one: f64, contention: f64, coherency: f64, n: usize) -> f64 {
 }
 
 /// A standard normal number.
-fn normal(stream: &mut Stream) -> f64 {
-    normal_quantile(stream.unit().clamp(1e-9, 1.0 - 1e-9))
+fn normal(rng: &mut Rng) -> f64 {
+    normal_quantile(rng.unit().clamp(1e-9, 1.0 - 1e-9))
 }
 
 /// Rounds that share a slow or fast moment of 5 %, and have noise of their own at each step.
@@ -22,11 +22,11 @@ fn noisy(
     noise: f64,
     truth: impl Fn(usize) -> f64,
 ) -> Vec<Throughputs> {
-    let mut stream = Stream::new(seed);
+    let mut rng = Rng::new(seed);
     (0..rounds)
         .map(|_| {
-            let moment = 0.05 * normal(&mut stream);
-            steps.iter().map(|&n| (n, truth(n) * (moment + noise * normal(&mut stream)).exp())).collect()
+            let moment = 0.05 * normal(&mut rng);
+            steps.iter().map(|&n| (n, truth(n) * (moment + noise * normal(&mut rng)).exp())).collect()
         })
         .collect()
 }
@@ -244,8 +244,8 @@ fn the_same_seed_gives_the_same_bits() {
 
 /// Elapsed times: a start-up, and a time for each event.
 fn elapsed(seed: u64, rounds: usize, events: &[u64], start: f64, event: f64) -> Vec<BTreeMap<u64, f64>> {
-    let mut stream = Stream::new(seed);
-    let mut run = |n: u64| (start + event * n as f64) * (0.01 * normal(&mut stream)).exp();
+    let mut rng = Rng::new(seed);
+    let mut run = |n: u64| (start + event * n as f64) * (0.01 * normal(&mut rng)).exp();
     (0..rounds).map(|_| events.iter().map(|&n| (n, run(n))).collect()).collect()
 }
 
@@ -321,8 +321,8 @@ fn a_yield_that_cannot_be_had_has_its_reason_and_the_others_stay() {
 fn one_more_process_costs_the_slope_of_total_memory() {
     let mut held = 0;
     for set in 0..60 {
-        let mut stream = Stream::new(set);
-        let mut total = |n: usize| 555e6 + 310e6 * n as f64 + 2e6 * normal(&mut stream);
+        let mut rng = Rng::new(set);
+        let mut total = |n: usize| 555e6 + 310e6 * n as f64 + 2e6 * normal(&mut rng);
         let rounds: Vec<BTreeMap<usize, f64>> =
             (0..8).map(|_| [1, 2, 4, 8].into_iter().map(|n| (n, total(n))).collect()).collect();
         let found = marginal_cost(&rounds, TERMS).unwrap();

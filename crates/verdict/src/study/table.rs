@@ -1,8 +1,11 @@
 //! One variant in one mode and placement: a row for each number of processes, and the laws of its growth.
 
 use std::collections::{BTreeMap, BTreeSet};
+use widthwise_experiment::role::control_of;
 
-use widthwise_experiment::scale::{Attempt, Cell, MemberMemory, Memory, Mode, Moment, Purpose, Told, Work};
+use widthwise_experiment::scale::{
+    Attempt, Cell, MemberMemory, Memory, Mode, Moment, Purpose, ReportedEvents, Work,
+};
 
 use super::attempts::{
     highest, level, smallest_cell, sound, starts, starved, starved_start, unless, used, waiting, SECOND,
@@ -182,7 +185,7 @@ fn own_start(attempts: &[Attempt], like: &Attempt, mode: Mode) -> f64 {
             a.purpose == Purpose::OneEvent
                 && a.round == like.round
                 && a.cell.mode == mode
-                && a.cell.variant == like.cell.variant.trim_end_matches(" again")
+                && (a.cell.variant == like.cell.variant || control_of(&a.cell.variant) == like.cell.variant)
                 && a.is_sound()
         })
         .map_or(0.0, |a| a.cpu_ns as f64 / SECOND / starts(a))
@@ -195,14 +198,14 @@ fn event(
     word: &str,
     start: &dyn Fn(&Attempt) -> f64,
 ) -> Result<(Figure, EventSource), Unfitted> {
-    let told = |of: fn(&Told) -> Option<f64>| -> Vec<f64> {
+    let reported = |of: fn(&ReportedEvents) -> Option<f64>| -> Vec<f64> {
         timed
             .iter()
             .filter_map(|attempt| {
                 let mut sum = (0.0, 0.0);
-                for told in attempt.members.iter().filter_map(|member| member.told.as_ref()) {
-                    let value = of(told)?;
-                    let weight = told.events.max(1) as f64;
+                for reported in attempt.members.iter().filter_map(|member| member.reported.as_ref()) {
+                    let value = of(reported)?;
+                    let weight = reported.events.max(1) as f64;
                     sum = (sum.0 + weight * value, sum.1 + weight);
                 }
                 (sum.1 > 0.0).then(|| sum.0 / sum.1)
@@ -210,8 +213,8 @@ fn event(
             .collect()
     };
     for (source, values) in [
-        (EventSource::ToldCpu, told(|told| told.cpu_s)),
-        (EventSource::ToldElapsed, told(|told| told.elapsed_s)),
+        (EventSource::ReportedCpu, reported(|reported| reported.cpu_s)),
+        (EventSource::ReportedElapsed, reported(|reported| reported.elapsed_s)),
     ] {
         if let (false, Ok(figure)) = (values.is_empty(), level(&values, terms, &["event", word])) {
             return Ok((figure, source));
@@ -300,7 +303,7 @@ fn row_memory<'a>(memories: impl Iterator<Item = &'a Memory>) -> Option<RowMemor
         huge: moment(|m| m.huge as f64),
         system_huge: moment(|m| m.system_huge as f64),
         merged: moment(|m| m.merged as f64),
-        unshared: memories[0].unshared.clone(),
+        copy_on_write: memories[0].copy_on_write.clone(),
         frozen: memories.iter().all(|memory| memory.frozen),
     })
 }

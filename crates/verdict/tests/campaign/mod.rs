@@ -9,8 +9,9 @@ use widthwise_experiment::model::{
     Estimator, Experiment, FlagSet, Judging, Launch, Origin, OutputCheck, Program, Stopping, Thp, Variant,
 };
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
+use widthwise_experiment::VariantStatus;
 use widthwise_experiment::{metric, Metric};
-use widthwise_verdict::{judge, Evidence, Judgement, Standing, Verdict};
+use widthwise_verdict::{judge, Evidence, Judgement, Verdict};
 
 pub const BASELINE: &str = "x86-64";
 
@@ -20,7 +21,7 @@ pub struct Laid {
     pub experiment: Experiment,
     pub rounds: Vec<Round>,
     pub runs: Vec<Run>,
-    pub standings: BTreeMap<String, Standing>,
+    pub statuses: BTreeMap<String, VariantStatus>,
 }
 
 pub fn named(name: &str) -> Metric {
@@ -73,9 +74,9 @@ impl Laid {
             .variants
             .iter()
             .map(|variant| variant.name.clone())
-            .chain([experiment.twin()])
+            .chain([experiment.control()])
             .collect();
-        let mut laid = Laid { experiment, rounds: Vec::new(), runs: Vec::new(), standings: BTreeMap::new() };
+        let mut laid = Laid { experiment, rounds: Vec::new(), runs: Vec::new(), statuses: BTreeMap::new() };
         for number in 0..rounds {
             laid.rounds.push(Round { number, kind: RoundKind::Timed, cpu: None, noise: Noise::default() });
             for (position, variant) in everyone.iter().enumerate() {
@@ -86,15 +87,15 @@ impl Laid {
                     began_ns: laid.runs.len() as u64,
                     ending: Ending::Done,
                     sample: BTreeMap::new(),
-                    answer: None,
+                    output_digest: None,
                 });
             }
         }
         laid
     }
 
-    pub fn twin(&self) -> String {
-        self.experiment.twin()
+    pub fn control(&self) -> String {
+        self.experiment.control()
     }
 
     /// Gives a variant its readings of a metric, round by round.
@@ -137,7 +138,7 @@ impl Laid {
             experiment: &self.experiment,
             rounds: &self.rounds[..rounds],
             runs: &self.runs[..runs],
-            standings: &self.standings,
+            statuses: &self.statuses,
         }
     }
 

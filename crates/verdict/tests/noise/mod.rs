@@ -3,8 +3,8 @@
 // Each test file and the example use a part of this.
 #![allow(dead_code)]
 
-use widthwise_verdict::location::adaptive;
-use widthwise_verdict::stream::Stream;
+use widthwise_verdict::rng::Rng;
+use widthwise_verdict::trimmed_mean::adaptive;
 
 /// A kind of noise. Wherever the two sides are not alike, the variant is the odd one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,82 +51,82 @@ pub const KINDS: [(Noise, &str); 17] = [
     (StrongVariantMemory, "autocorrelation: a state of each variant, AR(1) 0.6 from round to round"),
 ];
 
-pub fn normal(stream: &mut Stream) -> f64 {
+pub fn normal(rng: &mut Rng) -> f64 {
     // Box & Muller; the sine's half is thrown away.
-    (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
+    (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-fn between(stream: &mut Stream, low: f64, high: f64) -> f64 {
-    low + (high - low) * stream.unit()
+fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
+    low + (high - low) * rng.unit()
 }
 
-fn exponential(stream: &mut Stream) -> f64 {
-    -(1.0 - stream.unit()).ln()
+fn exponential(rng: &mut Rng) -> f64 {
+    -(1.0 - rng.unit()).ln()
 }
 
 /// What `participants` read over `rounds` rounds of fresh random order, one list for each; the first is the baseline,
 /// the second the odd one. Values are about 1, and equal in law but for the oddity.
-pub fn readings(kind: Noise, rounds: usize, participants: usize, stream: &mut Stream) -> Vec<Vec<f64>> {
+pub fn readings(kind: Noise, rounds: usize, participants: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
     let mut values = vec![Vec::with_capacity(rounds); participants];
-    let mut machine = normal(stream);
-    let mut own: Vec<f64> = (0..participants).map(|_| normal(stream)).collect();
-    let mut loaded = stream.unit() < 0.2;
+    let mut machine = normal(rng);
+    let mut own: Vec<f64> = (0..participants).map(|_| normal(rng)).collect();
+    let mut loaded = rng.unit() < 0.2;
     let mut walk = 0.0;
     let mut order: Vec<usize> = (0..participants).collect();
     for round in 0..rounds {
         for last in (1..participants).rev() {
-            order.swap(last, stream.below(last + 1));
+            order.swap(last, rng.below(last + 1));
         }
         for &who in &order {
-            let quiet = 0.007 * normal(stream);
+            let quiet = 0.007 * normal(rng);
             let odd = who == 1;
-            let slowed = |stream: &mut Stream| between(stream, 1.3, 2.0).ln();
-            let mut spell = |length: f64, stream: &mut Stream| {
+            let slowed = |rng: &mut Rng| between(rng, 1.3, 2.0).ln();
+            let mut spell = |length: f64, rng: &mut Rng| {
                 let leave = if loaded { 1.0 / length } else { 0.25 / length };
-                if stream.unit() < leave {
+                if rng.unit() < leave {
                     loaded = !loaded;
                 }
-                quiet + if loaded { slowed(stream) } else { 0.0 }
+                quiet + if loaded { slowed(rng) } else { 0.0 }
             };
             let log = match kind {
                 Quiet => quiet,
                 Drift => {
-                    walk += 0.003 * normal(stream);
+                    walk += 0.003 * normal(rng);
                     quiet + 0.1 * round as f64 / rounds as f64 + walk
                 }
                 MachineMemory => {
-                    machine = 0.9 * machine + (1.0_f64 - 0.81).sqrt() * normal(stream);
+                    machine = 0.9 * machine + (1.0_f64 - 0.81).sqrt() * normal(rng);
                     0.02 * machine + 0.3 * quiet
                 }
-                Outliers if stream.unit() < 0.05 => quiet + between(stream, 1.1, 1.5).ln(),
+                Outliers if rng.unit() < 0.05 => quiet + between(rng, 1.1, 1.5).ln(),
                 Outliers => quiet,
-                TwoModes if stream.unit() < 0.5 => quiet + 0.05,
-                VariantHasTwoModes if odd && stream.unit() < 0.5 => quiet + 0.05,
-                VariantHasARareMode if odd && stream.unit() < 0.2 => quiet + 0.05,
+                TwoModes if rng.unit() < 0.5 => quiet + 0.05,
+                VariantHasTwoModes if odd && rng.unit() < 0.5 => quiet + 0.05,
+                VariantHasARareMode if odd && rng.unit() < 0.2 => quiet + 0.05,
                 TwoModes | VariantHasTwoModes | VariantHasARareMode => quiet,
-                LoadAnyRun if stream.unit() < 0.2 => quiet + slowed(stream),
+                LoadAnyRun if rng.unit() < 0.2 => quiet + slowed(rng),
                 LoadAnyRun => quiet,
-                LoadInSpells => spell(4.0, stream),
-                LoadInLongSpells => spell(20.0, stream),
-                OneSided => 0.01 * exponential(stream),
-                OneSidedUnequal => (if odd { 0.03 } else { 0.01 }) * exponential(stream),
-                HeavyTails => 0.003 * normal(stream) / (normal(stream).abs() + 0.05),
+                LoadInSpells => spell(4.0, rng),
+                LoadInLongSpells => spell(20.0, rng),
+                OneSided => 0.01 * exponential(rng),
+                OneSidedUnequal => (if odd { 0.03 } else { 0.01 }) * exponential(rng),
+                HeavyTails => 0.003 * normal(rng) / (normal(rng).abs() + 0.05),
                 Pages => {
-                    let more = if stream.unit() < 0.3 { 4.0 } else { 0.0 };
-                    ((3400.0 + stream.below(3) as f64 + more) / 3400.0).ln()
+                    let more = if rng.unit() < 0.3 { 4.0 } else { 0.0 };
+                    ((3400.0 + rng.below(3) as f64 + more) / 3400.0).ln()
                 }
                 RareEvents => {
                     // Knuth's Poisson; a logarithm of 0 that `exp` turns back into 0.
-                    let (mut events, mut product) = (0.0, stream.unit());
+                    let (mut events, mut product) = (0.0, rng.unit());
                     while product > (-0.5_f64).exp() {
                         events += 1.0;
-                        product *= stream.unit();
+                        product *= rng.unit();
                     }
                     f64::ln(events)
                 }
                 VariantMemory | StrongVariantMemory => {
                     let kept = if kind == VariantMemory { 0.3 } else { 0.6 };
-                    own[who] = kept * own[who] + (1.0_f64 - kept * kept).sqrt() * normal(stream);
+                    own[who] = kept * own[who] + (1.0_f64 - kept * kept).sqrt() * normal(rng);
                     0.007 * own[who]
                 }
             };
@@ -142,7 +142,7 @@ pub fn truth(kind: Noise) -> f64 {
     match kind {
         VariantHasTwoModes => 0.025_f64.exp(),
         VariantHasARareMode | OneSidedUnequal => {
-            let values = readings(kind, 1_000_000, 2, &mut Stream::new(1));
+            let values = readings(kind, 1_000_000, 2, &mut Rng::new(1));
             let mut ratios: Vec<f64> = values[1].iter().zip(&values[0]).map(|(v, b)| (v / b).ln()).collect();
             ratios.sort_by(f64::total_cmp);
             adaptive(&ratios, &vec![1; ratios.len()]).exp()

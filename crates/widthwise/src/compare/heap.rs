@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use widthwise_experiment::Role;
 
 use widthwise_archive::ArchiveError;
 use widthwise_machine::compiler::{self, Compiler};
 use widthwise_measure::heap::recorder::Recorder as HeapRecorder;
 use widthwise_measure::heap::{self, Recording, Repeats};
-use widthwise_measure::rounds::{End, Participant, Plan, RoundsError, Witness};
+use widthwise_measure::rounds::{CampaignObserver, End, Participant, Plan, RoundsError};
 use widthwise_measure::run::Runner;
-use widthwise_report::amounts::duration;
+use widthwise_report::format::duration;
 
 use crate::compare::recorder::Recorder;
 use crate::explain::sources;
@@ -39,8 +40,8 @@ pub fn record(
 ) -> Result<End, RoundsError<ArchiveError>> {
     let found = compiler::discover();
     let Some(compiler) = compiler::default(&found).or(compilers.first()) else {
-        let mend = "the heap was not recorded: it takes a C compiler; apt-get install gcc libc6-dev";
-        recorder.archive.warn(mend).map_err(RoundsError::Witness)?;
+        let fix = "the heap was not recorded: it takes a C compiler; apt-get install gcc libc6-dev";
+        recorder.archive.warn(fix).map_err(RoundsError::CampaignObserver)?;
         return Ok(End::Enough);
     };
     let heap_recorder = match HeapRecorder::place(compiler) {
@@ -49,12 +50,11 @@ pub fn record(
             recorder
                 .archive
                 .warn(&format!("the heap was not recorded: {error}"))
-                .map_err(RoundsError::Witness)?;
+                .map_err(RoundsError::CampaignObserver)?;
             return Ok(End::Enough);
         }
     };
-    let again = plan.participants.last().map(|twin| twin.name.clone());
-    let participants = plan.participants.iter().filter(|one| Some(&one.name) != again.as_ref()).collect();
+    let participants = plan.participants.iter().filter(|one| one.role != Role::Control).collect();
     let mut pass = Pass { plan, participants, heap_recorder, runner, recorder, told: BTreeSet::new() };
     let Some(first) = pass.round(1)? else { return Ok(End::Interrupted) };
     let number = wanted.unwrap_or_else(|| pass.repeats(&first).number());
@@ -88,7 +88,7 @@ impl Pass<'_, '_> {
                 self.recorder.says(&format!("recording the heap of {}", participant.name));
             }
             let interrupted = self.recorder.interrupted();
-            let cut_off = || interrupted.load(Ordering::Relaxed) >= 1;
+            let cancelled = || interrupted.load(Ordering::Relaxed) >= 1;
             let answer = answers.get(&participant.name).map(String::as_str);
             let made = heap::record(
                 self.plan,
@@ -97,7 +97,7 @@ impl Pass<'_, '_> {
                 &self.heap_recorder,
                 answer,
                 self.runner,
-                &cut_off,
+                &cancelled,
             )?;
             let Some(recording) = made else { return Ok(None) };
             self.warn(participant, &recording)?;
@@ -121,7 +121,7 @@ impl Pass<'_, '_> {
         for remark in refused.chain(recording.remarks.iter().cloned()) {
             let text = format!("{}: {remark}", participant.name);
             if self.told.insert(text.clone()) {
-                self.recorder.archive.warn(&text).map_err(RoundsError::Witness)?;
+                self.recorder.archive.warn(&text).map_err(RoundsError::CampaignObserver)?;
             }
         }
         Ok(())

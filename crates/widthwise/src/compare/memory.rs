@@ -6,7 +6,7 @@ use widthwise_experiment::Experiment;
 use widthwise_measure::memory::{self, Memory};
 use widthwise_measure::rounds::{End, Plan, RoundsError};
 use widthwise_measure::run::Runner;
-use widthwise_report::amounts::{counted, duration};
+use widthwise_report::format::{counted, duration};
 
 use crate::compare::recorder::Recorder;
 

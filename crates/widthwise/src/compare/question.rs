@@ -3,7 +3,7 @@
 use clap::Args;
 use widthwise_experiment::metric::METRICS;
 use widthwise_experiment::model::{Cpus, Estimator};
-use widthwise_experiment::{Mistake, Request, RequestError, Said, Stated};
+use widthwise_experiment::{Located, Request, RequestError, RequestErrorKind, SourceLocation};
 
 use crate::arguments::{one_of, read, set};
 
@@ -15,7 +15,7 @@ pub struct Question {
     cpus: Option<String>,
     /// Make the runs of a round together, in turns on one CPU: for CPU time on a machine whose speed changes
     #[arg(long, help_heading = "Run")]
-    together: bool,
+    concurrent: bool,
     /// Metrics: names, default, or all; `--help` ends in their list
     #[arg(long, value_name = "NAME,…", help_heading = "Measure")]
     metric: Vec<String>,
@@ -28,18 +28,21 @@ impl Question {
     /// Adds what they say.
     pub fn say(&self, request: &mut Request) -> Result<(), RequestError> {
         for word in self.metric.iter().flat_map(|words| words.split(',')) {
-            request.measure.say_metric(word, Said::Flag("--metric"))?;
+            request.measure.add_metric(word, SourceLocation::Flag("--metric"))?;
         }
         set(&mut request.run.cpus, read(&self.cpus, "--cpus", Cpus::parse)?);
-        set(&mut request.run.together, self.together.then(|| Stated::new(true, Said::Flag("--together"))));
+        set(
+            &mut request.run.concurrent,
+            self.concurrent.then(|| Located::new(true, SourceLocation::Flag("--concurrent"))),
+        );
         set(&mut request.measure.estimator, read(&self.estimator, "--estimator", estimator_named)?);
         Ok(())
     }
 
     /// Whether they say anything.
-    pub fn says_anything(&self) -> bool {
-        let mut said = Request::default();
-        self.say(&mut said).is_err() || said != Request::default()
+    pub fn asks_anything(&self) -> bool {
+        let mut location = Request::default();
+        self.say(&mut location).is_err() || location != Request::default()
     }
 }
 
@@ -53,6 +56,6 @@ pub fn metrics() -> String {
     text
 }
 
-fn estimator_named(name: &str) -> Result<Estimator, Mistake> {
+fn estimator_named(name: &str) -> Result<Estimator, RequestErrorKind> {
     one_of("estimator", name, &Estimator::ALL, Estimator::name)
 }

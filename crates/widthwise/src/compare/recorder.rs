@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
+use widthwise_experiment::VariantStatus;
 
 use widthwise_archive::{Archive, ArchiveError, ProcessNote};
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 use widthwise_experiment::Experiment;
-use widthwise_measure::rounds::{Next, Participant, Witness};
-use widthwise_measure::run::Ran;
-use widthwise_verdict::stopping::{Decision, Look, Stopper};
-use widthwise_verdict::{judge, widest_half_width, words, Evidence, Standing, Verdict, FEWEST_PAIRS};
+use widthwise_measure::rounds::{CampaignObserver, Next, Participant};
+use widthwise_measure::run::RunResult;
+use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
+use widthwise_verdict::{half_width, judge, wording, Evidence, Verdict, FEWEST_PAIRS};
 
-use crate::compare::budget::Pace;
+use crate::compare::max_time::Pace;
 use crate::interrupt;
-use crate::presentation::standing;
 use crate::progress::Progress;
 
 /// What is known so far, for the progress line.
@@ -37,8 +37,8 @@ pub struct Recorder<'a> {
     timed: u32,
     /// The round that is going on.
     kind: RoundKind,
-    standings: BTreeMap<String, Standing>,
-    stopper: Stopper,
+    statuses: BTreeMap<String, VariantStatus>,
+    stopping_rule: StoppingRule,
     next_look: u32,
     began: Instant,
     /// Time that earlier sessions of this campaign took.
@@ -61,16 +61,11 @@ impl<'a> Recorder<'a> {
         progress: &'a mut Progress,
     ) -> Result<Recorder<'a>, ArchiveError> {
         let stored = archive.load()?;
-        let standings = stored
-            .standings
-            .iter()
-            .map(|(name, (state, reason))| (name.clone(), standing(experiment, state, reason)))
-            .collect();
-        let stopper = Stopper::new(&experiment.stopping);
+        let stopping_rule = StoppingRule::new(&experiment.stopping);
         let done = stored.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count() as u32;
-        let next_look = stopper.next_look().max(done);
+        let next_look = stopping_rule.next_look().max(done);
         progress.begin();
-        archive.gather();
+        archive.begin_batch();
         Ok(Recorder {
             archive,
             experiment,
@@ -79,8 +74,8 @@ impl<'a> Recorder<'a> {
             runs: stored.runs,
             timed: done,
             kind: RoundKind::Warmup,
-            standings,
-            stopper,
+            statuses: stored.statuses,
+            stopping_rule,
             next_look,
             began: Instant::now(),
             before: stored.elapsed,
@@ -98,13 +93,13 @@ impl<'a> Recorder<'a> {
         self.before + self.began.elapsed()
     }
 
-    /// Whether there are simulated rounds enough already: two of the same counts, or as many as an interval needs.
-    pub fn has_simulated(&self) -> bool {
-        let simulated =
-            |number| self.rounds.iter().any(|r| r.number == number && r.kind == RoundKind::Simulated);
-        let rounds = self.rounds.iter().filter(|round| round.kind == RoundKind::Simulated).count();
+    /// Whether there are emulated rounds enough already: two of the same counts, or as many as an interval needs.
+    pub fn has_emulated(&self) -> bool {
+        let emulated =
+            |number| self.rounds.iter().any(|r| r.number == number && r.kind == RoundKind::Emulated);
+        let rounds = self.rounds.iter().filter(|round| round.kind == RoundKind::Emulated).count();
         let mut first = BTreeMap::new();
-        let mut runs = self.runs.iter().filter(|run| run.ending == Ending::Done && simulated(run.round));
+        let mut runs = self.runs.iter().filter(|run| run.ending == Ending::Done && emulated(run.round));
         let same = runs.all(|run| *first.entry(&run.variant).or_insert(&run.sample) == &run.sample);
         rounds >= FEWEST_PAIRS as usize || (rounds >= 2 && same)
     }
@@ -116,12 +111,14 @@ impl<'a> Recorder<'a> {
 
     /// Whether a participant has not dropped out.
     pub fn is_compared(&self, name: &str) -> bool {
-        !matches!(self.standings.get(name), Some(Standing::Unable(_) | Standing::Different(_)))
+        !self.statuses.get(name).is_some_and(|status| {
+            status.not_measured().is_some() || matches!(status, VariantStatus::OutputMismatch(_))
+        })
     }
 
     /// What each participant has answered, as a digest.
     pub fn answers(&self) -> BTreeMap<String, String> {
-        self.runs.iter().filter_map(|run| Some((run.variant.clone(), run.answer.clone()?))).collect()
+        self.runs.iter().filter_map(|run| Some((run.variant.clone(), run.output_digest.clone()?))).collect()
     }
 
     /// How long the programs of the last timed round ran.
@@ -150,13 +147,14 @@ impl<'a> Recorder<'a> {
     /// Whether nothing is left to do: the campaign was killed at its very end, or is gone on with once too often.
     pub fn has_enough(&mut self) -> bool {
         let stopping = &self.experiment.stopping;
-        let is_over = stopping.rounds.is_some_and(|most| self.timed >= most) || self.is_spent(Duration::ZERO);
+        let is_over =
+            stopping.rounds.is_some_and(|most| self.timed >= most) || self.is_time_spent(Duration::ZERO);
         self.timed > 0 && is_over && self.look() == Next::Stop
     }
 
     /// Whether the time allowed is spent, or will be in a moment.
-    fn is_spent(&self, moment: Duration) -> bool {
-        self.experiment.stopping.budget.is_some_and(|budget| self.elapsed() + moment >= budget)
+    fn is_time_spent(&self, moment: Duration) -> bool {
+        self.experiment.stopping.max_time.is_some_and(|max_time| self.elapsed() + moment >= max_time)
     }
 
     fn look(&mut self) -> Next {
@@ -164,12 +162,12 @@ impl<'a> Recorder<'a> {
             experiment: self.experiment,
             rounds: &self.rounds,
             runs: &self.runs,
-            standings: &self.standings,
+            statuses: &self.statuses,
         };
         // Nobody waits for an interval to narrow: then none need be made.
-        self.widest = self.experiment.stopping.until.and_then(|_| widest_half_width(&evidence));
-        let look = Look { rounds: self.timed, elapsed: self.elapsed(), widest: self.widest };
-        match self.stopper.decide(look) {
+        self.widest = self.experiment.stopping.precision.and_then(|_| half_width(&evidence));
+        let look = InterimLook { rounds: self.timed, elapsed: self.elapsed(), widest: self.widest };
+        match self.stopping_rule.decide(look) {
             Decision::Continue { next_look } => {
                 self.next_look = next_look;
                 Next::Round
@@ -193,20 +191,20 @@ impl<'a> Recorder<'a> {
             experiment: self.experiment,
             rounds: &self.rounds,
             runs: &self.runs,
-            standings: &self.standings,
+            statuses: &self.statuses,
         };
-        let twin = self.experiment.twin();
+        let control = self.experiment.control();
         let deciding = self.experiment.deciding();
         let known = |verdict: &&Verdict| {
             (verdict.ratio.is_some() || verdict.difference.is_some())
-                && verdict.variant != twin
+                && verdict.variant != control
                 && deciding.first().is_some_and(|m| m.name == verdict.metric.name)
         };
         let all: Vec<String> = judge(&evidence)
             .verdicts
             .iter()
             .filter(known)
-            .map(|verdict| format!("{} {}", verdict.variant, words::interval(verdict)))
+            .map(|verdict| format!("{} {}", verdict.variant, wording::interval(verdict)))
             .collect();
         if let (Some(metric), false) = (deciding.first(), all.is_empty()) {
             self.estimate.text = format!(" · {}: {}", metric.title, all.join(", "));
@@ -215,17 +213,17 @@ impl<'a> Recorder<'a> {
         self.estimate.cost = began.elapsed();
     }
 
-    /// After a session's first round: whether the budget is too short for an interval, told while it can be mended.
+    /// After a session's first round: whether the budget is too short for an interval, told while it can be fixed.
     fn warn_of_budget(&mut self) {
         let first = !std::mem::replace(&mut self.paced, true);
         let stopping = &self.experiment.stopping;
-        let (Some(budget), true) = (stopping.budget, first) else { return };
+        let (Some(max_time), true) = (stopping.max_time, first) else { return };
         if stopping.rounds.is_some_and(|most| most < FEWEST_PAIRS) {
             return;
         }
         let warmups = self.experiment.warmup.saturating_sub(1);
         let left = Pace::left(self.timed, warmups);
-        let pace = Pace { budget, elapsed: self.elapsed(), round: self.session(), left };
+        let pace = Pace { max_time, elapsed: self.elapsed(), round: self.session(), left };
         if let Some(warning) = pace.warning() {
             self.progress.say(&warning);
         }
@@ -242,9 +240,9 @@ impl<'a> Recorder<'a> {
         let rounds = f64::from(self.timed) + f64::from(self.in_round) / f64::from(self.participants.max(1));
         let by_rounds = stopping.rounds.map(|most| rounds / f64::from(most.max(1)));
         let by_budget =
-            stopping.budget.map(|most| self.elapsed().as_secs_f64() / most.as_secs_f64().max(1e-9));
+            stopping.max_time.map(|most| self.elapsed().as_secs_f64() / most.as_secs_f64().max(1e-9));
         // An interval narrows with the square root of the rounds.
-        let by_width = match (stopping.until, self.widest) {
+        let by_width = match (stopping.precision, self.widest) {
             (Some(goal), Some(widest)) if widest > 0.0 => Some((goal / widest).powi(2)),
             _ => None,
         };
@@ -267,7 +265,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Witness for Recorder<'_> {
+impl CampaignObserver for Recorder<'_> {
     type Error = ArchiveError;
 
     fn round_begins(
@@ -284,7 +282,7 @@ impl Witness for Recorder<'_> {
     }
 
     fn pauses(&mut self) -> Result<(), ArchiveError> {
-        self.archive.keep()?;
+        self.archive.commit()?;
         self.show();
         Ok(())
     }
@@ -292,19 +290,19 @@ impl Witness for Recorder<'_> {
     fn certain(&self) -> u32 {
         /// Runs that are begun ahead of their turn are over well before that.
         const MOMENT: Duration = Duration::from_millis(200);
-        if self.is_spent(MOMENT) {
+        if self.is_time_spent(MOMENT) {
             return 0;
         }
         self.next_look.saturating_sub(self.timed + u32::from(self.kind == RoundKind::Timed))
     }
 
-    fn run_ended(&mut self, run: &Run, ran: &Ran) -> Result<(), ArchiveError> {
-        self.archive.add_sampled_run(run, &notes(&run.variant, ran), ran.series.as_ref())?;
-        if let Some(account) = &ran.account {
+    fn run_ended(&mut self, run: &Run, result: &RunResult) -> Result<(), ArchiveError> {
+        self.archive.add_sampled_run(run, &notes(&run.variant, result), result.series.as_ref())?;
+        if let Some(account) = &result.account {
             let calls = account.slow_calls.iter().map(|(call, ways)| (*call, (ways.entered, ways.trapped)));
             self.archive.add_runtime_calls(run.round, &run.variant, &calls.collect())?;
         }
-        for remark in &ran.remarks {
+        for remark in &result.remarks {
             self.archive.warn(&format!("{} {remark}", run.variant))?;
         }
         self.runs.push(run.clone());
@@ -319,7 +317,7 @@ impl Witness for Recorder<'_> {
         self.in_round = 0;
         self.warn_of_budget();
         self.estimate();
-        let over = self.timed >= self.next_look || self.is_spent(Duration::ZERO);
+        let over = self.timed >= self.next_look || self.is_time_spent(Duration::ZERO);
         if round.kind == RoundKind::Timed && over {
             return Ok(self.look());
         }
@@ -333,12 +331,16 @@ impl Witness for Recorder<'_> {
         reason: &str,
     ) -> Result<(), ArchiveError> {
         // What cannot be started here is this machine's lack; all else is the program's failure.
-        let state = if matches!(ending, Ending::NotStarted { .. }) { "unable" } else { "failed" };
-        self.standings.insert(participant.name.clone(), standing(self.experiment, state, reason));
-        // The table has the mend as well.
-        let told = if state == "unable" { reason.split("; ").next().unwrap_or(reason) } else { reason };
-        self.progress.say(&format!("  {}: {told}", participant.name));
-        self.archive.set_standing(&participant.name, state, reason)
+        let is_unsupported = matches!(ending, Ending::SpawnFailed { .. });
+        // The table has the fix as well.
+        let brief = if is_unsupported { reason.split("; ").next().unwrap_or(reason) } else { reason };
+        self.progress.say(&format!("  {}: {brief}", participant.name));
+        let reason = reason.to_owned();
+        let status =
+            if is_unsupported { VariantStatus::Unsupported(reason) } else { VariantStatus::Excluded(reason) };
+        self.archive.set_status(&participant.name, &status)?;
+        self.statuses.insert(participant.name.clone(), status);
+        Ok(())
     }
 
     fn differs(
@@ -347,9 +349,14 @@ impl Witness for Recorder<'_> {
         reason: &str,
         difference: &str,
     ) -> Result<(), ArchiveError> {
-        self.standings.insert(participant.name.clone(), standing(self.experiment, "different", reason));
         self.progress.say(&format!("  {}: {reason}", participant.name));
-        self.archive.set_standing(&participant.name, "different", reason)?;
+        let status = if self.experiment.check.allow_different {
+            VariantStatus::OutputMismatchAllowed(reason.to_owned())
+        } else {
+            VariantStatus::OutputMismatch(reason.to_owned())
+        };
+        self.archive.set_status(&participant.name, &status)?;
+        self.statuses.insert(participant.name.clone(), status);
         self.archive.set_difference(&participant.name, difference)
     }
 
@@ -359,8 +366,8 @@ impl Witness for Recorder<'_> {
 }
 
 /// The processes of a run, by command name. A program that is one process needs no list.
-fn notes(variant: &str, ran: &Ran) -> Vec<ProcessNote> {
-    let own = ran.processes.as_deref().unwrap_or_default();
+fn notes(variant: &str, result: &RunResult) -> Vec<ProcessNote> {
+    let own = result.processes.as_deref().unwrap_or_default();
     if own.len() < 2 {
         return Vec::new();
     }
@@ -370,12 +377,12 @@ fn notes(variant: &str, ran: &Ran) -> Vec<ProcessNote> {
             variant: variant.to_owned(),
             comm: process.comm.clone(),
             count: 0,
-            peak_resident_bytes: 0.0,
+            max_rss_bytes: 0.0,
             cpu_ns: 0.0,
             source: "taskstats".to_owned(),
         });
         note.count += 1;
-        note.peak_resident_bytes = note.peak_resident_bytes.max(process.peak_resident as f64);
+        note.max_rss_bytes = note.max_rss_bytes.max(process.max_rss as f64);
         note.cpu_ns += process.cpu_ns as f64;
     }
     by_name.into_values().collect()

@@ -5,16 +5,17 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant, SystemTime};
+use widthwise_experiment::Role;
 
 use anyhow::Context;
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
-use widthwise_experiment::{Experiment, Facts, Request, Said};
+use widthwise_experiment::{Experiment, Facts, Request, SourceLocation};
 use widthwise_machine::doctor::NoiseFloor;
 use widthwise_machine::topology::Topology;
 use widthwise_measure::core_lock;
 use widthwise_measure::program::{self, Places};
-use widthwise_measure::rounds::{self, Next, Participant, Plan, Witness};
-use widthwise_measure::run::{Accounting, Limits, Ran, Runner};
+use widthwise_measure::rounds::{self, CampaignObserver, Next, Participant, Plan};
+use widthwise_measure::run::{Accounting, Limits, RunResult, Runner};
 use widthwise_verdict::{judge, Evidence};
 
 use crate::interrupt;
@@ -46,17 +47,17 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
     let start = program::ready(&experiment, variant, &places)
         .map_err(|unready| anyhow::Error::msg(unready.reason))?;
     let participant =
-        |name: String, slug: &str| Participant { name, slug: slug.into(), start: start.clone() };
+        |name: String, role: Role| Participant { name, slug: role.to_string(), role, start: start.clone() };
     let plan = Plan {
         participants: vec![
-            participant(experiment.baseline.clone(), "once"),
-            participant(experiment.twin(), "again"),
+            participant(experiment.baseline.clone(), Role::Baseline),
+            participant(experiment.control(), Role::Control),
         ],
         seed: experiment.seed,
         first_round: 0,
         warmup: 1,
         cpus: lock.iter().map(|lock| lock.cpu).collect(),
-        together: false,
+        concurrent: false,
         limits: Limits { timeout: Duration::from_secs(60), output_bytes: 1 << 20 },
         check: experiment.check.clone(),
         folder: scratch.clone(),
@@ -72,7 +73,7 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
         experiment: &experiment,
         rounds: &listener.rounds,
         runs: &listener.runs,
-        standings: &BTreeMap::new(),
+        statuses: &BTreeMap::new(),
     });
     let seconds = began.elapsed().as_secs_f64();
     Ok(judgement
@@ -83,14 +84,14 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
 }
 
 fn experiment(own: PathBuf) -> anyhow::Result<Experiment> {
-    let said = || Said::Flag("--noise");
+    let said = || SourceLocation::Flag("--noise");
     let mut request = Request::default();
-    request.say_binary(&format!("spin={}", own.display()), said())?;
+    request.add_binary(&format!("spin={}", own.display()), said())?;
     request.program.run =
-        Some(widthwise_experiment::Stated::new("{binary} doctor --spin".to_owned(), said()));
-    request.measure.say_metric("cpu", said())?;
+        Some(widthwise_experiment::Located::new("{binary} doctor --spin".to_owned(), said()));
+    request.measure.add_metric("cpu", said())?;
     request.output.check =
-        Some(widthwise_experiment::Stated::new(widthwise_experiment::request::Check::Off, said()));
+        Some(widthwise_experiment::Located::new(widthwise_experiment::request::Check::Off, said()));
     Ok(request.resolve(&Facts::default())?)
 }
 
@@ -101,14 +102,14 @@ struct Listener {
     runs: Vec<Run>,
 }
 
-impl Witness for Listener {
+impl CampaignObserver for Listener {
     type Error = Infallible;
 
     fn round_begins(&mut self, _: u32, _: RoundKind, _: u32, _: Option<u32>) -> Result<(), Infallible> {
         Ok(())
     }
 
-    fn run_ended(&mut self, run: &Run, _: &Ran) -> Result<(), Infallible> {
+    fn run_ended(&mut self, run: &Run, _: &RunResult) -> Result<(), Infallible> {
         self.runs.push(run.clone());
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use widthwise_anatomy::heap::{heaptrack, massif, pprof, Profile};
 
 use crate::failure::Failure;
-use crate::presentation::short;
+use crate::load_report::short;
 
 const MASSIF: &[u8] = b"desc:";
 const HEAPTRACK: &[u8] = b"v ";

@@ -17,7 +17,7 @@ use super::peer::{self, Foreign};
 use super::sources::{Recorded as RecordedLogs, Source};
 use super::trees::Member;
 use crate::failure::Failure;
-use crate::presentation::short;
+use crate::load_report::short;
 use crate::progress::TaskProgress;
 
 /// One side, read.

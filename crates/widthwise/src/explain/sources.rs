@@ -1,13 +1,14 @@
 //! Where the logs of a side come from: a campaign, or files that the user names.
 
 use std::path::{Path, PathBuf};
+use widthwise_experiment::Role;
 
 use widthwise_archive::Archive;
 use widthwise_measure::heap::{self, Recording};
 
 use super::{reading, trees};
 use crate::failure::Failure;
-use crate::presentation::{self, short};
+use crate::load_report::{self, short};
 
 /// One side, not read yet.
 pub struct Source {
@@ -53,10 +54,9 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
         )),
         None => Failure::request(error),
     })?;
-    let head = archive.head();
-    let again = |role: &str| role == "again";
-    let names: Vec<&str> =
-        head.variants.iter().filter(|one| !again(&one.role)).map(|one| one.name.as_str()).collect();
+    let metadata = archive.metadata();
+    let compared = metadata.variants.iter().filter(|one| one.role != Role::Control);
+    let names: Vec<&str> = compared.map(|one| one.name.as_str()).collect();
     if let Some(side) = wanted_sides.iter().find(|side| !names.contains(&side.as_str())) {
         let there = format!("{} has the variants {}", short(archive.folder()), names.join(", "));
         // A name that is neither comes before one that is a file.
@@ -68,9 +68,9 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
             ),
         }));
     }
-    let experiment = presentation::experiment(&head.spec, head.seed)?;
+    let experiment = load_report::experiment(&metadata.spec, metadata.seed)?;
     let of_campaign = |name: &str| {
-        let variant = head.variants.iter().find(|one| one.name == name)?;
+        let variant = metadata.variants.iter().find(|one| one.name == name)?;
         recorded(archive.folder(), name, &variant.slug)
     };
     let wanted: Vec<&str> = match wanted_sides {
@@ -113,7 +113,8 @@ pub fn are_paths(names: &[String], campaign: &Path) -> bool {
     if !exist {
         return false;
     }
-    let variants = Archive::read(campaign).map(|archive| archive.head().variants.clone()).unwrap_or_default();
+    let variants =
+        Archive::read(campaign).map(|archive| archive.metadata().variants.clone()).unwrap_or_default();
     !names.iter().all(|name| variants.iter().any(|variant| variant.name == *name))
 }
 

@@ -5,7 +5,7 @@ use widthwise_experiment::placeholder;
 use widthwise_experiment::scale::{Mode, Plan};
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::topology::Topology;
-use widthwise_measure::scale::told::{Pattern, Telling};
+use widthwise_measure::scale::event_log::{EventLog, Pattern};
 
 use crate::arguments::text;
 use crate::failure::Failure;
@@ -40,7 +40,7 @@ pub struct Question {
     jobs_run: Option<String>,
     /// Shell command that runs on each CPU that is left free, as load
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Scale")]
-    background: Option<String>,
+    load: Option<String>,
     /// A regular expression for lines that tell events: groups elapsed and cpu (seconds), events; or `cms`
     #[arg(long, value_name = "REGEX", help_heading = "Scale")]
     event_pattern: Option<String>,
@@ -64,7 +64,7 @@ struct NoOptions {
 
 impl Question {
     /// Whether any of its options was given.
-    pub fn says_anything(&self) -> bool {
+    pub fn asks_anything(&self) -> bool {
         *self != NoOptions::parse_from(["scale"]).question
     }
 
@@ -160,7 +160,7 @@ impl Question {
             events_each: self.events_each,
             memory_rounds: memory.unwrap_or(1),
             sequential: self.events.is_some_and(|events| events >= 4),
-            background: self.background.clone(),
+            load: self.load.clone(),
             jobs_run: self.jobs_run.clone(),
             event_pattern: self.event_pattern.clone(),
             event_files: self.event_log.clone(),
@@ -172,11 +172,11 @@ impl Question {
     /// Names may stand in one list; a list of CPUs stands by itself.
     fn placements(&self) -> Result<Vec<String>, Failure> {
         let mut names: Vec<String> = Vec::new();
-        for said in &self.placement {
-            if said.starts_with(|c: char| c.is_ascii_digit()) {
-                names.push(said.clone());
+        for location in &self.placement {
+            if location.starts_with(|c: char| c.is_ascii_digit()) {
+                names.push(location.clone());
             } else {
-                names.extend(said.split(',').map(str::to_owned));
+                names.extend(location.split(',').map(str::to_owned));
             }
         }
         if names.is_empty() {
@@ -191,13 +191,13 @@ impl Question {
 }
 
 /// How the plan's events are told.
-pub fn telling(plan: &Plan) -> Result<Option<Telling>, Failure> {
+pub fn event_log(plan: &Plan) -> Result<Option<EventLog>, Failure> {
     if plan.event_marks {
-        return Ok(Some(Telling::Marks));
+        return Ok(Some(EventLog::Marks));
     }
     let Some(text) = &plan.event_pattern else { return Ok(None) };
     let pattern = Pattern::new(text).map_err(Failure::request)?;
-    Ok(Some(Telling::Lines { pattern, files: plan.event_files.clone() }))
+    Ok(Some(EventLog::Lines { pattern, files: plan.event_files.clone() }))
 }
 
 /// `500M`, `2G`, `1.5GiB`: powers of 1024, as memory is counted.

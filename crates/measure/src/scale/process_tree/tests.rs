@@ -154,7 +154,7 @@ fn a_member_is_accounted_with_what_it_started_itself() {
         tgid: pid,
         parent,
         comm: String::new(),
-        peak_resident: 1,
+        max_rss: 1,
         peak_virtual: 2,
         cpu_ns,
         is_exact: true,

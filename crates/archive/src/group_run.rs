@@ -1,0 +1,66 @@
+//! Runs of several members, which a scaling campaign is made of: written as they end, and read back.
+
+use rusqlite::{params, Connection};
+use widthwise_experiment::scale::Attempt;
+
+use crate::campaign::Archive;
+use crate::error::ArchiveError;
+use crate::reader::Fault;
+use crate::writer::set_elapsed;
+
+impl Archive {
+    /// Adds a run of several members that has ended to the open round: when this returns, it outlives `kill -9`.
+    ///
+    /// # Errors
+    /// The disk is full, the round is not the open one, or the archive was opened for reading.
+    pub fn add_group_run(&mut self, run: &Attempt) -> Result<(), ArchiveError> {
+        self.check_round(run.round)?;
+        self.write(|transaction, writer| {
+            write(transaction, run)?;
+            match writer.since {
+                Some(since) => set_elapsed(transaction, writer.session, since.elapsed()),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+pub(crate) fn write(connection: &Connection, run: &Attempt) -> rusqlite::Result<()> {
+    let record = serde_json::to_string(run)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO group_run (round, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
+                                    record)
+             VALUES (?1, ?2, ?3, (SELECT id FROM variant WHERE name = ?4), ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute(params![
+            run.round,
+            run.position,
+            run.purpose.name(),
+            run.cell.variant,
+            run.cell.mode.name(),
+            run.cell.placement,
+            run.cell.processes,
+            run.is_sound(),
+            run.elapsed_ns,
+            run.cpu_ns,
+            record
+        ])
+        .map(drop)
+}
+
+/// Every one of them, in the order in which they were made.
+pub(crate) fn read(connection: &Connection) -> Result<Vec<Attempt>, Fault> {
+    let mut statement = connection.prepare("SELECT record FROM group_run ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        runs.push(
+            serde_json::from_str(&text)
+                .map_err(|error| Fault::Content(format!("run {} of several members: {error}", runs.len())))?,
+        );
+    }
+    Ok(runs)
+}

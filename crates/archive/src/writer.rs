@@ -1,0 +1,452 @@
+//! Writing a campaign as it is measured: rounds, runs, and what is known about the variants.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{params, Connection};
+use widthwise_experiment::memory::Series;
+use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
+use widthwise_experiment::VariantStatus;
+
+use crate::campaign::{Archive, Writer};
+use crate::error::ArchiveError;
+use crate::series;
+
+/// How one variant was built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildNote {
+    /// The variant's name.
+    pub variant: String,
+    /// The compiler, with its version.
+    pub compiler: String,
+    /// The options it was given.
+    pub cflags: String,
+    /// Size of the binary, where there is one.
+    pub binary_bytes: Option<u64>,
+    /// Digest of the binary, where there is one.
+    pub digest: Option<String>,
+    /// The log: its path, relative to the campaign's folder where it lies in it.
+    pub log: String,
+    /// How long the build took.
+    pub seconds: f64,
+    /// It was there already, from an earlier campaign.
+    pub cached: bool,
+}
+
+/// The processes of one command name in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessNote {
+    /// The variant's name.
+    pub variant: String,
+    /// The command name, as the kernel has it.
+    pub comm: String,
+    /// How many there were.
+    pub count: u64,
+    /// Peak resident memory of the largest of them.
+    pub max_rss_bytes: f64,
+    /// CPU time of all of them.
+    pub cpu_ns: f64,
+    /// Where these numbers came from.
+    pub source: String,
+}
+
+/// After how many runs the log is folded into the file: some 2000 pages. That waits for the disk, milliseconds where a
+/// run takes microseconds, and so it is done between rounds, where it falls on no variant more than on another.
+const RUNS_A_CHECKPOINT: u32 = 256;
+
+impl Archive {
+    /// From here on what is written is gathered until [`Archive::commit`], and kept at one stroke: many times cheaper
+    /// than one by one. Without this, each call keeps what it writes.
+    pub fn begin_batch(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.batches = true;
+        }
+    }
+
+    /// Keeps what was gathered: when this returns, it outlives `kill -9`.
+    pub fn commit(&mut self) -> Result<(), ArchiveError> {
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        let kept = self.connection.execute_batch("COMMIT");
+        kept.map_err(|error| self.given_up(error))
+    }
+
+    /// Begins a round of `planned` runs. Its number must be [`Archive::next_round`] or higher.
+    pub fn begin_round(
+        &mut self,
+        number: u32,
+        kind: RoundKind,
+        planned: u32,
+        cpu: Option<u32>,
+    ) -> Result<(), ArchiveError> {
+        let next = self.next_round;
+        let after = number.checked_add(1);
+        let Some(after) = after.filter(|_| number >= next) else {
+            return Err(self.out_of_turn(format!("round {number} was begun before; the next one is {next}")));
+        };
+        self.checkpoint()?;
+        self.write(|transaction, writer| {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO round (number, session, kind, planned, cpu) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![number, writer.session, kind.name(), planned, cpu])
+                .map(drop)
+        })?;
+        self.next_round = after;
+        if let Some(writer) = &mut self.writer {
+            writer.since.get_or_insert_with(Instant::now);
+            writer.round = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Adds a run that has ended to the open round. When this returns, or after [`Archive::commit`] if runs are
+    /// [gathered](Archive::gather), the run outlives `kill -9`.
+    pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {
+        self.add_sampled_run(run, processes, None)
+    }
+
+    /// As [`Archive::add_run`], with the run's memory over time: both are kept, or neither.
+    pub fn add_sampled_run(
+        &mut self,
+        run: &Run,
+        processes: &[ProcessNote],
+        series: Option<&Series>,
+    ) -> Result<(), ArchiveError> {
+        self.check_round(run.round)?;
+        let writer = self.writer()?;
+        if let Some(name) = run.sample.keys().find(|name| !writer.metrics.contains_key(**name)) {
+            return Err(self.unknown("metric", name));
+        }
+        let variant = self.id_of(&run.variant)?;
+        self.write(|transaction, writer| {
+            let (number, reason) = details(&run.ending);
+            transaction
+                .prepare_cached(
+                    "INSERT INTO run (round, variant, position, began_ns, ended, number, reason, output_digest)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                )?
+                .execute(params![
+                    run.round,
+                    variant,
+                    run.position,
+                    bounded(run.began_ns),
+                    run.ending.name(),
+                    number,
+                    reason,
+                    run.output_digest
+                ])?;
+            let id = transaction.last_insert_rowid();
+            let mut bound = None;
+            if run.sample.values().any(|reading| reading.upper.is_some()) {
+                bound = Some(
+                    transaction
+                        .prepare_cached("INSERT INTO bound (run, metric, upper) VALUES (?1, ?2, ?3)")?,
+                );
+            }
+            let mut add = transaction.prepare_cached(
+                "INSERT INTO reading (run, metric, value, source, coverage) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?;
+            for (name, reading) in &run.sample {
+                if !(reading.value.is_finite() && reading.coverage.is_finite()) {
+                    // Not a measurement; SQLite has no NaN either. Missing is missing.
+                    let words = format!(
+                        "{}: {name} was not a number in some runs, and is missing there",
+                        run.variant
+                    );
+                    note(transaction, &words)?;
+                    continue;
+                }
+                let metric = writer.metrics.get(*name);
+                add.execute(params![id, metric, reading.value, reading.source.name(), reading.coverage])?;
+                if let (Some(bound), Some(upper)) = (&mut bound, reading.upper) {
+                    bound.execute(params![id, metric, Some(upper).filter(|upper| upper.is_finite())])?;
+                }
+            }
+            let mut add = transaction.prepare_cached(
+                "INSERT INTO process (run, comm, count, max_rss_bytes, cpu_ns, source)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?;
+            for process in processes {
+                add.execute(params![
+                    id,
+                    process.comm,
+                    bounded(process.count),
+                    process.max_rss_bytes,
+                    process.cpu_ns,
+                    process.source
+                ])?;
+            }
+            series.map_or(Ok(()), |series| series::write(transaction, id, series))
+        })?;
+        if let Some(writer) = &mut self.writer {
+            writer.in_log = writer.in_log.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Whether that is the round that was begun.
+    pub(crate) fn check_round(&self, round: u32) -> Result<(), ArchiveError> {
+        if self.writer()?.round == Some(round) {
+            return Ok(());
+        }
+        Err(self
+            .out_of_turn(format!("a run of round {round} was given, but it is not the one that was begun")))
+    }
+
+    /// Ends the open round: from now on it counts as what `round.kind` says. With fewer runs than were planned it is
+    /// an interrupted one whatever that says, for verdicts need complete blocks.
+    pub fn end_round(&mut self, round: &Round) -> Result<(), ArchiveError> {
+        if self.writer()?.round != Some(round.number) {
+            let what = format!("round {} was ended, but it is not the one that was begun", round.number);
+            return Err(self.out_of_turn(what));
+        }
+        self.write(|transaction, writer| {
+            transaction
+                .prepare_cached(
+                    "UPDATE round SET finished = 1, cpu = ?2, steal = ?3, pressure = ?4, others = ?5, throttled = ?6,
+                       others_ns = ?8, kind = CASE WHEN (SELECT count(*) FROM run WHERE run.round = ?1)
+                         + (SELECT count(*) FROM group_run WHERE group_run.round = ?1) < planned
+                              THEN 'interrupted' ELSE ?7 END
+                     WHERE number = ?1",
+                )?
+                .execute(params![
+                    round.number,
+                    round.cpu,
+                    round.noise.steal,
+                    round.noise.pressure,
+                    round.noise.others,
+                    bounded(round.noise.throttled),
+                    round.kind.name(),
+                    round.noise.others_ns
+                ])?;
+            match writer.since {
+                Some(since) => set_elapsed(transaction, writer.session, since.elapsed()),
+                None => Ok(()),
+            }
+        })?;
+        if let Some(writer) = &mut self.writer {
+            writer.round = None;
+        }
+        Ok(())
+    }
+
+    /// Folds the log into the file, if it is long.
+    fn checkpoint(&mut self) -> Result<(), ArchiveError> {
+        if self.writer()?.in_log >= RUNS_A_CHECKPOINT {
+            self.commit()?;
+            // Waits for nobody. If it fails, for want of room above all, the log is as good, and grows on.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            if let Some(writer) = &mut self.writer {
+                writer.in_log = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the status of a variant; the last one counts.
+    pub fn set_status(&mut self, variant: &str, status: &VariantStatus) -> Result<(), ArchiveError> {
+        let id = self.id_of(variant)?;
+        self.write(|transaction, _| {
+            let add = "INSERT OR REPLACE INTO variant_status (variant, status, reason) VALUES (?1, ?2, ?3)";
+            transaction
+                .execute(add, params![id, status.name(), status.reason().unwrap_or_default()])
+                .map(drop)
+        })
+    }
+
+    /// Says how a variant was built; the last word counts.
+    pub fn set_build(&mut self, build: &BuildNote) -> Result<(), ArchiveError> {
+        let id = self.id_of(&build.variant)?;
+        self.write(|transaction, _| {
+            let add = "INSERT OR REPLACE INTO build
+                         (variant, compiler, cflags, binary_bytes, digest, log, seconds, cached)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let bytes = build.binary_bytes.map(bounded);
+            let row = params![
+                id,
+                build.compiler,
+                build.cflags,
+                bytes,
+                build.digest,
+                build.log,
+                build.seconds,
+                build.cached
+            ];
+            transaction.execute(add, row).map(drop)
+        })
+    }
+
+    /// Keeps how a variant's answer differs from the baseline's; the last word counts.
+    pub fn set_difference(&mut self, variant: &str, diff: &str) -> Result<(), ArchiveError> {
+        let id = self.id_of(variant)?;
+        self.write(|transaction, _| {
+            let add = "INSERT OR REPLACE INTO output_difference (variant, diff) VALUES (?1, ?2)";
+            transaction.execute(add, params![id, diff]).map(drop)
+        })
+    }
+
+    /// Keeps a warning; the same words are kept once.
+    pub fn warn(&mut self, text: &str) -> Result<(), ArchiveError> {
+        self.write(|transaction, _| note(transaction, text))
+    }
+
+    /// Replaces the spec by one that differs in its stopping rule alone: a campaign that is resumed may be given another.
+    pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
+        self.write(|transaction, _| {
+            transaction.execute("UPDATE campaign SET spec = ?1", params![spec]).map(drop)
+        })?;
+        self.metadata.spec = spec.to_owned();
+        let file = self.folder.join("widthwise.toml");
+        std::fs::write(&file, spec).map_err(|error| ArchiveError::system(&file, &self.folder, error))
+    }
+
+    /// Says why this session ended and how long it took. A campaign's time is the sum over its sessions; one that was
+    /// killed counts up to its last finished round. Nothing is gathered from here on.
+    pub fn set_stopped(&mut self, why: &str, elapsed: Duration) -> Result<(), ArchiveError> {
+        if let Some(writer) = &mut self.writer {
+            writer.batches = false;
+        }
+        self.write(|transaction, writer| {
+            transaction
+                .execute("UPDATE session SET stopped = ?2 WHERE id = ?1", params![writer.session, why])?;
+            set_elapsed(transaction, writer.session, elapsed)
+        })
+    }
+
+    /// Does this in one transaction, or not at all.
+    pub(crate) fn write(
+        &mut self,
+        work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<()>,
+    ) -> Result<(), ArchiveError> {
+        let writer = self.writer()?;
+        let attempt = || {
+            if self.connection.is_autocommit() {
+                self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            }
+            work(&self.connection, writer)?;
+            if writer.batches {
+                return Ok(());
+            }
+            self.connection.prepare_cached("COMMIT")?.execute([]).map(drop)
+        };
+        let outcome = attempt();
+        outcome.map_err(|error| self.given_up(error))
+    }
+
+    /// After an error: nothing is kept in part. (SQLite may have rolled back by itself.)
+    fn given_up(&self, error: rusqlite::Error) -> ArchiveError {
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        self.failed(error)
+    }
+
+    fn writer(&self) -> Result<&Writer, ArchiveError> {
+        self.writer.as_ref().ok_or_else(|| self.read_only())
+    }
+
+    fn id_of(&self, variant: &str) -> Result<i64, ArchiveError> {
+        self.writer()?.variants.get(variant).copied().ok_or_else(|| self.unknown("variant", variant))
+    }
+
+    fn read_only(&self) -> ArchiveError {
+        self.out_of_turn("it was opened for reading only".to_owned())
+    }
+
+    fn unknown(&self, kind: &'static str, name: &str) -> ArchiveError {
+        ArchiveError::Unknown { folder: self.folder.clone(), kind, name: name.to_owned() }
+    }
+
+    fn out_of_turn(&self, what: String) -> ArchiveError {
+        ArchiveError::OutOfTurn { folder: self.folder.clone(), what }
+    }
+}
+
+/// The number and the reason of an ending, as its row has them.
+fn details(ending: &Ending) -> (Option<i64>, Option<&str>) {
+    match ending {
+        Ending::Done => (None, None),
+        Ending::Exit { status } => (Some(i64::from(*status)), None),
+        Ending::Signal { signal } => (Some(i64::from(*signal)), None),
+        Ending::Timeout { limit_ns } => (Some(bounded(*limit_ns)), None),
+        Ending::OutputLimit { limit_bytes } => (Some(bounded(*limit_bytes)), None),
+        Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => (None, Some(reason.as_str())),
+    }
+}
+
+/// SQLite's integers are signed: 292 years of nanoseconds, 8 EiB.
+pub(crate) fn bounded(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn note(transaction: &Connection, text: &str) -> rusqlite::Result<()> {
+    let add = "INSERT INTO warning (text) VALUES (?1) ON CONFLICT DO NOTHING";
+    transaction.prepare_cached(add)?.execute([text]).map(drop)
+}
+
+pub(crate) fn set_elapsed(transaction: &Connection, session: i64, elapsed: Duration) -> rusqlite::Result<()> {
+    let nanoseconds = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
+    transaction
+        .prepare_cached("UPDATE session SET elapsed_ns = ?2 WHERE id = ?1")?
+        .execute(params![session, nanoseconds])
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Metadata, VariantRow};
+    use widthwise_experiment::outcome::{Noise, Reading, Source};
+
+    /// SQLite's own "database or disk is full"; the tests of the whole crate meet the kernel's.
+    #[test]
+    fn a_run_that_finds_no_room_is_not_half_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let metadata = Metadata {
+            created: "2026-11-21T00:00:00Z".into(),
+            widthwise: "0".into(),
+            command: Vec::new(),
+            program: "tree".into(),
+            program_version: String::new(),
+            spec: String::new(),
+            seed: 0,
+            machine: serde_json::Value::Null,
+            fingerprint: Default::default(),
+            scaling: None,
+            variants: vec![VariantRow::new("x32", widthwise_experiment::Role::Baseline)],
+        };
+        let mut archive = Archive::create(parent.path(), &metadata).unwrap();
+        let pages: i64 = archive.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        archive.connection.pragma_update(None, "max_page_count", pages + 4).unwrap();
+        let mut kept = 0;
+        let error = loop {
+            let mut add = || {
+                archive.begin_round(kept, RoundKind::Timed, 1, None)?;
+                let sample = [("cpu", Reading::whole(1e6, Source::Clock))].into();
+                let run = Run {
+                    variant: "x32".into(),
+                    round: kept,
+                    position: 0,
+                    began_ns: 0,
+                    ending: Ending::Done,
+                    sample,
+                    output_digest: Some("0".repeat(1000)),
+                };
+                archive.add_run(&run, &[])?;
+                kept += 1;
+                let round =
+                    Round { number: run.round, kind: RoundKind::Timed, cpu: None, noise: Noise::default() };
+                archive.end_round(&round)
+            };
+            if let Err(error) = add() {
+                break error;
+            }
+        };
+        assert!(matches!(&error, ArchiveError::Full { path } if path == archive.folder()), "{error}");
+        let samples = archive.load().unwrap();
+        assert!(kept > 0 && samples.runs.len() == kept as usize);
+        assert!(samples.runs.iter().all(|run| run.sample.len() == 1));
+    }
+}

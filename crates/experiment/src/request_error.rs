@@ -1,0 +1,315 @@
+//! What can be wrong with a request: one row each, with the fix in its text.
+
+use thiserror::Error;
+
+use crate::axis::Axis;
+use crate::location::SourceLocation;
+use crate::placeholder::{self, Stage};
+use crate::suggestion::{fix, nearest};
+
+/// A request that cannot be carried out: what is wrong, and where it was said.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{}{kind_of_error}", place(.location))]
+pub struct RequestError {
+    /// The line or the flag; absent when the fault is that nothing was said.
+    pub location: Option<SourceLocation>,
+    /// What is wrong.
+    pub kind_of_error: RequestErrorKind,
+}
+
+/// A spec file that cannot be read; its `location` always has a line.
+pub type SpecError = RequestError;
+
+fn place(location: &Option<SourceLocation>) -> String {
+    location.as_ref().map(|location| format!("{location}: ")).unwrap_or_default()
+}
+
+impl SourceLocation {
+    /// This mistake was made here.
+    pub fn wrong(&self, kind_of_error: RequestErrorKind) -> RequestError {
+        RequestError { location: Some(self.clone()), kind_of_error }
+    }
+}
+
+impl RequestErrorKind {
+    /// The mistake of leaving something out: it was made nowhere.
+    pub(crate) fn nowhere(self) -> RequestError {
+        RequestError { location: None, kind_of_error: self }
+    }
+}
+
+/// What is wrong with a request.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RequestErrorKind {
+    /// The file is not TOML.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key is there twice.
+    #[error("{0:?} is said twice; keep one of the two")]
+    DuplicateKey(String),
+    /// A section has no such key.
+    #[error("unknown key {key:?} in {section}{}", fix_key(.key, .home, .known))]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The section, in its brackets.
+        section: String,
+        /// The section's keys.
+        known: Vec<&'static str>,
+        /// The section that has such a key, if one does.
+        home: Option<&'static str>,
+    },
+    /// A name of a kind of which there are only a few.
+    #[error("unknown {what} {name:?}{}", fix(.name, .known))]
+    Unknown {
+        /// The kind.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// A flag set that is neither built in nor in the spec file.
+    #[error("unknown flag set {name:?}{}; options themselves begin with \"-\"", fix(.name, .known))]
+    UnknownFlagSet {
+        /// The name.
+        name: String,
+        /// The sets there are.
+        known: Vec<String>,
+    },
+    /// A compiler that this machine does not have.
+    #[error("no compiler {name:?} on this machine{}", fix(.name, .known))]
+    NoSuchCompiler {
+        /// The name.
+        name: String,
+        /// The compilers there are.
+        known: Vec<String>,
+    },
+    /// A compiler by name, and no compiler at all.
+    #[error("no compiler on this machine; apt-get install gcc g++")]
+    NoCompilers,
+    /// A placeholder that there is not.
+    #[error("unknown placeholder {{{word}}}{} (for the text itself, write {{{{{word}}}}})", fix_placeholder(.word, *.stage))]
+    UnknownPlaceholder {
+        /// The word between the braces.
+        word: String,
+        /// What the command is for.
+        stage: Stage,
+    },
+    /// A placeholder that has no value at that stage.
+    #[error("{{{word}}} means nothing in a {}; there is {}", .stage.noun(), braced(*.stage))]
+    MisplacedPlaceholder {
+        /// The word between the braces.
+        word: String,
+        /// What the command is for.
+        stage: Stage,
+    },
+    /// A placeholder that this program gives no value.
+    #[error("{{{word}}} means nothing here: {reason}")]
+    EmptyPlaceholder {
+        /// The word between the braces.
+        word: String,
+        /// Why, and what to write.
+        reason: &'static str,
+    },
+    /// A value of another type.
+    #[error("{key:?} must be {wanted}, not {found}")]
+    WrongType {
+        /// The key.
+        key: String,
+        /// What goes there.
+        wanted: &'static str,
+        /// What stands there.
+        found: &'static str,
+    },
+    /// A count below nought.
+    #[error("{key:?} cannot be negative: {value}")]
+    Negative {
+        /// The key.
+        key: String,
+        /// What stands there.
+        value: String,
+    },
+    /// A number outside its range.
+    #[error("{key:?} must be {range}, not {value}")]
+    OutOfRange {
+        /// The key.
+        key: String,
+        /// The range, in words.
+        range: String,
+        /// What stands there.
+        value: String,
+    },
+    /// No duration.
+    #[error("{text:?} is no duration; write it like \"90s\", \"5m\", \"1h30m\" or \"250ms\"")]
+    BadDuration {
+        /// What stands there.
+        text: String,
+    },
+    /// No percentage.
+    #[error("{text:?} is no percentage; write it like \"1%\" or 0.01")]
+    BadPercentage {
+        /// What stands there.
+        text: String,
+    },
+    /// No list of CPUs.
+    #[error("cpus {text:?}: {reason}; write \"auto\", \"any\" or a list like \"0,2-3\"")]
+    BadCpus {
+        /// What stands there.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No source.
+    #[error("source {text:?}: {reason}")]
+    BadSource {
+        /// What stands there.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A name that cannot be one.
+    #[error("{what} {name:?}: {reason}")]
+    BadName {
+        /// What it would name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A value that says nothing.
+    #[error("{what} is empty; {instead}")]
+    Empty {
+        /// What is empty.
+        what: String,
+        /// What to do about it.
+        instead: &'static str,
+    },
+    /// A value that is there twice.
+    #[error("{what} {name:?} is named twice")]
+    Twice {
+        /// Its kind.
+        what: &'static str,
+        /// The value.
+        name: String,
+    },
+    /// A word that means every value, beside another value.
+    #[error("\"all\" means every {what} and stands alone")]
+    NotAlone {
+        /// What there is all of.
+        what: &'static str,
+    },
+    /// A NUL character, which no argument, path or variable can hold.
+    #[error("{key:?} contains a NUL character, which cannot be handed to a program")]
+    Nul {
+        /// The key.
+        key: String,
+    },
+    /// Something on the command line that has no `=`.
+    #[error("{text:?} has no \"=\"; write it like {example}")]
+    NoEquals {
+        /// What was said.
+        text: String,
+        /// How it goes.
+        example: &'static str,
+    },
+
+    /// There is nothing to compare.
+    #[error("no program; name a source file, a folder, debian:PACKAGE, or finished binaries")]
+    NoProgram,
+    /// A source that nobody knows how to build.
+    #[error("no build command; only a single .c, .cc, .cpp or .cxx file has one by default")]
+    NoBuild,
+    /// A program that nobody knows how to run.
+    #[error("no run command; say how a run is started, such as \"{{build}}/prog input\"")]
+    NoRun,
+    /// Finished binaries, and something to build as well.
+    #[error("{what} and finished binaries exclude each other; leave out one of them")]
+    BinariesWith {
+        /// What there is besides.
+        what: &'static str,
+    },
+    /// An axis that was decided when the binaries were built.
+    #[error("axis {:?} cannot vary over finished binaries; compare a source, or leave it out", .axis.name())]
+    AxisOfBinaries {
+        /// The axis.
+        axis: Axis,
+    },
+    /// A list of variants and a matrix.
+    #[error("axis {:?} and a list of variants exclude each other; leave out [axes] or every [[variant]]", .axis.name())]
+    AxisWithVariants {
+        /// The first axis.
+        axis: Axis,
+    },
+    /// Every point is excluded.
+    #[error("nothing is left to compare: every variant is excluded")]
+    EmptyMatrix,
+    /// A matrix that nobody can have meant.
+    #[error("the axes make {points} variants; {most} is the most")]
+    TooManyVariants {
+        /// How many points there are.
+        points: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Two variants with one name.
+    #[error("two variants are called {name:?}; give one of them a name of its own")]
+    TwoVariants {
+        /// The name.
+        name: String,
+    },
+    /// A variant with the name under which the baseline takes part again.
+    #[error("a variant cannot be called {name:?}: that is the baseline's second name in the A/A pair")]
+    ControlNameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The ten-run estimator with a stopping rule of another kind.
+    #[error("{key:?} and the estimator \"ten-run-trim\" exclude each other: it needs exactly 10 rounds")]
+    TenRuns {
+        /// The key.
+        key: &'static str,
+    },
+    /// A run command that the shell would not accept.
+    #[error("the run command has a quotation mark without its partner")]
+    UnclosedQuote,
+    /// A training command that no build will use.
+    #[error("\"train\" is only used by a profile-guided set; add profile_guided = true")]
+    TrainUnused,
+    /// Something that runs which share a CPU cannot have.
+    #[error("{what} {why} where runs are made together; leave out one of the two")]
+    NotConcurrent {
+        /// What was said.
+        what: String,
+        /// Why it cannot be.
+        why: &'static str,
+    },
+    /// An output check that is off, or of standard output, beside something that needs another.
+    #[error("{key:?} and check = {check:?} exclude each other; leave out one of them")]
+    CheckWith {
+        /// The key.
+        key: &'static str,
+        /// The kind of check.
+        check: &'static str,
+    },
+}
+
+fn fix_key(key: &str, home: &Option<&'static str>, known: &[&'static str]) -> String {
+    match home {
+        Some(home) => format!("; it belongs to {home}"),
+        None => fix(key, known),
+    }
+}
+
+fn fix_placeholder(word: &str, stage: Stage) -> String {
+    match nearest(word, placeholder::allowed(stage)) {
+        Some(meant) => format!("; did you mean {{{meant}}}?"),
+        None => format!("; there is {}", braced(stage)),
+    }
+}
+
+fn braced(stage: Stage) -> String {
+    let words: Vec<String> = placeholder::allowed(stage).map(|word| format!("{{{word}}}")).collect();
+    words.join(", ")
+}

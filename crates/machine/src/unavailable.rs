@@ -1,0 +1,68 @@
+//! What is missing here, why, and what fixes it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Something this machine cannot do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unavailable {
+    /// Why not, in one line.
+    pub reason: String,
+    /// The command (or, where no command can, the step) that fixes it; absent if nothing on this machine does.
+    pub fix: Option<String>,
+}
+
+impl Unavailable {
+    /// A lack that nothing on this machine fixes.
+    pub fn permanent(reason: impl Into<String>) -> Unavailable {
+        Unavailable { reason: reason.into(), fix: None }
+    }
+
+    /// A lack with its fix.
+    pub fn with_fix(reason: impl Into<String>, fix: impl Into<String>) -> Unavailable {
+        Unavailable { reason: reason.into(), fix: Some(fix.into()) }
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// How a `Result<T, Unavailable>` stands in JSON: `{"yes": …}` or `{"no": {"reason": …, "fix": …}}`.
+/// For `#[serde(with = "crate::unavailable::answer")]`.
+pub mod answer {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Unavailable;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Answer<T> {
+        Yes(T),
+        No(Unavailable),
+    }
+
+    /// Writes the answer.
+    pub fn serialize<T: Serialize, S: Serializer>(
+        result: &Result<T, Unavailable>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match result {
+            Ok(value) => Answer::Yes(value).serialize(serializer),
+            Err(unavailable) => Answer::<&T>::No(unavailable.clone()).serialize(serializer),
+        }
+    }
+
+    /// Reads it back.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Result<T, Unavailable>, D::Error> {
+        Ok(match Answer::<T>::deserialize(deserializer)? {
+            Answer::Yes(value) => Ok(value),
+            Answer::No(unavailable) => Err(unavailable),
+        })
+    }
+}

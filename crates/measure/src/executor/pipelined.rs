@@ -1,0 +1,128 @@
+//! Runs that are begun before those in front of them have ended, so that the launcher goes from one to the next by
+//! itself. To wake somebody on another CPU after a run, and to be woken for the next, takes longer than many a program.
+//!
+//! Only what will be wanted in any case is begun ahead: nothing is measured and then thrown away, but for the runs of a
+//! variant that turns out to fail. Long runs, and those around which something else has to be done, are begun singly.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::executor::Executor;
+use crate::rounds::Plan;
+use crate::run::{RunError, RunResult, Runner};
+use crate::schedule::{self, Slot};
+
+/// For how long the launcher is to have something to do. Ctrl-C, the end of the time allowed, and what is known of the
+/// machine's noise come at most so much late.
+const LEAD: Duration = Duration::from_millis(20);
+/// Fewer than this are not worth it.
+const LEAST: usize = 4;
+/// More than this bring nothing more.
+const MOST: usize = 64;
+/// All requests together must fit into a socket's buffer: nobody may be kept waiting by a run that lasts.
+const MOST_BYTES: usize = 64 << 10;
+
+/// The runs that were begun and not ended, and which come next.
+#[derive(Debug)]
+pub(crate) struct PipelinedExecutor<'a> {
+    plan: &'a Plan,
+    runner: &'a mut Runner,
+    begun: VecDeque<(u32, Slot)>,
+    /// The round from which runs are begun, and what is still to be begun of it.
+    round: u32,
+    rest: VecDeque<Slot>,
+    /// What a run takes.
+    pace: Duration,
+    singly: bool,
+}
+
+impl<'a> PipelinedExecutor<'a> {
+    pub(crate) fn new(plan: &'a Plan, runner: &'a mut Runner) -> PipelinedExecutor<'a> {
+        let alone = |participant: &crate::rounds::Participant| runner.stands_alone(&participant.start);
+        // A file is read before the next run writes it anew; standard output has a file for each run.
+        let singly = !plan.check.files.is_empty() || !plan.participants.iter().all(alone);
+        PipelinedExecutor {
+            plan,
+            runner,
+            begun: VecDeque::new(),
+            round: plan.first_round,
+            rest: VecDeque::new(),
+            pace: LEAD,
+            singly,
+        }
+    }
+
+    fn start(&mut self, round: u32, slot: Slot) -> Result<(), RunError> {
+        let start = &self.plan.participants[slot.participant].start;
+        self.runner.begin(start, slot.padding, &self.plan.cpus)?;
+        self.begun.push_back((round, slot));
+        Ok(())
+    }
+}
+
+impl Executor for PipelinedExecutor<'_> {
+    fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.runner.has_ended()
+    }
+
+    /// All that has not begun is passed over.
+    fn drain(&mut self, cancelled: &dyn Fn() -> bool) -> Result<bool, RunError> {
+        self.runner.skip_rest()?;
+        self.runner.wait(self.plan.limits, cancelled, Duration::ZERO)?;
+        Ok(!self.is_empty() && !self.runner.is_skipped())
+    }
+
+    fn begin(&mut self, (round, slots): (u32, &[Slot]), last: u32, out: &[usize]) -> Result<(), RunError> {
+        let most = match LEAD.as_nanos() / self.pace.as_nanos().max(1) {
+            _ if self.singly => 1,
+            runs if runs < LEAST as u128 => 1,
+            runs => (runs as usize).min(MOST),
+        };
+        if self.begun.is_empty() {
+            let Some((first, rest)) = slots.split_first() else { return Ok(()) };
+            self.start(round, *first)?;
+            self.round = round;
+            self.rest = rest.iter().copied().collect();
+        }
+        // In one go, when half of them are over: to send each by itself is dearer.
+        if 2 * self.runner.in_flight().0 > most {
+            return Ok(());
+        }
+        loop {
+            let (runs, bytes) = self.runner.in_flight();
+            if runs >= most || bytes >= MOST_BYTES {
+                return Ok(());
+            }
+            match self.rest.pop_front() {
+                Some(slot) if out.contains(&slot.participant) => {}
+                Some(slot) => self.start(self.round, slot)?,
+                None if self.round >= last => return Ok(()),
+                None => {
+                    self.round += 1;
+                    self.rest =
+                        schedule::round(self.plan.seed, self.round, self.plan.participants.len()).into();
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, RunResult)>, RunError> {
+        let Some((round, slot)) = self.begun.pop_front() else { return Ok(None) };
+        let start = &self.plan.participants[slot.participant].start;
+        let result = self.runner.end(start, &self.plan.cpus, self.plan.limits, cancelled, self.pace)?;
+        self.pace = (7 * self.pace + result.wall) / 8;
+        Ok(Some((round, slot, result)))
+    }
+
+    fn launchers(&self) -> Vec<u32> {
+        vec![self.runner.launcher()]
+    }
+
+    fn runner(&self) -> &Runner {
+        self.runner
+    }
+}

@@ -1,0 +1,162 @@
+//! What is done before and after a run, and is not timed: its fresh directory, its setup and teardown commands.
+
+use std::io::{Read, Seek};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use widthwise_experiment::bytes;
+
+use super::account::memory_file;
+use super::LaunchSpec;
+
+/// Makes a working directory anew, with links to these files.
+pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::create_dir_all(folder)?,
+    }
+    for input in inputs {
+        if let Some(name) = input.file_name() {
+            std::os::unix::fs::symlink(input, folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The variable by which processes that setup and teardown leave behind are known, whatever session and parent they have.
+const MARK: &str = "WIDTHWISE_SETUP";
+/// So long a process that was left behind has to end by itself when it is told to.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// So long a process may be about to execute a program.
+const SETTLING: Duration = Duration::from_millis(200);
+
+/// Runs `sh -e` text; on failure, how it ended and the last line it complained with. What it leaves in the background goes on:
+/// see [`LeftBehind`].
+pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("`{text}` could not be started: {error}");
+    // A pipe would be waited for until the last process that has it is gone.
+    let mut complaint = memory_file().map_err(failed)?;
+    let status = std::process::Command::new("sh")
+        .args(["-e", "-c"])
+        .arg(bytes::os(text))
+        .current_dir(&start.directory)
+        .env_clear()
+        // What is preloaded is the program's, not the shell's.
+        .envs(start.environment.iter().filter(|(name, _)| *name != "LD_PRELOAD"))
+        .env(MARK, std::process::id().to_string())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(complaint.try_clone().map_err(failed)?)
+        .status()
+        .map_err(failed)?;
+    if status.success() {
+        return Ok(());
+    }
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "it ended".into(),
+    };
+    let mut said = Vec::new();
+    let _ = complaint.rewind().and_then(|()| complaint.read_to_end(&mut said));
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+    Err(format!("`{text}` failed ({how}): {last}"))
+}
+
+/// What setup and teardown have left in the background, a server for example: ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct LeftBehind;
+
+impl LeftBehind {
+    /// If such commands are run for this program.
+    pub(crate) fn of(start: &LaunchSpec) -> Option<LeftBehind> {
+        let is_used = start.setup.is_some() || start.teardown.is_some();
+        // Only made where it is wanted: one that is dropped searches all processes.
+        #[allow(clippy::unnecessary_lazy_evaluations)]
+        is_used.then(|| LeftBehind)
+    }
+}
+
+impl Drop for LeftBehind {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let elapsed = began.elapsed();
+            let (left, is_certain) = left_behind();
+            if (left.is_empty() && (is_certain || elapsed > SETTLING)) || elapsed > 2 * PATIENCE {
+                return;
+            }
+            let signal = if elapsed < PATIENCE { libc::SIGTERM } else { libc::SIGKILL };
+            for pid in left {
+                // SAFETY: no pointers; a process that is gone is no error.
+                unsafe { libc::kill(pid, signal) };
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+}
+
+/// The processes that carry our mark, and whether these are all: the environment of one that is about to execute a program
+/// cannot be read for a moment.
+fn left_behind() -> (Vec<libc::pid_t>, bool) {
+    let mark = format!("{MARK}={}", std::process::id());
+    let (mut left, mut is_certain) = (Vec::new(), true);
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let read = |name: &str| std::fs::read(entry.path().join(name));
+        match read("environ") {
+            Ok(environment) if environment.is_empty() => {
+                // Neither a thread of the kernel nor one that has ended has a program.
+                let has_program = std::fs::read_link(entry.path().join("exe")).is_ok();
+                is_certain &= !(has_program && read("cmdline").is_ok_and(|words| words.is_empty()));
+            }
+            Ok(environment) => {
+                if environment.split(|&byte| byte == 0).any(|one| one == mark.as_bytes()) {
+                    left.push(pid);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+    (left, is_certain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(setup: Option<&str>) -> LaunchSpec {
+        LaunchSpec {
+            runtime: None,
+            file: "/bin/true".into(),
+            arguments: Vec::new(),
+            environment: std::collections::BTreeMap::new(),
+            directory: "/".into(),
+            fresh: None,
+            stdin: "/dev/null".into(),
+            setup: setup.map(Into::into),
+            teardown: None,
+            thp: widthwise_experiment::model::Thp::System,
+            no_aslr: false,
+            exit_status: 0,
+        }
+    }
+
+    #[test]
+    fn processes_are_searched_only_around_runs_with_setup_or_teardown() {
+        let mut left = std::process::Command::new("sleep")
+            .arg("1000")
+            .env(MARK, std::process::id().to_string())
+            .spawn()
+            .unwrap();
+        assert!(LeftBehind::of(&start(None)).is_none());
+        assert!(left.try_wait().unwrap().is_none());
+        drop(LeftBehind::of(&start(Some("sleep 1000 &"))));
+        let ended = left.wait().unwrap();
+        assert_eq!(ended.signal(), Some(libc::SIGTERM));
+    }
+}

@@ -1,0 +1,330 @@
+//! The memory of everything that was started, read while all of it stands still (the freezer of cgroup v2,
+//! `Documentation/admin-guide/cgroup-v2.rst`), so that what is summed belongs together: a page that moves from one process
+//! to another between two readings would count twice, or not at all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use widthwise_experiment::memory::Part;
+use widthwise_experiment::scale::{CopyOnWriteBreakdown, MemberMemory, Memory, Moment};
+
+use crate::sampler::now;
+use crate::sampler::smaps;
+use crate::sampler::tree::{self, LastReading, ProcessHandle, Texts};
+
+/// Moments are no closer than this, and no closer than so many times what the last reading took.
+const LEAST_GAP: Duration = Duration::from_millis(25);
+const GAP_FACTOR: u32 = 2;
+/// A group that does not stand still after so long is read as it is.
+const STILL: Duration = Duration::from_millis(100);
+/// Of more members than these only sums are kept over time.
+const MOST_MEMBERS: usize = 64;
+/// More moments than these are thinned: every other one goes.
+const MOST_MOMENTS: usize = 240;
+
+/// What the whole system has, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct System {
+    anonymous: u64,
+    huge: u64,
+}
+
+/// What one process has at a moment.
+#[derive(Debug)]
+struct Figures {
+    resident: u64,
+    pss: u64,
+    pss_anonymous: u64,
+    uss: u64,
+    private_dirty: u64,
+    huge: u64,
+    merged: u64,
+    /// By what it is for: resident, and of that what nobody else has.
+    parts: BTreeMap<Part, (u64, u64)>,
+}
+
+/// Reads memory over time.
+#[derive(Debug)]
+pub struct GroupMemory {
+    runtime: Option<PathBuf>,
+    before: System,
+    memory: Memory,
+    parent_at_fork: Option<BTreeMap<Part, (u64, u64)>>,
+    began_ns: u64,
+    texts: Texts,
+}
+
+impl GroupMemory {
+    /// A camera that has seen the system before anything was started.
+    pub fn new(runtime: Option<PathBuf>) -> GroupMemory {
+        GroupMemory {
+            runtime,
+            before: system(),
+            memory: Memory { frozen: true, ..Memory::default() },
+            parent_at_fork: None,
+            began_ns: now(),
+            texts: Texts::default(),
+        }
+    }
+
+    /// Reads the memory of these processes. `parent` is the one that forks, `members` those that are counted, of which
+    /// `expected` are awaited. Says how long not to read again.
+    pub fn read(
+        &mut self,
+        pids: &[u32],
+        parent: Option<u32>,
+        members: &[u32],
+        expected: usize,
+        groups: &[Option<PathBuf>],
+    ) -> Duration {
+        let began = Instant::now();
+        let still = Still::make(groups);
+        self.memory.frozen &= still.all;
+        let at_ns = now();
+        let mut all: BTreeMap<u32, Figures> = BTreeMap::new();
+        for (index, &pid) in pids.iter().enumerate() {
+            if let Some(figures) = self.figures(pid, index) {
+                all.insert(pid, figures);
+            }
+        }
+        let system = system();
+        drop(still);
+        if let Some(parent) = parent.filter(|parent| !members.contains(parent)) {
+            if self.parent_at_fork.is_none() && members.iter().any(|member| all.contains_key(member)) {
+                self.parent_at_fork = all.get(&parent).map(|figures| figures.parts.clone());
+            }
+        }
+        let there = members.iter().filter(|member| all.contains_key(member)).count();
+        let sum = |of: fn(&Figures) -> u64| all.values().map(of).sum::<u64>();
+        let moment = Moment {
+            at_ns: at_ns.saturating_sub(self.began_ns),
+            members: there,
+            processes: all.len(),
+            pss: sum(|figures| figures.pss),
+            pss_anonymous: sum(|figures| figures.pss_anonymous),
+            uss: sum(|figures| figures.uss),
+            private_dirty: sum(|figures| figures.private_dirty),
+            resident: sum(|figures| figures.resident),
+            huge: sum(|figures| figures.huge),
+            merged: sum(|figures| figures.merged),
+            system_anonymous: system.anonymous as i64 - self.before.anonymous as i64,
+            system_huge: system.huge as i64 - self.before.huge as i64,
+            each: if expected <= MOST_MEMBERS { each(members, &all) } else { Vec::new() },
+        };
+        if !all.is_empty() {
+            self.keep(moment, members, expected, &all);
+        }
+        (began.elapsed() * GAP_FACTOR).max(LEAST_GAP)
+    }
+
+    fn keep(&mut self, moment: Moment, members: &[u32], expected: usize, all: &BTreeMap<u32, Figures>) {
+        let memory = &mut self.memory;
+        let highest = memory.highest.map(|index| memory.moments[index].pss);
+        let (there, pss) = (moment.members, moment.pss);
+        memory.moments.push(moment);
+        if there >= expected && highest.is_none_or(|highest| pss > highest) {
+            memory.highest = Some(memory.moments.len() - 1);
+            memory.members = each(members, all);
+            if let Some(parent) = &self.parent_at_fork {
+                let children: Vec<&BTreeMap<Part, (u64, u64)>> =
+                    members.iter().filter_map(|pid| all.get(pid)).map(|figures| &figures.parts).collect();
+                memory.copy_on_write = copy_on_write(parent, &children);
+            }
+        }
+        if memory.moments.len() > MOST_MOMENTS {
+            let highest = memory.highest;
+            let mut index = 0;
+            let mut kept = Vec::new();
+            for (place, moment) in memory.moments.iter().enumerate() {
+                if highest == Some(place) {
+                    index = kept.len();
+                }
+                if place % 2 == 0 || highest == Some(place) {
+                    kept.push(moment.clone());
+                }
+            }
+            memory.moments = kept;
+            memory.highest = highest.map(|_| index);
+        }
+    }
+
+    fn figures(&mut self, pid: u32, index: usize) -> Option<Figures> {
+        let mut watched = ProcessHandle::open(pid, index).ok()?;
+        watched.read(&mut self.texts).ok()?;
+        let rollup = std::fs::read(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let LastReading { mappings, around, .. } =
+            watched.portrait(&mut self.texts, self.runtime.as_ref())?;
+        let mut parts: BTreeMap<Part, (u64, u64)> = BTreeMap::new();
+        for (mapping, part) in mappings.iter().zip(smaps::classify(&mappings, &around)) {
+            let sum = parts.entry(part).or_default();
+            sum.0 += mapping.amounts.resident;
+            sum.1 += mapping.private;
+        }
+        let sum = |of: fn(&smaps::Mapping) -> u64| mappings.iter().map(of).sum::<u64>();
+        Some(Figures {
+            resident: sum(|mapping| mapping.amounts.resident),
+            // Rounded down for each mapping in smaps, and only once here.
+            pss: field(&rollup, b"Pss:").unwrap_or_else(|| sum(|mapping| mapping.amounts.pss)),
+            pss_anonymous: field(&rollup, b"Pss_Anon:").unwrap_or(0),
+            uss: sum(|mapping| mapping.private),
+            private_dirty: sum(|mapping| mapping.private_dirty),
+            huge: sum(|mapping| mapping.huge),
+            merged: sum(|mapping| mapping.merged),
+            parts,
+        })
+    }
+
+    /// What was read; times count from the moment at which the program began.
+    pub fn close(mut self, began_ns: u64) -> Memory {
+        for moment in &mut self.memory.moments {
+            moment.at_ns = (moment.at_ns + self.began_ns).saturating_sub(began_ns);
+        }
+        self.memory.system_drift = system().anonymous as i64 - self.before.anonymous as i64;
+        self.memory
+    }
+}
+
+/// The members that are there, in their order.
+fn each(members: &[u32], all: &BTreeMap<u32, Figures>) -> Vec<MemberMemory> {
+    let of = |figures: &Figures| MemberMemory {
+        pss: figures.pss,
+        uss: figures.uss,
+        private_dirty: figures.private_dirty,
+        resident: figures.resident,
+        shared: figures.resident.saturating_sub(figures.uss),
+    };
+    members.iter().filter_map(|pid| all.get(pid)).map(of).collect()
+}
+
+/// What the children have of the parent's memory. All amounts are of all children together.
+fn copy_on_write(
+    parent: &BTreeMap<Part, (u64, u64)>,
+    children: &[&BTreeMap<Part, (u64, u64)>],
+) -> Vec<CopyOnWriteBreakdown> {
+    let mut names: Vec<&Part> = parent.keys().chain(children.iter().flat_map(|child| child.keys())).collect();
+    names.sort();
+    names.dedup();
+    let mut all: Vec<CopyOnWriteBreakdown> = names
+        .into_iter()
+        .map(|part| {
+            let had = parent.get(part).map_or(0, |amounts| amounts.0);
+            let mut row =
+                CopyOnWriteBreakdown { part: name(part), at_fork: had, shared: 0, copied: 0, own: 0 };
+            for child in children {
+                let (resident, private) = child.get(part).copied().unwrap_or_default();
+                let shared = resident.saturating_sub(private);
+                // What is not shared any more is a copy, as far as the child has anything instead.
+                let copied = private.min(had.saturating_sub(shared));
+                row.shared += shared;
+                row.copied += copied;
+                row.own += private - copied;
+            }
+            row
+        })
+        .filter(|row| row.at_fork + row.shared + row.copied + row.own > 0)
+        .collect();
+    all.sort_by_key(|row| std::cmp::Reverse(row.copied + row.own));
+    all
+}
+
+fn name(part: &Part) -> String {
+    if part.name.is_empty() {
+        part.class.title().to_owned()
+    } else {
+        part.name.clone()
+    }
+}
+
+/// Programs that stand still until this is dropped.
+#[derive(Debug)]
+struct Still<'a> {
+    groups: Vec<&'a Path>,
+    all: bool,
+}
+
+impl Still<'_> {
+    fn make(groups: &[Option<PathBuf>]) -> Still<'_> {
+        let mut still = Still { groups: Vec::new(), all: true };
+        for group in groups {
+            match group {
+                Some(group) if std::fs::write(group.join("cgroup.freeze"), "1").is_ok() => {
+                    still.groups.push(group);
+                }
+                _ => still.all = false,
+            }
+        }
+        let began = Instant::now();
+        for group in &still.groups {
+            while !is_frozen(group) {
+                if began.elapsed() > STILL {
+                    still.all = false;
+                    break;
+                }
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        still
+    }
+}
+
+impl Drop for Still<'_> {
+    fn drop(&mut self) {
+        for group in &self.groups {
+            let _ = std::fs::write(group.join("cgroup.freeze"), "0");
+        }
+    }
+}
+
+fn is_frozen(group: &Path) -> bool {
+    let text = std::fs::read_to_string(group.join("cgroup.events")).unwrap_or_default();
+    text.lines().any(|line| line == "frozen 1")
+}
+
+/// `/proc/meminfo`, `Documentation/filesystems/proc.rst`.
+fn system() -> System {
+    let text = std::fs::read("/proc/meminfo").unwrap_or_default();
+    System {
+        anonymous: field(&text, b"AnonPages:").unwrap_or(0),
+        huge: field(&text, b"AnonHugePages:").unwrap_or(0),
+    }
+}
+
+/// The amount in the line that begins so.
+fn field(text: &[u8], name: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+    smaps::kibibytes(line)
+}
+
+/// Everyone that these launchers have started.
+pub fn everyone(launchers: &[u32]) -> Vec<u32> {
+    launchers.iter().flat_map(|launcher| tree::descendants(*launcher).into_keys()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use widthwise_experiment::memory::Class;
+
+    use super::*;
+
+    #[test]
+    fn what_is_copied_is_told_from_what_is_new() {
+        let part = |class| Part { class, name: String::new() };
+        let parent = BTreeMap::from([(part(Class::Heap), (100, 100)), (part(Class::Stack), (8, 8))]);
+        // One child wrote to 30 of the parent's 100 and has 50 more of its own; the other freed 40.
+        let one = BTreeMap::from([(part(Class::Heap), (150, 80)), (part(Class::Stack), (8, 8))]);
+        let other = BTreeMap::from([(part(Class::Heap), (60, 0)), (part(Class::Mmapped), (5, 5))]);
+        let rows = copy_on_write(&parent, &[&one, &other]);
+        let row = |at_fork, shared, copied, own| (at_fork, shared, copied, own);
+        let found: Vec<_> =
+            rows.iter().map(|r| (r.part.as_str(), row(r.at_fork, r.shared, r.copied, r.own))).collect();
+        assert_eq!(
+            found,
+            [
+                ("heap (brk)", row(100, 130, 30, 50)),
+                ("stacks", row(8, 0, 8, 0)),
+                ("mmapped blocks", row(0, 0, 0, 5))
+            ]
+        );
+    }
+}

@@ -1,0 +1,512 @@
+//! What every format says in words. One source, so that the terminal, the HTML and the Markdown agree.
+//!
+//! All text returned is harmless: foreign names and reasons have passed through [`visible`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use widthwise_experiment::VariantStatus;
+
+use widthwise_experiment::outcome::{Ending, Noise, Round, RoundKind};
+use widthwise_experiment::units::{Quantity, Unit};
+use widthwise_experiment::Metric;
+use widthwise_verdict::wording::{self, share};
+use widthwise_verdict::{Judgement, Verdict, Word};
+
+use crate::campaign::{Campaign, ProcessNote};
+use crate::format::{counted, duration, listed, rounds};
+use crate::{order, sanitize};
+
+/// A round is marked as noisy from here on. The marks guide the eye; no verdict depends on them.
+const NOISY_SHARE: f64 = 0.01;
+/// PSI counts every task of the machine, not only those on the measured core, so it is marked later.
+const NOISY_PRESSURE: f64 = 0.10;
+/// The kernel's tick where it is longest (100 Hz).
+const SHORTEST_NOISE: Duration = Duration::from_millis(10);
+
+/// The program and its version.
+pub fn title(campaign: &Campaign) -> String {
+    let title = format!("{} {}", campaign.experiment.program.name, campaign.version);
+    sanitize::line(title.trim())
+}
+
+/// The command of a run, before placeholders are filled in.
+pub fn command(campaign: &Campaign) -> String {
+    sanitize::line(&campaign.experiment.program.run)
+}
+
+/// How much was measured: `42 rounds, 3 min 10 s`.
+pub fn extent(campaign: &Campaign) -> String {
+    format!("{}, {}", counted(campaign.timed_rounds(), "round"), duration(campaign.elapsed))
+}
+
+/// Every round there is, and why there are no more.
+pub fn stopping(campaign: &Campaign) -> String {
+    let of_kind = |kind| campaign.rounds.iter().filter(|round| round.kind == kind).count();
+    let mut parts = vec![counted(of_kind(RoundKind::Timed), "timed round")];
+    for (kind, noun) in [
+        (RoundKind::Warmup, "warm-up round"),
+        (RoundKind::Emulated, "emulated round"),
+        (RoundKind::Memory, "memory round"),
+        (RoundKind::Interrupted, "interrupted round"),
+    ] {
+        match of_kind(kind) {
+            0 => {}
+            count => parts.push(counted(count, noun)),
+        }
+    }
+    let why = sanitize::line(&campaign.stopped);
+    let why = if why.is_empty() { why } else { format!("; stopped because: {why}") };
+    format!("{} in {}{why}.", listed(&parts), duration(campaign.elapsed))
+}
+
+/// Metrics on which many variants are summed up.
+const SUMMED_UP: usize = 2;
+/// Names that a sentence lists; of more, the rest is counted.
+const NAMED: usize = 6;
+
+/// The answer: a sentence on each variant or, of many, at most three on all of them; [`one_by_one`] has the rest.
+pub fn answer(campaign: &Campaign) -> Vec<String> {
+    if !order::is_many(campaign) || campaign.timed_rounds() == 0 {
+        return one_by_one(campaign);
+    }
+    let experiment = campaign.experiment;
+    let control = experiment.control();
+    let deciding = experiment.deciding();
+    let overview = |metric: &Metric| {
+        let of_metric = |v: &&Verdict| v.metric.name == metric.name && v.variant != control;
+        wording::overview(&campaign.judgement.verdicts.iter().filter(of_metric).collect::<Vec<_>>())
+    };
+    let mut sentences: Vec<String> = deciding.iter().filter_map(overview).take(SUMMED_UP).collect();
+    let absent =
+        experiment.variants.iter().filter(|variant| campaign.unable(&variant.name).is_some()).count();
+    let judged = |name: &str| {
+        campaign
+            .judgement
+            .verdicts
+            .iter()
+            .any(|v| v.variant == name && !matches!(v.word, Word::Withheld | Word::NoData))
+    };
+    let is_open =
+        |name: &&str| *name != experiment.baseline && campaign.unable(name).is_none() && !judged(name);
+    let withheld = experiment.variants.iter().map(|variant| variant.name.as_str()).filter(is_open).count();
+    let missing: Vec<String> = [(absent, "could not be measured"), (withheld, "got no verdict")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, how)| format!("{} {how}", counted(count, "variant")))
+        .collect();
+    if !missing.is_empty() {
+        sentences.push(format!("{}: the table says which.", listed(&missing)));
+    }
+    sentences.iter().map(|sentence| sanitize::line(sentence)).collect()
+}
+
+/// Names in a sentence: of many, the first and how many others.
+fn named(names: &[String]) -> String {
+    match names.len() {
+        ..=NAMED => listed(names),
+        count => format!("{} and {} others", names[..NAMED - 1].join(", "), count + 1 - NAMED),
+    }
+}
+
+/// What is known of each variant, one sentence each.
+pub fn one_by_one(campaign: &Campaign) -> Vec<String> {
+    if campaign.timed_rounds() == 0 {
+        return vec!["No timed round was completed: there is nothing to judge.".to_owned()];
+    }
+    // What is known comes first, then what is not.
+    let judged = |name: &str| {
+        let mut own = campaign.judgement.verdicts.iter().filter(|verdict| verdict.variant == name);
+        own.any(|verdict| !matches!(verdict.word, Word::Withheld | Word::NoData))
+    };
+    let (known, unknown): (Vec<&str>, Vec<&str>) = campaign
+        .experiment
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .partition(|name| judged(name));
+    // Why a variant took no part is said once, in the table, and that it answers otherwise by the output check.
+    let told = |name: &&str| {
+        matches!(campaign.status(name), VariantStatus::Ready | VariantStatus::OutputMismatchAllowed(_))
+    };
+    let (judged, others): (Vec<&str>, Vec<&str>) = unknown.into_iter().partition(told);
+    let mut sentences = [known, judged].map(|names| about(campaign, &names)).concat();
+    let absent: Vec<&str> = others.iter().copied().filter(|name| campaign.unable(name).is_some()).collect();
+    if !absent.is_empty() {
+        let absent: Vec<String> = absent.into_iter().map(str::to_owned).collect();
+        sentences.push(format!("{} could not be measured: the table says why.", named(&absent)));
+    }
+    if sentences.is_empty() && others.is_empty() {
+        return vec!["There is nothing to compare.".to_owned()];
+    }
+    sentences.iter().map(|sentence| sanitize::line(sentence)).collect()
+}
+
+/// What the judge says of those variants. The floor and the promise, which end a summary, have places of their own in
+/// a report: without the twin and the count of comparisons they are not told.
+fn about(campaign: &Campaign, names: &[&str]) -> Vec<String> {
+    let verdicts =
+        campaign.judgement.verdicts.iter().filter(|verdict| names.contains(&verdict.variant.as_str()));
+    let part = Judgement {
+        verdicts: verdicts.cloned().collect(),
+        typical: Vec::new(),
+        comparisons: 0,
+        runtime: Default::default(),
+    };
+    wording::summary(&part, campaign.experiment)
+}
+
+/// Whether the variants gave the same answer as the baseline.
+pub fn agreement(campaign: &Campaign) -> Vec<String> {
+    let experiment = campaign.experiment;
+    if experiment.check.off {
+        return vec!["Answers were not compared: the output check is off.".to_owned()];
+    }
+    let baseline = sanitize::line(&experiment.baseline);
+    let mut all_measured = true;
+    // What is said of it, and of whom: many variants may differ in the same way.
+    let mut others: Vec<(String, bool, Vec<String>)> = Vec::new();
+    for variant in &experiment.variants {
+        let (reason, is_allowed) = match campaign.status(&variant.name) {
+            VariantStatus::Ready => continue,
+            VariantStatus::OutputMismatch(reason) => (because(reason), false),
+            VariantStatus::OutputMismatchAllowed(reason) => (because(reason), true),
+            VariantStatus::Unsupported(_) | VariantStatus::BuildFailed(_) | VariantStatus::Excluded(_) => {
+                all_measured = false;
+                continue;
+            }
+        };
+        let name = sanitize::line(&variant.name);
+        match others.iter_mut().find(|(known, allowed, _)| *known == reason && *allowed == is_allowed) {
+            Some((_, _, names)) => names.push(name),
+            None => others.push((reason, is_allowed, vec![name])),
+        }
+    }
+    let mut lines: Vec<String> = others
+        .iter()
+        .map(|(reason, is_allowed, names)| {
+            let said = format!("{}{reason}.", differing(&named(names), &baseline));
+            match (is_allowed, names.len()) {
+                (false, 1) => format!("{said} Its verdicts are withheld."),
+                (false, _) => format!("{said} Their verdicts are withheld."),
+                (true, 1) => format!("{said} It is compared all the same (--allow-different-output)."),
+                (true, _) => format!("{said} They are compared all the same (--allow-different-output)."),
+            }
+        })
+        .collect();
+    let control = experiment.control();
+    let answered: BTreeSet<&str> = campaign
+        .runs
+        .iter()
+        .filter(|run| run.output_digest.is_some() && run.variant != control)
+        .map(|run| run.variant.as_str())
+        .collect();
+    if lines.is_empty() {
+        // An answer that stands alone agrees with nothing.
+        match (answered.len(), all_measured) {
+            (0, _) => {}
+            (1, _) => lines.push(format!("No other variant's answer was compared with that of {baseline}.")),
+            (_, true) => lines.push("All variants gave the same answer.".to_owned()),
+            (_, false) => lines.push("All variants that ran gave the same answer.".to_owned()),
+        }
+    }
+    lines
+}
+
+/// Whose output differs, and from what: a baseline has nothing but its own other runs to differ from.
+fn differing(name: &str, baseline: &str) -> String {
+    match name == baseline {
+        true => format!("{name}'s output differs from one run to another"),
+        false => format!("{name}'s output differs from {baseline}'s"),
+    }
+}
+
+/// What an answer was like, where that says more than that it differs.
+fn because(reason: &str) -> String {
+    let reason = sanitize::line(reason);
+    if reason.starts_with("its output differs") {
+        String::new()
+    } else {
+        format!(": {}", reason.trim_end_matches('.'))
+    }
+}
+
+/// Whether a round is marked as noisy.
+pub fn is_noisy(noise: &Noise) -> bool {
+    noise.steal >= NOISY_SHARE
+        || noise.others >= NOISY_SHARE
+        || noise.throttled > 0
+        || noise.pressure.is_some_and(|pressure| pressure >= NOISY_PRESSURE)
+}
+
+/// What marks a round as noisy, in words.
+pub fn noisy_means() -> String {
+    format!(
+        "steal or other tasks on the measured core for {} of the round, a throttling event, or tasks waiting \
+         for a CPU anywhere for {} of it",
+        share(NOISY_SHARE),
+        share(NOISY_PRESSURE)
+    )
+}
+
+/// What the machine did meanwhile, in one sentence; nothing if nothing was measured.
+pub fn noise(campaign: &Campaign) -> Option<String> {
+    let timed: Vec<&Round> = campaign.rounds.iter().filter(|r| r.kind == RoundKind::Timed).collect();
+    if timed.is_empty() {
+        return None;
+    }
+    let mean = |part: fn(&Noise) -> f64| {
+        timed.iter().map(|round| part(&round.noise)).sum::<f64>() / timed.len() as f64
+    };
+    let mut parts = vec![format!("steal {}", share(mean(|noise| noise.steal)))];
+    parts.extend(others(campaign, &timed));
+    let pressed: Vec<f64> = timed.iter().filter_map(|round| round.noise.pressure).collect();
+    if !pressed.is_empty() {
+        let pressure = pressed.iter().sum::<f64>() / pressed.len() as f64;
+        if pressure >= NOISY_SHARE {
+            parts.push(format!("tasks waited for a CPU for {} of the time", share(pressure)));
+        }
+    }
+    let hot: Vec<u32> = timed.iter().filter(|r| r.noise.throttled > 0).map(|r| r.number).collect();
+    if !hot.is_empty() {
+        parts.push(format!("the core was throttled in {}", rounds(&hot)));
+    }
+    Some(format!("Noise: {}.", parts.join(", ")))
+}
+
+/// Who else ran on the measured CPUs, one part for each CPU.
+fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
+    let mut by_cpu: BTreeMap<Option<u32>, Vec<&Round>> = BTreeMap::new();
+    for round in timed {
+        by_cpu.entry(round.cpu).or_default().push(round);
+    }
+    by_cpu
+        .into_iter()
+        .filter_map(|(cpu, own)| {
+            let carries = |round: &&&Round| {
+                let tick = SHORTEST_NOISE.as_nanos() as i64;
+                round.noise.others >= NOISY_SHARE && round.noise.others_ns.is_none_or(|used| used >= tick)
+            };
+            let carriers: Vec<u32> = own.iter().filter(carries).map(|round| round.number).collect();
+            let used = used_by_others(campaign, &own);
+            if carriers.is_empty() || used.is_some_and(|used| used < uncertainty(campaign, &own)) {
+                return None;
+            }
+            let place = cpu.map_or("the measured CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+            let mean = own.iter().map(|round| round.noise.others).sum::<f64>() / own.len() as f64;
+            let length = used
+                .map_or_else(|| format!("{} of the time", share(mean)), |used| duration(used).to_string());
+            let carry = if carriers.len() == 1 { "carries" } else { "carry" };
+            Some(format!("other tasks used {place} for {length} ({} {carry} it)", rounds(&carriers)))
+        })
+        .collect()
+}
+
+/// So much may seem to be others' where nobody was: the kernel counts whole ticks, and is wrong by a part of one wherever a run
+/// begins or ends within one. These errors are independent, so they grow with the square root of the runs.
+fn uncertainty(campaign: &Campaign, own: &[&Round]) -> Duration {
+    let numbers: BTreeSet<u32> = own.iter().map(|round| round.number).collect();
+    let runs = campaign.runs.iter().filter(|run| numbers.contains(&run.round)).count();
+    SHORTEST_NOISE.mul_f64((runs.max(1) as f64).sqrt())
+}
+
+/// How much CPU time others had in those rounds. Where a campaign did not keep it, it is their share of each round's length,
+/// and absent where that is not known either: runs that were made together have no wall time.
+fn used_by_others(campaign: &Campaign, own: &[&Round]) -> Option<Duration> {
+    let kept: Option<Vec<i64>> = own.iter().map(|round| round.noise.others_ns).collect();
+    if let Some(kept) = kept {
+        return Some(Duration::from_nanos(u64::try_from(kept.iter().sum::<i64>()).unwrap_or(0)));
+    }
+    let lengths: Option<Vec<f64>> =
+        own.iter().map(|round| Some(round.noise.others * round_seconds(campaign, round.number)?)).collect();
+    Duration::try_from_secs_f64(lengths?.iter().sum()).ok()
+}
+
+/// From the beginning of a round's first run to the end of its last, where every run has its wall time.
+fn round_seconds(campaign: &Campaign, number: u32) -> Option<f64> {
+    let mut span: Option<(f64, f64)> = None;
+    for run in campaign.runs.iter().filter(|run| run.round == number) {
+        let began = run.began_ns as f64;
+        let ended = began + run.sample.get("wall")?.value;
+        let (first, last) = span.unwrap_or((began, ended));
+        span = Some((first.min(began), last.max(ended)));
+    }
+    span.map(|(first, last)| (last - first) / 1e9)
+}
+
+/// The detection floors of those metrics: `0.7 % CPU time, 0.1 % max RSS`; nothing if none is known.
+pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
+    let known: Vec<String> = metrics
+        .iter()
+        .filter_map(|metric| Some(format!("{} {}", campaign.floor_text(metric)?, metric.title)))
+        .collect();
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+/// How false alarms are controlled; nothing where nothing was compared.
+pub fn control(campaign: &Campaign) -> Option<String> {
+    let promise = wording::promise(campaign.judgement, campaign.experiment)?;
+    Some(format!("{promise} A difference inside the detection floor is never called one."))
+}
+
+/// Verdicts that are not there, and why; those that share word, metrics and reason are told together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gap {
+    /// The variants' names.
+    pub variants: Vec<String>,
+    /// `withheld` or `no_data`.
+    pub word: Word,
+    /// Which metrics.
+    pub metrics: Vec<Metric>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Gap {
+    /// The gap in one line: `x32: no data on cycles: this machine has no counters`.
+    pub fn line(&self, campaign: &Campaign) -> String {
+        let what = if self.metrics.len() == campaign.experiment.metrics.len() && self.metrics.len() > 1 {
+            "every metric".to_owned()
+        } else {
+            listed(&self.metrics.iter().map(|metric| metric.title).collect::<Vec<_>>())
+        };
+        let variants = named(&self.variants);
+        match self.word {
+            Word::NoData => format!("{variants}: no data on {what}: {}", self.reason),
+            word => format!("{variants}: {what} {}: {}", word.text(), self.reason),
+        }
+    }
+}
+
+/// The gaps in those metrics, but those that a whole variant's standing explains: [`unable`] and [`agreement`]
+/// tell these.
+pub fn gaps(campaign: &Campaign, metrics: &[Metric]) -> Vec<Gap> {
+    let mut of_variants: Vec<Gap> = Vec::new();
+    for verdict in campaign.judgement.verdicts.iter().filter(|verdict| metrics.contains(&verdict.metric)) {
+        let status = campaign.status(&verdict.variant);
+        let is_mismatch = matches!(status, VariantStatus::OutputMismatch(_));
+        let explained = status.not_measured().is_some() || is_mismatch && verdict.word == Word::Withheld;
+        if explained || !matches!(verdict.word, Word::Withheld | Word::NoData) {
+            continue;
+        }
+        let variants = vec![sanitize::line(&verdict.variant)];
+        let reason = sanitize::line(verdict.reason.as_deref().unwrap_or("no reason was recorded"));
+        let same =
+            |gap: &&mut Gap| gap.variants == variants && gap.word == verdict.word && gap.reason == reason;
+        match of_variants.iter_mut().find(same) {
+            Some(gap) => gap.metrics.push(verdict.metric),
+            None => {
+                of_variants.push(Gap { variants, word: verdict.word, metrics: vec![verdict.metric], reason })
+            }
+        }
+    }
+    let mut gaps: Vec<Gap> = Vec::new();
+    for gap in of_variants {
+        let same = |other: &&mut Gap| {
+            other.word == gap.word && other.metrics == gap.metrics && other.reason == gap.reason
+        };
+        match gaps.iter_mut().find(same) {
+            Some(other) => other.variants.extend(gap.variants),
+            None => gaps.push(gap),
+        }
+    }
+    gaps
+}
+
+/// Variants that could not take part: name and reason.
+pub fn unable(campaign: &Campaign) -> Vec<(String, String)> {
+    campaign
+        .experiment
+        .variants
+        .iter()
+        .filter_map(|variant| {
+            let reason = campaign.unable(&variant.name)?;
+            Some((sanitize::line(&variant.name), sanitize::line(reason)))
+        })
+        .collect()
+}
+
+/// The same, each reason once: `x32 and i386 were not measured: no library`.
+pub fn unable_together(campaign: &Campaign) -> Vec<String> {
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, reason) in unable(campaign) {
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
+        }
+    }
+    let line = |(reason, names): (String, Vec<String>)| {
+        let were = if names.len() == 1 { "was" } else { "were" };
+        format!("{} {were} not measured: {reason}", named(&names))
+    };
+    by_reason.into_iter().map(line).collect()
+}
+
+/// Everything a reader must know before trusting the numbers: what the caller noticed, and the runs that did not
+/// end well.
+pub fn warnings(campaign: &Campaign) -> Vec<String> {
+    let noticed = campaign.warnings.iter().map(|warning| sanitize::line(warning));
+    noticed.chain(bad_endings(campaign)).collect()
+}
+
+fn bad_endings(campaign: &Campaign) -> Vec<String> {
+    let mut by_ending: BTreeMap<(&str, String), Vec<u32>> = BTreeMap::new();
+    let emulated: BTreeSet<u32> =
+        campaign.rounds.iter().filter(|r| r.kind == RoundKind::Emulated).map(|r| r.number).collect();
+    for run in campaign.runs {
+        // Why a variant takes no part is said in its row, and why its counts were not emulated beside them.
+        let said = matches!(run.ending, Ending::SpawnFailed { .. })
+            && (campaign.unable(&run.variant).is_some() || emulated.contains(&run.round));
+        if run.ending != Ending::Done && !said {
+            by_ending.entry((&run.variant, ending(&run.ending))).or_default().push(run.round);
+        }
+    }
+    by_ending
+        .into_iter()
+        .map(|((variant, how), mut numbers)| {
+            numbers.sort_unstable();
+            numbers.dedup();
+            format!("{}: {how} ({})", sanitize::line(variant), rounds(&numbers))
+        })
+        .collect()
+}
+
+/// The process trees of more than one process, one sentence for each variant.
+pub fn processes(campaign: &Campaign) -> Vec<String> {
+    let mut by_variant: BTreeMap<&str, Vec<&ProcessNote>> = BTreeMap::new();
+    for note in &campaign.processes {
+        by_variant.entry(&note.variant).or_default().push(note);
+    }
+    by_variant
+        .into_iter()
+        .filter(|(_, notes)| notes.iter().map(|note| note.count).sum::<u64>() > 1)
+        .filter_map(|(variant, notes)| {
+            let count: u64 = notes.iter().map(|note| note.count).sum();
+            let largest = notes.iter().max_by_key(|note| note.max_rss)?;
+            let peak = Quantity { value: largest.max_rss as f64, unit: Unit::Bytes };
+            Some(sanitize::line(&format!(
+                "{variant}: {count} processes; the largest is {}, with a peak of up to {peak} (the highest of all runs) \
+                 and {} of the CPU time.",
+                largest.comm,
+                share(largest.cpu_share)
+            )))
+        })
+        .collect()
+}
+
+/// How a run ended, in words.
+pub fn ending(ending: &Ending) -> String {
+    match ending {
+        Ending::Done => "done".to_owned(),
+        Ending::Exit { status } => format!("ended with exit status {status}"),
+        Ending::Signal { signal } => format!("was killed by signal {signal}"),
+        Ending::Timeout { limit_ns } => {
+            format!("was still running after {} and was killed", duration(Duration::from_nanos(*limit_ns)))
+        }
+        Ending::OutputLimit { limit_bytes } => {
+            let limit = Quantity { value: *limit_bytes as f64, unit: Unit::Bytes };
+            format!("wrote more than {limit} and was killed")
+        }
+        Ending::SpawnFailed { reason } => format!("could not be started: {}", sanitize::line(reason)),
+        Ending::HookFailed { reason } => format!("setup or teardown failed: {}", sanitize::line(reason)),
+    }
+}

@@ -1,0 +1,161 @@
+//! Where the middle is: an adaptive trimmed mean.
+//!
+//! Run times have outliers, few or many: a neighbour's burst, or a load that slows every fifth run. A lightly trimmed
+//! mean is nearly as precise as the mean where noise is normal, and useless where a fifth of the differences on either
+//! side are outliers; a heavily trimmed one is the other way round. So both are taken, and weighted by the data:
+//!
+//! ```text
+//! estimate = w · T₁₀ + (1 − w) · T₄₀        w = min(1, s₄₀² / s₁₀²)
+//! ```
+//!
+//! T₁₀ and T₄₀ leave out a tenth and four tenths on either side; s² is the squared standard error of each, from the
+//! winsorised sum of squares (Tukey & McLaughlin 1963; Yuen 1974). Where the light one is the more precise it is
+//! taken alone; as outliers reach it, the heavy one takes over in proportion. Choosing the trimming from the data is
+//! Jaeckel's idea (1971); Léger & Romano (1990) show that the bootstrap follows such an estimator if the choice is
+//! made anew in every resample, as it is here. Weighting instead of switching keeps the estimator continuous: with a
+//! switch, emulated coverage fell to 90 % where one variant has a second mode now and then.
+
+/// The share left out on either side by the lightly trimmed mean.
+pub const LIGHT: f64 = 0.1;
+/// The share left out on either side by the heavily trimmed mean.
+pub const HEAVY: f64 = 0.4;
+
+/// A trimmed mean and its squared standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Trimmed {
+    mean: f64,
+    variance: f64,
+}
+
+/// How many values a trim leaves out on either side, of `n`: at least one where that leaves two or more, and never so
+/// many that fewer than two are left (a standard error needs two).
+fn cut(n: usize, share: f64) -> usize {
+    // The small addend keeps 0.1 × 30 at 3 whatever the rounding of 0.1.
+    let wanted = ((share * n as f64 + 1e-9) as usize).max(1);
+    wanted.min(n.saturating_sub(2) / 2)
+}
+
+/// The trimmed mean of a sorted multiset that holds `sorted[i]` `counts[i]` times, `n` values in all.
+fn trimmed(sorted: &[f64], counts: &[u32], n: usize, share: f64) -> Trimmed {
+    let cut = cut(n, share);
+    let (first, last) = (cut, n - cut);
+    let (mut passed, mut sum, mut squares) = (0_usize, 0.0, 0.0);
+    let (mut lowest, mut highest) = (0.0, 0.0);
+    for (&value, &count) in sorted.iter().zip(counts) {
+        if count == 0 {
+            continue;
+        }
+        let (begin, end) = (passed, passed + count as usize);
+        passed = end;
+        if end <= first {
+            continue;
+        }
+        if begin <= first {
+            lowest = value;
+        }
+        let kept = (end.min(last) - begin.max(first)) as f64;
+        sum += kept * value;
+        squares += kept * value * value;
+        if end >= last {
+            highest = value;
+            break;
+        }
+    }
+    let (kept, cut) = ((last - first) as f64, cut as f64);
+    // Winsorised: what was left out counts as the nearest value that was kept.
+    let all = sum + cut * (lowest + highest);
+    let all_squares = squares + cut * (lowest * lowest + highest * highest);
+    let deviation = (all_squares - all * all / n as f64).max(0.0);
+    Trimmed { mean: sum / kept, variance: deviation / (kept * (kept - 1.0).max(1.0)) }
+}
+
+/// The adaptive trimmed mean of a sorted multiset that holds `sorted[i]` `counts[i]` times. Values should lie near 0
+/// (differences, or centred), since squares are summed.
+pub fn adaptive(sorted: &[f64], counts: &[u32]) -> f64 {
+    let n = counts.iter().map(|&count| count as usize).sum();
+    if n == 0 {
+        return f64::NAN;
+    }
+    let light = trimmed(sorted, counts, n, LIGHT);
+    let heavy = trimmed(sorted, counts, n, HEAVY);
+    if light.variance <= 0.0 {
+        return light.mean;
+    }
+    let weight = (heavy.variance / light.variance).min(1.0);
+    weight * light.mean + (1.0 - weight) * heavy.mean
+}
+
+/// The plain trimmed mean, with `share` of the values left out on either side (rounded down).
+pub fn trimmed_mean(sorted: &[f64], share: f64) -> f64 {
+    let cut = ((share * sorted.len() as f64 + 1e-9) as usize).min(sorted.len().saturating_sub(1) / 2);
+    let kept = &sorted[cut..sorted.len() - cut];
+    kept.iter().sum::<f64>() / kept.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adaptive_of(values: &[f64]) -> f64 {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        adaptive(&sorted, &vec![1; sorted.len()])
+    }
+
+    #[test]
+    fn a_trimmed_mean_and_its_standard_error_follow_tukey_and_mclaughlin() {
+        // Ten values, two off either side: 3..8 are left, and the ends count as 3 and 8 three times each.
+        let sorted: Vec<f64> = (1..=10).map(f64::from).collect();
+        let found = trimmed(&sorted, &[1; 10], 10, 0.2);
+        assert_eq!(found.mean, 5.5);
+        // Winsorised squares about 5.5: 2 × (3 × 2.5² + 1.5² + 0.5²) = 42.5; over h (h − 1) = 30.
+        assert!((found.variance - 42.5 / 30.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_value_counted_twice_is_a_value_given_twice() {
+        let counted = adaptive(&[-2.0, 0.5, 1.0, 4.0], &[3, 2, 0, 5]);
+        let spelled = adaptive_of(&[-2.0, -2.0, -2.0, 0.5, 0.5, 4.0, 4.0, 4.0, 4.0, 4.0]);
+        assert_eq!(counted, spelled);
+    }
+
+    #[test]
+    fn where_noise_is_even_the_light_trim_decides() {
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        // Skew the ends that only the light trim sees.
+        let mut skewed = values.clone();
+        skewed[17] = 18.0;
+        let light = trimmed(&skewed, &[1; 20], 20, LIGHT).mean;
+        assert_eq!(adaptive_of(&skewed), light);
+    }
+
+    #[test]
+    fn where_outliers_reach_past_the_light_trim_the_heavy_one_decides() {
+        let mut values: Vec<f64> = (0..30).map(|i| f64::from(i % 10) * 0.01).collect();
+        for outlier in values.iter_mut().take(9) {
+            *outlier += 50.0;
+        }
+        assert!(adaptive_of(&values) < 0.1, "{}", adaptive_of(&values));
+    }
+
+    #[test]
+    fn equal_values_are_their_own_middle_however_few() {
+        for n in 1..12 {
+            assert_eq!(adaptive_of(&vec![0.25; n]), 0.25, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_shift_of_every_value_shifts_the_middle() {
+        let values = [0.3, -0.1, 0.2, 0.9, 0.0, 0.1, -0.4, 0.05, 0.11, 0.5, 7.0];
+        let shifted: Vec<f64> = values.iter().map(|v| v + 1.0).collect();
+        assert!((adaptive_of(&shifted) - adaptive_of(&values) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_plain_trimmed_mean_leaves_out_whole_values() {
+        assert_eq!(trimmed_mean(&[0.0, 1.0, 2.0, 3.0, 100.0], 0.2), 2.0);
+        assert_eq!(trimmed_mean(&[1.0, 2.0], 0.2), 1.5);
+        assert_eq!(trimmed_mean(&[4.0], 0.2), 4.0);
+    }
+}

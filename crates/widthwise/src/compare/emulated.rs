@@ -1,0 +1,97 @@
+//! The counters that this machine lacks: which of them are emulated, and their rounds.
+
+use widthwise_archive::ArchiveError;
+use widthwise_experiment::model::{Experiment, Stopping};
+use widthwise_experiment::Metric;
+use widthwise_machine::{valgrind, Unavailable};
+use widthwise_measure::emulation::{self, Emulation};
+use widthwise_measure::rounds::{End, Plan, RoundsError};
+use widthwise_measure::run::Runner;
+use widthwise_report::format::{duration, listed};
+use widthwise_verdict::FEWEST_PAIRS;
+
+use crate::compare::recorder::Recorder;
+
+/// About how much longer an emulated run takes than a free one; at least two rounds are made.
+const SLOWER: u32 = 50;
+
+/// What is to be emulated, and what can be counted in no way.
+pub struct Emulator {
+    /// Counted by emulation.
+    pub metrics: Vec<Metric>,
+    valgrind: Result<String, Unavailable>,
+    /// Not counted at all, with the reason of the kernel.
+    missing: Vec<(Metric, String)>,
+    reason: String,
+}
+
+impl Emulator {
+    /// Sorts the counters that cannot be had here.
+    pub fn of(missing: &[(Metric, String)]) -> Emulator {
+        let can_be = |(metric, _): &&(Metric, String)| metric.can_be_emulated();
+        let wanted: Vec<&(Metric, String)> = missing.iter().filter(can_be).collect();
+        let reason = wanted.first().map(|(_, reason)| reason.clone()).unwrap_or_default();
+        let valgrind = if wanted.is_empty() { Ok(String::new()) } else { valgrind::here() };
+        let (metrics, missing) = match &valgrind {
+            Ok(_) => (
+                wanted.iter().map(|(metric, _)| *metric).collect(),
+                missing.iter().filter(|one| !can_be(one)).cloned().collect(),
+            ),
+            Err(_) => (Vec::new(), missing.to_vec()),
+        };
+        Emulator { metrics, valgrind, missing, reason }
+    }
+
+    /// What a reader must know of these metrics.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if let (Ok(version), false) = (&self.valgrind, self.metrics.is_empty()) {
+            let nouns: Vec<&str> = self.metrics.iter().map(|metric| metric.noun).collect();
+            remarks.push(format!(
+                "{} are those of an emulated processor (valgrind {version}), counted in rounds of their own: {}",
+                listed(&nouns),
+                self.reason
+            ));
+        }
+        for (metric, reason) in &self.missing {
+            let fix = match &self.valgrind {
+                Err(unavailable) if metric.can_be_emulated() => match &unavailable.fix {
+                    Some(fix) => format!("; valgrind would emulate it: {fix}"),
+                    None => format!("; valgrind would emulate it, but {unavailable}"),
+                },
+                _ => String::new(),
+            };
+            remarks.push(format!("{} could not be counted: {reason}{fix}", metric.noun));
+        }
+        remarks
+    }
+
+    /// Makes the emulated rounds, unless an earlier session has.
+    pub fn emulate(
+        &self,
+        plan: &Plan,
+        runner: &mut Runner,
+        recorder: &mut Recorder,
+    ) -> Result<End, RoundsError<ArchiveError>> {
+        if self.metrics.is_empty() || recorder.has_emulated() {
+            return Ok(End::Enough);
+        }
+        let emulation = Emulation {
+            first_round: recorder.archive.next_round(),
+            metrics: self.metrics.clone(),
+            answers: recorder.answers(),
+            most_rounds: FEWEST_PAIRS,
+            plan,
+        };
+        let alone = recorder.round_alone().map(|round| round * SLOWER * 2);
+        let long = alone.map_or(String::new(), |long| format!(", for some {}", duration(long)));
+        recorder.says(&format!("counting by emulation{long}; Ctrl-C leaves it out"));
+        emulation::emulate(&emulation, runner, recorder)
+    }
+}
+
+/// An experiment that asks for nothing that is timed: one timed round shows that every variant runs.
+pub fn without_timing(experiment: &Experiment) -> Experiment {
+    let stopping = Stopping { rounds: Some(1), precision: None, max_time: None };
+    Experiment { stopping, ..experiment.clone() }
+}

@@ -1,0 +1,51 @@
+//! The recordings of a campaign's heaps, read for its page.
+
+use widthwise_anatomy::heap::Symbols;
+use widthwise_archive::Archive;
+use widthwise_experiment::Role;
+use widthwise_report::heap::{Heap, Recorded};
+
+use super::short;
+use crate::explain::{reading, sources};
+
+/// Compressed logs of all recordings of one variant; a page is not worth minutes of reading, and `explain` reads them when asked.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// What there is of each variant; nothing where nobody asked for it.
+pub fn recorded(archive: &Archive) -> Vec<Recorded> {
+    let (metadata, campaign) = (archive.metadata(), archive.folder());
+    let wanted = campaign.join("heap").is_dir()
+        || metadata.command.iter().any(|word| word == "--heap" || word.starts_with("--heap="));
+    let mut symbols = Symbols::default();
+    let variants = metadata.variants.iter().filter(|variant| wanted && variant.role != Role::Control);
+    let read = variants.map(|variant| {
+        let heap = heap(archive, &variant.name, &variant.slug, &mut symbols);
+        Recorded { variant: variant.name.clone(), heap }
+    });
+    read.collect()
+}
+
+fn heap(archive: &Archive, name: &str, slug: &str, symbols: &mut Symbols) -> Result<Heap, String> {
+    let folder = short(archive.folder());
+    let Some(source) = sources::recorded(archive.folder(), name, slug) else {
+        return Err(format!(
+            "the heap was not recorded, or its logs are gone from {folder}/heap; widthwise compare --resume {folder} --heap \
+             records it"
+        ));
+    };
+    if let Some(reason) = source.refused() {
+        return Err(format!("the heap could not be recorded: {reason}"));
+    }
+    if !source.has_logs() {
+        return Err(format!("the logs are gone from {folder}/heap"));
+    }
+    let logs = source.recordings.iter().flat_map(|recorded| &recorded.logs);
+    let size: u64 = logs.filter_map(|log| Some(log.metadata().ok()?.len())).sum();
+    if size > MOST_BYTES {
+        return Err(format!(
+            "the logs are too large to be read for this page; widthwise explain --heap --campaign {folder} --html FILE draws them"
+        ));
+    }
+    let read = reading::read(&source, symbols).map_err(|error| error.message().to_owned())?;
+    Ok(Heap { program: read.program, profile: read.profile, side: read.side })
+}

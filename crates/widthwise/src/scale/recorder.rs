@@ -1,0 +1,154 @@
+//! Keeps what a study yields, shows how it goes, and asks the stopping rule whether it is enough.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU8;
+use std::time::{Duration, Instant};
+
+use widthwise_archive::{Archive, ArchiveError};
+use widthwise_experiment::model::Stopping;
+use widthwise_experiment::scale::{Attempt, Purpose};
+use widthwise_measure::scale::StudyObserver;
+use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule, Why};
+
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::scale::load_report;
+
+/// The archive's side of a study.
+pub struct StudyRecorder<'a> {
+    pub archive: Archive,
+    progress: &'a mut Progress,
+    stopping: Stopping,
+    stopping_rule: StoppingRule,
+    began: Instant,
+    /// Time that earlier sessions took.
+    before: Duration,
+    /// Attempts of this session, of how many; without a number of rounds that is not known.
+    made: u32,
+    planned: Option<u32>,
+    /// Timed rounds, those of earlier sessions too.
+    timed: BTreeSet<u32>,
+    /// Why the rounds ended before all were made.
+    pub why: Option<String>,
+    /// How far the rounds were from what was asked for.
+    pub unreached: Option<String>,
+}
+
+impl<'a> StudyRecorder<'a> {
+    /// `planned` attempts are still to come; `known` were made before.
+    pub fn new(
+        archive: Archive,
+        progress: &'a mut Progress,
+        stopping: Stopping,
+        planned: Option<u32>,
+        known: &[Attempt],
+    ) -> Result<StudyRecorder<'a>, ArchiveError> {
+        progress.begin();
+        Ok(StudyRecorder {
+            before: archive.load()?.elapsed,
+            archive,
+            progress,
+            stopping_rule: StoppingRule::new(&stopping),
+            stopping,
+            began: Instant::now(),
+            made: 0,
+            planned,
+            timed: timed_rounds(known),
+            why: None,
+            unreached: None,
+        })
+    }
+
+    /// Time of all sessions.
+    fn elapsed(&self) -> Duration {
+        self.before + self.began.elapsed()
+    }
+
+    /// Whether no timed round is to be made: all were made before, or their time is spent.
+    pub fn is_over(&self) -> bool {
+        let made = self.timed.len() as u32;
+        self.stopping.rounds.is_some_and(|most| made >= most)
+            || made > 0 && self.stopping.max_time.is_some_and(|max_time| self.elapsed() >= max_time)
+    }
+
+    /// The share of the work that is done, and the time that is left, as far as they are known.
+    fn progress(&self) -> (f64, Option<Duration>) {
+        let passed = self.began.elapsed();
+        let by_attempts = self.planned.map(|planned| f64::from(self.made) / f64::from(planned.max(1)));
+        let by_pace = by_attempts.map(|share| passed.mul_f64((1.0 - share).max(0.0) / share.max(1e-3)));
+        let max_time = self.stopping.max_time;
+        let by_budget =
+            max_time.map(|max_time| self.elapsed().as_secs_f64() / max_time.as_secs_f64().max(1e-9));
+        let of_budget = max_time.map(|max_time| max_time.saturating_sub(self.elapsed()));
+        let share = by_attempts.into_iter().chain(by_budget).fold(0.0, f64::max);
+        (share.min(1.0), by_pace.into_iter().chain(of_budget).min())
+    }
+}
+
+/// The rounds that have timed attempts.
+pub fn timed_rounds(attempts: &[Attempt]) -> BTreeSet<u32> {
+    attempts.iter().filter(|attempt| attempt.purpose == Purpose::Timed).map(|attempt| attempt.round).collect()
+}
+
+impl StudyObserver for StudyRecorder<'_> {
+    type Error = ArchiveError;
+
+    fn interrupted(&self) -> &AtomicU8 {
+        interrupt::times()
+    }
+
+    fn attempted(&mut self, attempt: &Attempt) -> Result<(), ArchiveError> {
+        self.archive.add_group_run(attempt)?;
+        self.made += 1;
+        if attempt.purpose == Purpose::Timed {
+            self.timed.insert(attempt.round);
+        }
+        if let Some(failure) = &attempt.failure {
+            self.progress.say(&format!("  {}: {failure}", attempt.cell));
+        }
+        let (share, left) = self.progress();
+        let state = format!(
+            "{} · {} · {:.2} s",
+            attempt.cell,
+            attempt.purpose.name(),
+            Duration::from_nanos(attempt.elapsed_ns).as_secs_f64()
+        );
+        self.progress.at(share, left, &state);
+        Ok(())
+    }
+
+    fn has_enough(&mut self) -> Result<bool, ArchiveError> {
+        let rounds = self.timed.len() as u32;
+        let mut widest = None;
+        if let Some(precision) = self.stopping.precision.filter(|_| rounds >= self.stopping_rule.next_look())
+        {
+            let metadata = self.archive.metadata();
+            let runs = self.archive.load()?.group_runs;
+            let summary = |scaling| load_report::summary(metadata.seed, scaling, &metadata.names(), &runs);
+            widest = metadata.scaling.as_ref().and_then(|scaling| summary(scaling).half_width());
+            self.unreached = Some(match widest {
+                Some(widest) => {
+                    format!(
+                        "throughput is known to ± {:.1} %, not to ± {:.1} %",
+                        100.0 * widest,
+                        100.0 * precision
+                    )
+                }
+                None => format!("throughput is not known to ± {:.1} %", 100.0 * precision),
+            });
+        }
+        let why = match self.stopping_rule.decide(InterimLook { rounds, elapsed: self.elapsed(), widest }) {
+            Decision::Continue { .. } => return Ok(false),
+            Decision::Stop(why) => why,
+        };
+        self.why = match why {
+            Why::Rounds => None,
+            Why::MaxTime => Some("the budget was spent".into()),
+            Why::Precision => {
+                let precision = self.stopping.precision.unwrap_or_default();
+                Some(format!("every throughput is known to ± {:.1} %", 100.0 * precision))
+            }
+        };
+        Ok(true)
+    }
+}

@@ -1,0 +1,140 @@
+//! How a campaign begins, and how a resumed one is checked: the request is completed, so that the archive can repeat it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use widthwise_archive::VariantRow;
+use widthwise_experiment::model::{Directory, Experiment};
+use widthwise_experiment::request::Binary;
+use widthwise_experiment::source::Language;
+use widthwise_experiment::{
+    bytes, placeholder, Axis, Facts, Located, ProgramSource, Request, SourceLocation,
+};
+use widthwise_machine::compiler::Compiler;
+use widthwise_machine::record::{self, MachineRecord};
+use widthwise_measure::program;
+
+use crate::failure::Failure;
+use crate::load_report::short;
+
+/// The request with its seed and its compilers named, and the experiment that it makes; its files are there.
+pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request, Experiment), Failure> {
+    check_files(&request)?;
+    let facts = Facts {
+        compilers: compilers.iter().map(|compiler| compiler.name.clone()).collect(),
+        default_seed: random_seed(),
+        folder: PathBuf::new(),
+    };
+    let experiment = request.resolve(&facts).map_err(Failure::request)?;
+    // Kept, so that the same numbers come out of the archive for ever, and the same orders of a repetition.
+    request.measure.seed.get_or_insert_with(|| Located::new(experiment.seed, SourceLocation::Flag("--seed")));
+    keep_compilers(&mut request, &experiment);
+    Ok((request, experiment))
+}
+
+/// Refuses to resume a campaign whose sources, programs or inputs changed (`changes`), or whose machine did.
+pub fn check_fingerprint(
+    folder: &Path,
+    mut changes: Vec<String>,
+    was: serde_json::Value,
+    machine: &MachineRecord,
+) -> Result<(), Failure> {
+    if let Ok(was) = serde_json::from_value::<MachineRecord>(was) {
+        changes.extend(record::changes(&was, machine));
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::request(format!(
+        "{} cannot be resumed, since not everything is as it was:\n         {}\n       a new campaign measures what is here \
+         now",
+        short(folder),
+        changes.join("\n         ")
+    )))
+}
+
+/// Every variant as the archive keeps it, the A/A control last.
+pub fn variant_rows(experiment: &Experiment) -> Vec<VariantRow> {
+    let names = experiment.variants.iter().map(|variant| variant.name.clone()).chain([experiment.control()]);
+    names.map(|name| VariantRow::new(&name, experiment.role(&name))).collect()
+}
+
+/// Files that are not there are an error of the request, told before anything is made: the source or the finished
+/// binaries, the program of the run command as far as it is known before a build, what runs read, where they run.
+pub fn check_files(request: &Request) -> Result<(), Failure> {
+    let here = &std::env::current_dir().map_err(Failure::machine)?;
+    let there = |location: &SourceLocation, path: &Path| match std::fs::metadata(here.join(path)) {
+        Ok(data) => Ok(data),
+        Err(error) => Err(Failure::request(format!("{location}: {}: {error}", bytes::shown_path(path)))),
+    };
+    if let Some(Located { value: ProgramSource::Path(path), location }) = &request.program.source {
+        let is_folder = there(location, path)?.is_dir();
+        if is_folder && Language::of(path).is_some() && request.program.build.is_none() {
+            return Err(Failure::request(format!(
+                "{location}: {} is a folder, and it is not known how it is built; say it, such as --build make --run \
+                 '{{build}}/program'",
+                bytes::shown_path(path)
+            )));
+        }
+    }
+    for Binary { file, .. } in &request.program.binaries {
+        if there(&file.location, &file.value)?.is_dir() {
+            let path = bytes::shown_path(&file.value);
+            return Err(Failure::request(format!("{}: {path} is a folder, not a program", file.location)));
+        }
+    }
+    for input in request.run.inputs.iter().chain(&request.run.stdin) {
+        there(&input.location, &input.value)?;
+    }
+    if let Some(Located { value: Directory::Path(path), location }) = &request.run.directory {
+        there(location, path)?;
+    }
+    let Some(run) = &request.program.run else { return Ok(()) };
+    let words = shell_words::split(&run.value).unwrap_or_default();
+    match words.first() {
+        // What a build makes is looked for after the build.
+        Some(name) if placeholder::used(name).next().is_none() => {
+            let name = bytes::os(&placeholder::fill(name, &BTreeMap::new()));
+            let hint =
+                if request.program.binaries.is_empty() { "; what a build makes lies in {build}" } else { "" };
+            program::find(&name, here)
+                .map(drop)
+                .map_err(|reason| Failure::request(format!("{}: {reason}{hint}", run.location)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A campaign names its compilers: "all" means those that were here, and stays that.
+fn keep_compilers(request: &mut Request, experiment: &Experiment) {
+    if !request.axes.contains_key(&Axis::Compiler) {
+        return;
+    }
+    let mut names: Vec<Located<String>> = Vec::new();
+    for name in experiment.variants.iter().filter_map(|variant| variant.compiler.clone()) {
+        if !names.iter().any(|known| known.value == name) {
+            names.push(Located::new(name, SourceLocation::Flag("--compiler")));
+        }
+    }
+    request.axes.insert(Axis::Compiler, names);
+}
+
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library's own randomness is enough to tell campaigns apart. Spec files hold 63-bit numbers; fewer
+    // digits are easier to type again.
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
+}
+
+/// When it is, in local time: RFC 3339, to the second.
+pub fn now() -> String {
+    let format = &time::format_description::well_known::Rfc3339;
+    let now = time::OffsetDateTime::now_local().unwrap_or_else(|_| time::OffsetDateTime::now_utc());
+    now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default()
+}
+
+/// The moment that a campaign was created at.
+pub fn epoch(created: &str) -> std::time::SystemTime {
+    time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
+        .map_or_else(|_| std::time::SystemTime::now(), Into::into)
+}

@@ -1,0 +1,118 @@
+//! `compare --concurrent`: the runs of a round at the same time, on one CPU.
+
+mod laboratory;
+
+use std::process::Stdio;
+
+use laboratory::{calls_none, signal, until, variant, verdict, Laboratory, SourceLocation};
+use serde_json::Value;
+
+/// Two programs of which one has a tenth more to do.
+fn with_two_programs() -> Laboratory {
+    let lab = Laboratory::new();
+    lab.program("work.c");
+    lab.gcc("-O1 work.c -o work");
+    for (name, steps) in [("less", 300), ("more", 330)] {
+        lab.script(name, &format!("#!/bin/sh\nexec ./work {steps} >/dev/null\n"));
+    }
+    lab
+}
+
+fn together(lab: &Laboratory, more: &str) -> SourceLocation {
+    lab.widthwise(&format!(
+        "compare --concurrent --json --binary less=./less --binary more=./more --run '{{binary}}' {more}"
+    ))
+}
+
+#[test]
+fn a_round_is_made_at_once_and_what_is_slower_is_found() {
+    let lab = with_two_programs();
+    let said = together(&lab, "--rounds 8");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = said.json();
+    let slower = verdict(&report, "more", "cpu");
+    assert_eq!(slower["verdict"], "higher", "{slower}");
+    let [low, high] = ["low", "high"].map(|end| slower[end].as_f64().unwrap());
+    assert!(1.0 < low && low < 1.1 && high < 1.2, "{slower}");
+    assert!(calls_none(verdict(&report, "less control", "cpu")));
+    // What sharing makes of them is nobody's.
+    for list in ["verdicts", "metrics"] {
+        let told = report[list].to_string();
+        assert!(
+            told.contains("\"cpu\"") && !told.contains("\"wall\"") && !told.contains("involuntary"),
+            "{told}"
+        );
+    }
+    assert!(report["warnings"].to_string().contains("took turns on one CPU"), "{}", report["warnings"]);
+    // In turn, each would begin when the one before it is over.
+    let database = laboratory::open(&lab.campaign());
+    let sql = "SELECT count(*) FROM (SELECT max(began_ns) - min(began_ns) AS apart, round FROM run GROUP BY round)
+               JOIN (SELECT min(value) AS least, round FROM samples WHERE metric = 'cpu' GROUP BY round) USING (round)
+               WHERE apart < least";
+    assert!(laboratory::count(&database, sql) >= 6, "of 9 rounds: {report:#}");
+    let cpus: std::collections::BTreeSet<u64> =
+        report["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect();
+    assert_eq!(cpus.len(), 1);
+}
+
+#[test]
+fn one_that_fails_takes_the_others_with_it_in_nothing() {
+    let lab = with_two_programs();
+    lab.script("more", "#!/bin/sh\nexec sleep 1000\n");
+    let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 500ms");
+    assert_eq!(said.status, Some(2), "{said:?}"); // there is no ./flood yet
+    lab.script("flood", "#!/bin/sh\nexec yes\n");
+    let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 500ms");
+    assert_eq!(said.status, Some(1), "{said:?}");
+    let report = said.json();
+    for (name, word) in [("more", "still running after"), ("flood", "standard output")] {
+        let told = variant(&report, name).to_string();
+        assert!(told.contains(word), "{name}: {told}");
+    }
+    assert!(calls_none(verdict(&report, "less control", "cpu")));
+}
+
+#[test]
+fn interrupted_it_ends_after_the_round_and_goes_on() {
+    let lab = with_two_programs();
+    let words =
+        "compare --concurrent --binary less=./less --binary more=./more --run '{binary}' --rounds 1000";
+    let child = lab.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let rounds = || {
+        let folder = lab.path(".widthwise/latest");
+        if !folder.join("campaign.sqlite").exists() {
+            return 0;
+        }
+        laboratory::count(&laboratory::open(&folder), "SELECT count(*) FROM rounds WHERE kind = 'timed'")
+    };
+    until("rounds", || rounds() >= 2);
+    signal(&child, libc::SIGINT);
+    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    assert_eq!(said.status, Some(130), "{said:?}");
+    let made = rounds();
+    let said = lab.widthwise(&format!("compare --resume .widthwise/latest --json --rounds {}", made + 4));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report: Value = said.json();
+    assert_eq!(variant(&report, "more")["typical"][0]["runs"], made + 4, "{report:#}");
+}
+
+#[test]
+fn what_runs_that_share_a_cpu_cannot_have_is_refused() {
+    let lab = with_two_programs();
+    for (words, error) in [
+        ("--metric cpu,wall", "--metric: metric \"wall\" says nothing of one of them"),
+        ("--setup true", "--setup: \"setup\" would be of several of them at once"),
+        ("--teardown true", "--teardown: \"teardown\" would be of several of them at once"),
+        ("--directory fresh", "--directory: a fresh directory would be that of several of them at once"),
+        ("--check-file out", "--check-file: an answer in a file would be written by several of them at once"),
+        ("--cpus any", "--cpus: \"cpus = any\" lets them be on several"),
+        ("--cpus 0,1", "--cpus: \"cpus = 0,1\" lets them be on several"),
+    ] {
+        let said = together(&lab, words);
+        assert_eq!(said.status, Some(2), "{said:?}");
+        let error = format!("{error} where runs are made together; leave out one of the two");
+        assert!(said.stderr.contains(&error), "{words}: {said:?}");
+        assert_eq!(said.stderr.trim().lines().count(), 1, "{said:?}");
+    }
+    assert!(!lab.path(".widthwise").exists());
+}

@@ -1,0 +1,200 @@
+//! Counters by emulation, where the machine has none: as a user asks for them.
+
+mod laboratory;
+
+use laboratory::outcomes::skipped;
+use laboratory::{
+    calls_none, count, open, said, signal, unfolded, until, verdict, Laboratory, SourceLocation,
+};
+use rusqlite::Connection;
+use serde_json::Value;
+use std::process::Stdio;
+
+/// The counts of a variant in the rounds of their own, in order.
+fn counts(archive: &Connection, variant: &str, metric: &str) -> Vec<f64> {
+    let question =
+        "SELECT value FROM samples WHERE variant = ?1 AND metric = ?2 AND source = 'emulated' ORDER BY round";
+    let mut statement = archive.prepare(question).unwrap();
+    let rows = statement.query_map([variant, metric], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+const HAS_COUNTERS: &str = "this machine has counters of its own: nothing is emulated here";
+
+/// Whether this machine counts by itself: then nothing is emulated here.
+fn has_counters(report: &Value) -> bool {
+    report["verdicts"].as_array().unwrap().iter().any(|verdict| verdict["source"] == "hardware")
+}
+
+#[test]
+fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_every_abi() {
+    const STEPS: f64 = 1e6;
+    let lab = Laboratory::new();
+    lab.program("steps.c");
+    // Names of one length: even that of its own path costs a program some instructions.
+    let twice = "env.dual.STEPS = \"2000000\"";
+    let once = "env.once.STEPS = \"1000000\"";
+    let report = lab.compare_json(&[
+        "steps.c",
+        "--abi",
+        "x86-64,x32,i386",
+        "--set",
+        once,
+        "--set",
+        twice,
+        "--env",
+        "once,dual",
+        "--rounds",
+        "6",
+        "--metric",
+        "cpu,instructions,branches",
+    ]);
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    let archive = lab.archive();
+    for abi in ["x86-64", "x32", "i386"] {
+        for (metric, each) in [("instructions", 2.0), ("branches", 1.0)] {
+            let [once, twice] = ["once", "dual"].map(|env| counts(&archive, &format!("{abi}/{env}"), metric));
+            // Twice the same is enough to know that it is always so.
+            assert_eq!((once.len(), twice.len()), (2, 2), "{abi} {metric}");
+            assert_eq!((once[0], twice[0]), (once[1], twice[1]), "{abi} {metric}");
+            assert_eq!(twice[0] - once[0], each * STEPS, "{abi} {metric}: {once:?} {twice:?}");
+        }
+    }
+    // What starts an x32 program does not count: the programs' own beginnings differ by little.
+    let [native, x32] =
+        ["x86-64/once", "x32/once"].map(|variant| counts(&archive, variant, "instructions")[0]);
+    assert!((x32 - native).abs() < 0.05 * native, "{native} {x32}");
+    let found = verdict(&report, "x86-64/dual", "instructions");
+    let [once, twice] =
+        ["once", "dual"].map(|env| counts(&archive, &format!("x86-64/{env}"), "instructions")[0]);
+    assert_eq!(found["source"], "emulated");
+    assert_eq!((&found["low"], &found["high"]), (&found["ratio"], &found["ratio"]), "{found}");
+    assert!((found["ratio"].as_f64().unwrap() - twice / once).abs() < 1e-9, "{found}");
+    assert_eq!((found["verdict"].as_str(), found["floor"].as_f64()), (Some("higher"), Some(0.0)), "{found}");
+    assert_eq!(verdict(&report, "x86-64/dual", "cpu")["source"], "rusage");
+
+    // Nothing is timed in the emulated rounds, and nothing is emulated in the timed ones.
+    let mixed = "SELECT count(*) FROM samples WHERE (kind = 'emulated') <> (source = 'emulated')";
+    assert_eq!(count(&archive, mixed), 0);
+    assert_eq!(count(&archive, "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 6);
+
+    let table = lab.widthwise("report");
+    assert!(table.stdout.contains("instructions, emulated"), "{table:?}");
+    let csv = lab.widthwise("report --csv").stdout;
+    assert_eq!(
+        csv.lines().filter(|line| line.contains("emulated") && line.contains(",instructions,")).count(),
+        14
+    );
+    let page = lab.widthwise("report --html page.html");
+    assert_eq!(page.status, Some(0), "{page:?}");
+    assert!(lab.read("page.html").contains("instructions, emulated"));
+    // It is not done again.
+    assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'emulated'"), 2);
+}
+
+#[test]
+fn counts_that_change_from_round_to_round_get_rounds_enough_for_an_interval() {
+    let lab = Laboratory::new();
+    lab.write(
+        "restless.c",
+        "#include <stdio.h>\n#include <time.h>\nint main(void) {\n    struct timespec now;\n    \
+         clock_gettime(CLOCK_REALTIME, &now);\n    volatile unsigned n = 100000 + now.tv_nsec / 1000 % 100000;\n    \
+         while (n) n--;\n    return puts(\"x\") < 0;\n}\n",
+    );
+    let report = lab.compare_json("restless.c --abi x86-64,i386 --metric instructions");
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'emulated'"), 6);
+    let found = verdict(&report, "i386", "instructions");
+    assert!(found["low"].as_f64() < found["high"].as_f64(), "{found}");
+    assert_eq!(found["pairs"], 6);
+    // Where nothing else is asked for, one timed round has shown that the variants run.
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 1);
+}
+
+#[test]
+fn a_variant_that_cannot_be_emulated_is_missing_with_the_reason_and_its_times_are_not() {
+    let lab = Laboratory::new();
+    let fork = "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
+                if (!fork()) _exit(0);\n    wait(0);\n    return puts(\"x\") < 0;\n}\n";
+    // What 80 bits hold and 64 do not: valgrind computes with the latter (its manual, "Limitations").
+    let wide = "#include <stdio.h>\nint main(void) {\n    volatile long double x = 1, y = 3;\n    \
+                return printf(\"%.25Lg\\n\", x / y) < 0;\n}\n";
+    for (source, reason) in [
+        (fork, "it forks without executing another program"),
+        (wide, "under valgrind its output is not what it is outside"),
+    ] {
+        lab.write("odd.c", source);
+        let arguments = "odd.c --abi x86-64 --metric cpu,instructions --rounds 6";
+        let said = lab.compare(arguments);
+        assert_eq!(said.status, Some(0), "{said:?}");
+        let report = lab.widthwise("report --json").json();
+        if has_counters(&report) {
+            return skipped(HAS_COUNTERS);
+        }
+        let again = verdict(&report, "x86-64 control", "instructions");
+        assert_eq!(again["verdict"], "no_data");
+        assert!(again["reason"].as_str().unwrap().contains(reason), "{again}");
+        assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
+        assert!(calls_none(verdict(&report, "x86-64 control", "cpu")));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_emulated_run_at_once_and_what_was_timed_is_reported() {
+    let lab = Laboratory::new();
+    lab.program("steps.c");
+    // A third of a second by itself, and half a minute emulated.
+    let words =
+        ["steps.c", "--abi", "x86-64", "--set-env", "STEPS=1000000000", "--metric", "cpu,instructions"];
+    let mut command = lab.comparing(&[&words[..], &["--rounds", "6"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let counted = |question: &str| {
+        let folder = std::fs::canonicalize(lab.path(".widthwise/latest")).ok();
+        let archive =
+            folder.filter(|folder| folder.join("campaign.sqlite").exists()).map(|folder| open(&folder));
+        archive.map_or(0, |archive| count(&archive, question))
+    };
+    until("an emulated round, or the end", || {
+        counted("SELECT count(*) FROM round WHERE kind = 'emulated'") > 0
+            || counted("SELECT count(*) FROM session WHERE stopped IS NOT NULL") > 0
+    });
+    signal(&child, libc::SIGINT);
+    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    assert_eq!(said.status, Some(130), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    assert!(said.stderr.contains("counting by emulation, for some "), "{said:?}");
+    assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
+    assert_eq!(lab.processes(), "");
+    assert!(calls_none(verdict(&report, "x86-64 control", "cpu")));
+    assert_eq!(verdict(&report, "x86-64 control", "instructions")["verdict"], "no_data");
+}
+
+#[test]
+fn without_valgrind_the_counts_are_missing_and_the_package_is_named() {
+    let lab = Laboratory::new();
+    std::fs::create_dir(lab.path("empty")).unwrap();
+    let compared = |metrics: &str| {
+        let words = ["--binary", "a=/bin/true", "--metric", metrics, "--rounds", "6"];
+        said(lab.comparing(&words).env("PATH", lab.path("empty")))
+    };
+    let said = compared("all");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = lab.widthwise("report --json").json();
+    if has_counters(&report) {
+        return skipped(HAS_COUNTERS);
+    }
+    assert!(unfolded(&said.stdout).contains("instructions could not be counted: "), "{said:?}");
+    assert!(unfolded(&said.stdout).contains("valgrind would emulate it"), "{said:?}");
+    assert_eq!(verdict(&report, "a control", "instructions")["verdict"], "no_data");
+    // One that was named is refused before anything is made.
+    let refused = compared("cpu,instructions");
+    refused.refuses(2, &["--metric: instructions cannot be counted here", "valgrind would emulate it"]);
+}
