@@ -1,5 +1,6 @@
 // Processes as plain functions, which may wait at any depth of calls: they need a back-end with stacks.
 #include <widthwise/sim/facility.hpp>
+#include <widthwise/sim/function.hpp>
 
 #include <cstdio>
 

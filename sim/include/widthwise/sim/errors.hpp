@@ -12,7 +12,7 @@
 namespace widthwise::sim {
 
 /// Where and when: filled in by the simulation.
-struct Circumstance {
+struct ErrorContext {
     std::string process; // empty: outside of every process
     std::uint32_t serial = 0;
     double time = 0.0;
@@ -21,11 +21,11 @@ struct Circumstance {
 
 class SimulationError : public std::runtime_error {
   public:
-    SimulationError(const std::string &what, Circumstance where);
-    [[nodiscard]] const Circumstance &where() const noexcept { return where_; }
+    SimulationError(const std::string &what, ErrorContext where);
+    [[nodiscard]] const ErrorContext &where() const noexcept { return where_; }
 
   private:
-    Circumstance where_;
+    ErrorContext where_;
 };
 
 /// A wait or a schedule into the past.
@@ -72,7 +72,7 @@ class SameTimeLoop : public SimulationError {
 /// An exception left a process's body. The original is nested (std::rethrow_if_nested).
 class ProcessFailed : public SimulationError, public std::nested_exception {
   public:
-    ProcessFailed(const std::string &what, Circumstance where) : SimulationError(what, std::move(where)) {}
+    ProcessFailed(const std::string &what, ErrorContext where) : SimulationError(what, std::move(where)) {}
 };
 
 /// A process on a stack of its own needed more than its size.

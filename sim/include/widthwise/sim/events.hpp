@@ -27,7 +27,7 @@ class Event {
     /// Takes the place of what was scheduled. Throws TimeBackwards, BadTime.
     void at(double time) {
         cancel();
-        next_ = sim_->at(time, Happening{this}, priority_);
+        next_ = sim_->at(time, Action{this}, priority_);
     }
     void after(double delay) { at(sim_->now() + delay); }
     [[nodiscard]] bool pending() const noexcept { return next_.pending(); }
@@ -38,7 +38,7 @@ class Event {
     }
 
   private:
-    struct Happening {
+    struct Action {
         Event *event;
         void operator()(Simulation &sim) const { event->action_(sim); }
         [[nodiscard]] std::string name() const { return '"' + event->name_ + '"'; }
@@ -69,7 +69,7 @@ class Sampler {
               priority, name),
           sim_(&sim) {
         if (!(period > 0.0) || period - period != 0.0)
-            throw BadRequest("a sampler's period must be positive", sim.circumstance());
+            throw BadRequest("a sampler's period must be positive", sim.error_context());
     }
 
     /// Begins now, or `delay` from now.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "widthwise/sim/process.hpp"
+#include "widthwise/sim/resource.hpp"
 
 namespace widthwise::sim {
 
@@ -34,7 +35,7 @@ class Facility : public Resource {
         /// Unless it was taken away again before the process could go on.
         void undo() {
             if (facility_->holder_ == process)
-                facility_->take_back(*process);
+                facility_->release_held(*process);
         }
 
       private:
@@ -52,7 +53,7 @@ class Facility : public Resource {
 
     /// By the running process, which holds it; else throws ReleaseWithoutSeize.
     void release() {
-        ProcessState *process = sim_->running();
+        ProcessState *process = kernel().running();
         if (holder_ == nullptr || holder_ != process) [[unlikely]]
             refuse_release();
         give_back(*process);
@@ -71,13 +72,13 @@ class Facility : public Resource {
     [[nodiscard]] ProcessRef holder() const noexcept {
         return holder_ != nullptr ? ProcessRef(*sim_, *holder_) : ProcessRef();
     }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// 1 while held, 0 while not.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
     [[nodiscard]] double utilisation() const noexcept { return use_.mean(sim_->now()); }
     /// 1 while broken.
     [[nodiscard]] const TStat &down() const noexcept { return down_; }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
     [[nodiscard]] std::uint64_t served() const noexcept { return served_; }
     [[nodiscard]] std::uint64_t preemptions() const noexcept { return preemptions_; }
 
@@ -95,7 +96,7 @@ class Facility : public Resource {
         check_owner(process);
         if (holder_ == nullptr && !broken_) [[likely]] {
             take(process, seize.priority);
-            line_.pass();
+            wait_queue_.pass();
             return true;
         }
         return begin_busy(seize, process, preempts);
@@ -110,9 +111,9 @@ class Facility : public Resource {
     }
     void give_back(ProcessState &process) {
         ++served_;
-        take_back(process);
+        release_held(process);
     }
-    void take_back(ProcessState &process) {
+    void release_held(ProcessState &process) {
         --process.held;
         holder_ = nullptr;
         next();
@@ -120,7 +121,7 @@ class Facility : public Resource {
     bool begin_busy(Seize &seize, ProcessState &process, bool preempts);
     void stop_holder();
     void next() {
-        if (!broken_ && (!line_.empty() || !stopped_.empty()))
+        if (!broken_ && (!wait_queue_.empty() || !stopped_.empty()))
             return choose();
         use_.set(sim_->now(), 0.0);
     }
@@ -130,8 +131,8 @@ class Facility : public Resource {
     ProcessState *holder_ = nullptr;
     std::int16_t holder_priority_ = 0;
     bool broken_ = false;
-    ObservedLine line_;
-    Line stopped_;
+    ObservedWaitQueue wait_queue_;
+    WaitQueue stopped_;
     TStat use_;
     TStat down_;
     std::uint64_t served_ = 0;

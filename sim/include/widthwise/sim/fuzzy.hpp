@@ -201,10 +201,10 @@ class Conclusion {
             if (x > low && x < high)
                 xs.push_back(x);
         };
-        struct Line {
+        struct WaitQueue {
             double x0, y0, x1, y1;
         };
-        std::vector<Line> lines;
+        std::vector<WaitQueue> lines;
         for (std::size_t i = 0; i < heights_.size(); ++i) {
             const auto &points = output_->set(i).points();
             lines.push_back({low, heights_[i], high, heights_[i]});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "widthwise/sim/process.hpp"
+#include "widthwise/sim/resource.hpp"
 
 namespace widthwise::sim {
 
@@ -31,12 +32,12 @@ class Queue : public Resource {
     /// Wakes all, in order; how many.
     std::size_t wake_all();
 
-    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return wait_queue_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return wait_queue_.size(); }
     [[nodiscard]] ProcessRef first() const noexcept {
-        return line_.empty() ? ProcessRef() : ProcessRef(*sim_, *line_.first()->process);
+        return wait_queue_.empty() ? ProcessRef() : ProcessRef(*sim_, *wait_queue_.first()->process);
     }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -45,7 +46,7 @@ class Queue : public Resource {
     [[nodiscard]] const char *kind() const noexcept override { return "queue"; }
 
   private:
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
 };
 
 /// Counts permissions.
@@ -70,8 +71,8 @@ class Semaphore : public Resource {
     [[nodiscard]] Acquire acquire() { return Acquire(*this); }
     void release();
     [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -81,7 +82,7 @@ class Semaphore : public Resource {
 
   private:
     std::uint64_t count_;
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
 };
 
 /// Nobody goes on until so many have arrived; then it begins anew.
@@ -103,10 +104,10 @@ class Barrier : public Resource {
     };
 
     [[nodiscard]] Arrive arrive() { return Arrive(*this); }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// How often it has opened.
     [[nodiscard]] std::uint64_t openings() const noexcept { return openings_; }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -117,7 +118,7 @@ class Barrier : public Resource {
   private:
     std::size_t size_;
     std::uint64_t openings_ = 0;
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
 };
 
 } // namespace widthwise::sim

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "widthwise/sim/process.hpp"
+#include "widthwise/sim/resource.hpp"
 
 namespace widthwise::sim {
 
@@ -37,13 +38,13 @@ class Store : public Resource {
 
     [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// Places used, over time.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
     [[nodiscard]] double utilisation() const noexcept {
         return use_.mean(sim_->now()) / static_cast<double>(static_cast<std::int64_t>(capacity_));
     }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -60,7 +61,7 @@ class Store : public Resource {
 
     std::uint64_t capacity_;
     std::uint64_t used_ = 0;
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
     TStat use_;
 };
 

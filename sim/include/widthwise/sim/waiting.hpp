@@ -26,12 +26,12 @@ struct Waiter {
     bool (*holds)(Waiter &) = nullptr;    // tests what a wait_until waits for
     double since = 0.0;
     std::int16_t priority = 0;
-    bool in_line = false;
+    bool queued = false;
     bool granted = false;
 };
 
 /// Waiters in order.
-class Line {
+class WaitQueue {
   public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
     [[nodiscard]] Waiter *first() const noexcept { return first_; }
@@ -45,14 +45,14 @@ class Line {
         waiter.next = after != nullptr ? after->next : first_;
         (waiter.next != nullptr ? waiter.next->previous : last_) = &waiter;
         (after != nullptr ? after->next : first_) = &waiter;
-        waiter.in_line = true;
+        waiter.queued = true;
         ++size_;
     }
 
     void remove(Waiter &waiter) noexcept {
         (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
         (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
-        waiter.in_line = false;
+        waiter.queued = false;
         --size_;
     }
 
@@ -71,17 +71,17 @@ class Line {
 };
 
 /// A line that remembers how long it was and how long it took.
-class ObservedLine {
+class ObservedWaitQueue {
   public:
-    explicit ObservedLine(double now) noexcept : length_(now) {}
-    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    [[nodiscard]] Waiter *first() const noexcept { return line_.first(); }
-    [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
+    explicit ObservedWaitQueue(double now) noexcept : length_(now) {}
+    [[nodiscard]] bool empty() const noexcept { return wait_queue_.empty(); }
+    [[nodiscard]] Waiter *first() const noexcept { return wait_queue_.first(); }
+    [[nodiscard]] std::size_t size() const noexcept { return wait_queue_.size(); }
 
     void insert(Waiter &waiter, double now) noexcept {
         waiter.since = now;
-        line_.insert(waiter);
-        length_.set(now, static_cast<double>(static_cast<std::int64_t>(line_.size())));
+        wait_queue_.insert(waiter);
+        length_.set(now, static_cast<double>(static_cast<std::int64_t>(wait_queue_.size())));
     }
     /// Out, because its turn has come.
     void serve(Waiter &waiter, double now) noexcept {
@@ -90,14 +90,14 @@ class ObservedLine {
     }
     /// Out, because it gave up.
     void leave(Waiter &waiter, double now) noexcept {
-        line_.remove(waiter);
-        length_.set(now, static_cast<double>(static_cast<std::int64_t>(line_.size())));
+        wait_queue_.remove(waiter);
+        length_.set(now, static_cast<double>(static_cast<std::int64_t>(wait_queue_.size())));
     }
     /// Did not have to wait at all.
     void pass() noexcept { waits_(0.0); }
 
     /// Lets go of everyone: they wait for ever, and withdrawing them does nothing.
-    void abandon() noexcept { line_.abandon(); }
+    void abandon() noexcept { wait_queue_.abandon(); }
 
     [[nodiscard]] const TStat &length() const noexcept { return length_; }
     /// Times waited by those whose turn came, zeros included.
@@ -108,7 +108,7 @@ class ObservedLine {
     }
 
   private:
-    Line line_;
+    WaitQueue wait_queue_;
     TStat length_;
     Stat waits_;
 };
