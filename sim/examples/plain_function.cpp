@@ -8,7 +8,7 @@ using namespace widthwise::sim;
 
 namespace {
 
-/// A function like any other; whoever calls it waits.
+/// An ordinary function: the process that calls it waits.
 void be_served(Self &self, Facility &desk, double time) {
     self(desk.seize());
     self.wait(time);

@@ -217,7 +217,7 @@ TEST("a condition that cannot be tested is its process's failure") {
     });
 }
 
-TEST("a facility cannot be taken from one who waits for something else than time") {
+TEST("a facility cannot be taken from a process that waits for something other than time") {
     Simulation sim;
     Facility till(sim, "till");
     Queue queue(sim);
@@ -232,7 +232,7 @@ TEST("a facility cannot be taken from one who waits for something else than time
           std::string::npos);
 }
 
-TEST("who still waits when nothing is scheduled any more can be asked") {
+TEST("processes that still wait when nothing is scheduled can be listed") {
     everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         Facility left(sim, "left");
@@ -249,9 +249,9 @@ TEST("who still waits when nothing is scheduled any more can be asked") {
         sim.start(philosopher(sim, right, left), "Hume");
         sim.run();
         CHECK_EQUAL(sim.alive(), 2u);
-        std::string who;
+        std::string waiting_names;
         for (const ProcessRef &one : sim.processes())
-            who += one.name() + (one.place() == Place::Waiting ? " waits; " : " does not; ");
-        CHECK_EQUAL(who, std::string("Kant waits; Hume waits; "));
+            waiting_names += one.name() + (one.place() == Place::Waiting ? " waits; " : " does not; ");
+        CHECK_EQUAL(waiting_names, std::string("Kant waits; Hume waits; "));
     });
 }

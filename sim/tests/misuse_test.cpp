@@ -157,7 +157,7 @@ TEST("what has been awaited is no member of a group either, and a task is awaite
     });
 }
 
-TEST("nobody waits at what is another simulation's") {
+TEST("a process cannot wait at another simulation's resource") {
     everywhere_with_seed_42([](const Options &options) {
         Simulation there(options);
         Facility till(there, "till");
@@ -166,16 +166,16 @@ TEST("nobody waits at what is another simulation's") {
         Semaphore pass(there, 1, "pass");
         Barrier gate(there, 1, "gate");
         Simulation here(options);
-        const auto stranger = [](Simulation &, auto ask) -> Process {
+        const auto foreign = [](Simulation &, auto ask) -> Process {
             co_await wait(1.0);
             co_await ask();
         };
         const auto error = [&](auto ask) {
-            here.start(stranger(here, ask), "stranger");
+            here.start(foreign(here, ask), "foreign");
             return message<WrongState>(here);
         };
         const std::string rest = " was asked by a process of another simulation than the one it was made "
-                                 "in: process \"stranger\" ";
+                                 "in: process \"foreign\" ";
         CHECK_EQUAL(error([&] { return till.seize(); }),
                     "facility \"till\"" + rest + "(1) at time 1, seed 42");
         CHECK_EQUAL(error([&] { return till.preempt(1); }),
@@ -284,7 +284,7 @@ TEST("a loop of turns at one time is stopped and named") {
                                "this is no loop, set Options::most_at_once: process \"spinner\" (2) at time "
                                "2, seed 42"));
             CHECK(sim.events() >= 1600 && sim.events() <= 1900);
-            // Whoever asks for it has as many again.
+            // After the error a second run() may have as many again.
             const auto before = sim.events();
             CHECK_EQUAL(message<SameTimeLoop>(sim).empty(), false);
             CHECK(sim.events() - before >= 1600 && sim.events() - before <= 1900);
@@ -346,7 +346,7 @@ namespace {
 struct Chain {
     static constexpr int million = 1'000'000;
 
-    /// As deep as `left` says, with something to be destroyed at each depth.
+    /// `left` tasks deep, with something to be destroyed at each depth.
     static Task<int> link(Simulation &sim, int left, double pause, int &alive) {
         struct Counted {
             int &count;
@@ -434,7 +434,7 @@ TEST("an interrupt goes through a long chain of tasks, and so does the end of it
     });
 }
 
-TEST("a chain of tasks is one event, and what else happens keeps its order") {
+TEST("a chain of tasks is one event, and other events keep their order") {
     everywhere_with_seed_42([](Options options) {
         options.trace = true;
         std::uint64_t hashes[2];

@@ -229,7 +229,7 @@ TEST("tasks are parts of a process: they return values, throw, and nest") {
     });
 }
 
-TEST("parts trace again and again leave nothing on the stack, optimised or not") {
+TEST("tasks that are awaited many times leave nothing on the stack, optimised or not") {
     everywhere([](const Options &options) {
         if (options.switching == Switching::Thread)
             return; // the same as the others, slowly
@@ -241,7 +241,7 @@ TEST("parts trace again and again leave nothing on the stack, optimised or not")
     });
 }
 
-TEST("whoever joins a process goes on at its end, however it ends") {
+TEST("a process that joins another continues at its end, however it ends") {
     everywhere([](const Options &options) {
         Simulation sim(options);
         EventTrace trace(sim);

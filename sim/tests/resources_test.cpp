@@ -176,7 +176,7 @@ TEST("a facility that breaks down takes back what was granted and not yet taken,
     });
 }
 
-TEST("who is pushed aside and interrupted between a grant and its turn has lost the facility, once") {
+TEST("a process preempted and interrupted between its grant and its turn has lost the facility, once") {
     everywhere([](const Options &options) {
         Simulation sim(options);
         EventTrace trace(sim);
@@ -240,7 +240,7 @@ TEST("a store admits strictly in order") {
     });
 }
 
-TEST("whoever gives up waiting lets those behind into the store") {
+TEST("a request that is given up lets those behind it into the store") {
     Simulation sim;
     EventTrace trace(sim);
     Store store(sim, 4, "store");

@@ -59,7 +59,7 @@ TEST("plain functions are processes wherever there are stacks") {
     });
 }
 
-TEST("on coroutines a plain function is refused, and the message says what to do") {
+TEST("on coroutines a plain function is refused, and the message names the remedy") {
     Simulation sim;
     try {
         sim.start(function(sim, [](Self &self) { self.wait(1.0); }));

@@ -1,4 +1,5 @@
-// Blocks that switch: each has a mode, a smooth output in that mode, and says where the mode ends.
+// Blocks that switch: each has a mode, a smooth output in that mode, and a function that is negative beyond
+// the mode's end.
 #pragma once
 
 #include <memory>

@@ -51,7 +51,7 @@ void Continuous::set(std::size_t component, double value) {
 
 void Continuous::disturb() {
     integrator_.set(0, integrator_.state()[0]);
-    for (const auto &watch : watches_) // what a guard means may have changed as well
+    for (const auto &watch : watches_) // the guard's meaning may have changed as well
         watch->known = false;
 }
 
@@ -76,7 +76,7 @@ double Continuous::guarded(const Watch &watch, double time) {
     return asked(watch, time, between_);
 }
 
-/// Where the watch turns within the last step, by the step's cubic; infinite if it does not.
+/// Where the watch changes sign within the last step, by the step's cubic; infinite if it does not.
 double Continuous::turning(const Watch &watch) {
     const double begin = integrator_.last_time();
     const double end = integrator_.time();
@@ -117,8 +117,8 @@ void Continuous::judge() {
     }
 }
 
-/// Ends the last step where the watch turns. The cubic is of a lower order than most methods: from where it
-/// says, by Newton's steps, each of which takes the integrator's own step anew.
+/// Ends the last step where the watch changes sign. The cubic has a lower order than most methods: Newton's
+/// steps start from its root, and each repeats the integrator's own step.
 void Continuous::stop_at(const Watch &watch, double time) {
     const double begin = integrator_.last_time();
     const double end = integrator_.time();
@@ -135,10 +135,10 @@ void Continuous::stop_at(const Watch &watch, double time) {
     }
 }
 
-/// Puts the watch's action on the agenda for the time its crossing has.
-void Continuous::tell(Simulation &sim, const std::shared_ptr<Watch> &watch) {
+/// Schedules the watch's action for the time of its crossing.
+void Continuous::schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch) {
     const double time = integrator_.time();
-    watch->told = time;
+    watch->last_crossing = time;
     watch->value = 0.0;
     sim.at(
         time, [watch](Simulation &s) { watch->action(s); }, watch->priority);
@@ -152,8 +152,8 @@ double Continuous::advance(Simulation &sim, double from, double to) {
             sim.error_context());
     for (const auto &watch : watches_)
         if (!watch->known) {
-            // One that was told just now is at zero, give or take round-off; it shows later where it goes.
-            watch->value = watch->told == from ? 0.0 : asked(*watch, from, integrator_.state());
+            // A crossing scheduled just now is at zero within round-off; its new sign shows later.
+            watch->value = watch->last_crossing == from ? 0.0 : asked(*watch, from, integrator_.state());
             watch->known = true;
         }
     while (integrator_.time() < to) {
@@ -173,7 +173,7 @@ double Continuous::advance(Simulation &sim, double from, double to) {
         for (const auto &watch : watches_) {
             const double value = asked(*watch, time, integrator_.state());
             if (watch.get() == first || turns(watch->value, value, watch->crossing))
-                tell(sim, watch);
+                schedule_action(sim, watch);
             else if (value != 0.0)
                 watch->value = value;
         }

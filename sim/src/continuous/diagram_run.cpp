@@ -224,7 +224,7 @@ void Diagram::remember(Simulation &sim) {
         nodes_[i].block->input = nodes_[nodes_[i].input[0]].value;
 }
 
-/// Something has jumped: every block whose input has jumped thereby chooses its mode anew, until none does.
+/// After a jump, every block whose input has jumped chooses its mode again, until no block does.
 void Diagram::settle(Simulation &sim) {
     const double now = sim.now();
     begun_ = now;

@@ -226,8 +226,8 @@ void Integrator::step(double limit) {
             if (!keeps_length(square))
                 proposed = scheme_->propose(length, std::sqrt(square), std::sqrt(before_));
             before_ = square;
-            // What was cut short for the limit's sake says little about the length that would have done,
-            // unless it says that less will do.
+            // A step that was cut short at the limit does not show the length that the error allows, unless
+            // it shows that a shorter one is needed.
             next_ = length < h ? std::max(proposed, std::min(h, next_)) : proposed;
             if (refused_last_)
                 next_ = std::min(next_, length);

@@ -115,7 +115,7 @@ void LadderQueue::insert_at_bottom(const Entry &entry) {
         bottom_.settle(all);
 }
 
-/// Readies a deeper rung for `count` entries; false if buckets cannot tell their times apart.
+/// Readies a deeper rung for `count` entries; false if buckets cannot separate their times.
 bool LadderQueue::add_rung(std::size_t count, double least, double greatest) {
     const std::size_t buckets = std::clamp(count / entries_per_bucket + 1, std::size_t{4}, most_buckets);
     const double per_unit = static_cast<double>(buckets) / (greatest - least);
@@ -135,7 +135,7 @@ bool LadderQueue::add_rung(std::size_t count, double least, double greatest) {
     return true;
 }
 
-/// Makes a deeper rung of `from` and empties it, if its times can be told apart.
+/// Makes a deeper rung of `from` and empties it, if its times can be separated.
 bool LadderQueue::spread(Bucket &from) {
     double least = from.front().time;
     double greatest = least;

@@ -4,12 +4,12 @@
 
 namespace widthwise::sim {
 
-/// A holder that was made to stop, and how much of its service is left.
+/// A stopped holder, and the rest of its service time.
 struct Facility::Stopped : Waiter {
     Facility *facility = nullptr;
     double left = 0.0;
 
-    /// Frees the record, which is no longer in line.
+    /// Frees the record, which is no longer queued.
     void dispose() noexcept { Pool::release(this); }
 };
 
@@ -94,7 +94,7 @@ void Facility::break_down(bool interrupts) {
     broken_ = true;
     down_.set(sim_->now(), 1.0);
     if (!served)
-        return; // its holder does something else meanwhile, and gives it back in time
+        return; // the holder waits for something else, and will release the facility
     use_.set(sim_->now(), 0.0);
     ProcessState &process = *holder_;
     if (!interrupts)

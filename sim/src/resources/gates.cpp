@@ -32,7 +32,7 @@ ProcessRef Queue::wake() {
 }
 
 std::size_t Queue::wake_all() {
-    // Only those who are here now: a woken group may come back into the line at once.
+    // Only the processes that wait now: a woken group may enter the queue again at once.
     const std::size_t count = wait_queue_.size();
     std::size_t woken = 0;
     while (woken < count && wake())

@@ -31,7 +31,7 @@ bool Store::Enter::begin(ProcessState &owner) {
             return;
         Store &where = *static_cast<Enter &>(self).store_;
         where.wait_queue_.leave(self, self.process->kernel().now());
-        where.admit(); // who stood behind may fit
+        where.admit(); // the requests behind it may fit
     };
     store.wait_queue_.insert(*this, owner.kernel().now());
     return false;

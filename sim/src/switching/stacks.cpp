@@ -40,7 +40,7 @@ StackPool::~StackPool() {
         munmap(mapping, size_ + 2 * page_size());
 }
 
-/// What the sanitizer believes of a stack's last frames, which were left without a return.
+/// Clears the sanitizer's marks of a stack's last frames, which were left without a return.
 static void forget_frames([[maybe_unused]] std::byte *stack, [[maybe_unused]] std::size_t size) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
     __asan_unpoison_memory_region(stack, size);
@@ -70,7 +70,7 @@ void StackPool::take(Context &context) {
     all_.push_back(base);
     context.stack = base + page;
     context.size = size_ + 64 * (all_.size() % (stagger_lines + 1)) % page;
-    forget_frames(context.stack, size_ + page); // of who was here before
+    forget_frames(context.stack, size_ + page); // of an earlier mapping
 }
 
 void StackPool::give_back(Context &context) noexcept { free_.emplace_back(context.stack, context.size); }
@@ -91,7 +91,7 @@ std::mutex handler_lock;
 int handler_users = 0;
 struct sigaction handler_before;
 
-/// Where a thread goes on after its stack overflowed.
+/// Where a thread continues after its stack overflowed.
 [[noreturn]] void land() {
     Context &context = *entered.context;
     leave_context(*entered.switcher, context, true);

@@ -1,4 +1,4 @@
-// Stacks with guard pages, what has to change hands when one is entered, and who notices when one overflows.
+// Stacks with guard pages, the state that is exchanged when one is entered, and the handling of overflow.
 #pragma once
 
 #include "widthwise/sim/switching.hpp"
@@ -40,8 +40,8 @@ std::size_t page_size() noexcept;
 /// rather than the end of the program. Does nothing for a null switcher.
 ///
 /// How: SIGSEGV is handled on a stack of its own; a fault in the guard page of the entered context makes the
-/// thread go on in a small function on an emergency stack, which leaves the context for good. Destructors of
-/// what lay on the lost stack do not run; if the overflow happened inside malloc, malloc's lock is lost as
+/// thread continue in a small function on an emergency stack, which leaves the context for good. Destructors
+/// of what lay on the lost stack do not run; if the overflow happened inside malloc, malloc's lock is lost as
 /// well.
 class StackWatch {
   public:

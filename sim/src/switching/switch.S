@@ -4,7 +4,8 @@
  *   void widthwise_sim_switch(void **save, void *load);
  *
  * Keeps the registers a callee must preserve on the present stack, stores the stack pointer at *save, takes `load` as the
- * stack pointer, and takes the registers kept there. Whoever called comes back when somebody loads what was saved.
+ * stack pointer, and takes the registers kept there. The call returns when another switch loads the saved stack
+ * pointer.
  *
  * What is kept, by ABI (System V psABI for AMD64, figure 3.4; for i386, table 2.3): see each part below. All other
  * registers are the caller's to save around any call. Control words (mxcsr, x87) are left as they are.

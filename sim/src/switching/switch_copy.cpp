@@ -57,7 +57,7 @@ class CopyingSwitcher final : public Switcher {
         if (used > copied.capacity || 4 * used < copied.capacity) {
             auto *memory = static_cast<std::byte *>(std::realloc(copied.copy, used));
             if (memory == nullptr)
-                std::abort(); // the process's stack would be lost, and there is nobody to tell
+                std::abort(); // the process's stack would be lost, and no caller could receive an error
             copied.copy = memory;
             copied.capacity = used;
         }

@@ -3,10 +3,10 @@
 //     const auto which = co_await any_of(till.seize(), wait(5.0)); // 0: it has the till; 1: its patience
 //     ended
 //
-// Members begin in the order given. any_of goes on with the first that is granted and withdraws the others;
-// all_of goes on when the last is. If the wait is interrupted, what had been granted is given back.
-// Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group tells its
-// process once.
+// Members begin in the order given. any_of continues with the first member that is granted, and withdraws the
+// others; all_of continues when the last is granted. An interrupted wait undoes the grants.
+// Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group
+// schedules its process once.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
@@ -16,7 +16,7 @@
 
 namespace widthwise::sim {
 
-/// Members' common ground.
+/// What a member reports its grant to.
 class Group {
   public:
     void member_granted(Waiter &member) { settle(*this, member); }
@@ -91,7 +91,7 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         return index;
     }
 
-    /// What was granted is the process's affair from here on.
+    /// From here on the process releases what was granted.
     void keep() noexcept {
         std::apply([](auto &...each) { ((each.granted = false), ...); }, members_);
     }
@@ -133,7 +133,7 @@ template <class... Members> class AnyOf : public detail::Several<AnyOf<Members..
                 return;
             self.granted = true;
             self.process->kernel().schedule_now(*self.process);
-            self.withdraw_pending(); // may let others go on, after this one
+            self.withdraw_pending(); // may let others continue, after this one
         };
         beginning_ = true;
         bool done = false;

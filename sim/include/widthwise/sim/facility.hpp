@@ -1,11 +1,11 @@
 // A facility: one server, with a queue, preemption and breakdowns.
 //
-// Who holds it and waits for a time (is being served) can be made to stop: by one who preempts with a higher
-// priority, or by a breakdown. Its remaining time is kept and goes on when it has the facility again. That is
-// why a facility reaches into its holder's schedule, and why a holder that waits for something other than
-// time cannot be preempted (WrongState). Invariants: while it works and somebody waits, it is held; a
-// preempted process comes before waiting ones of equal priority; the line is ordered by priority, then by
-// arrival.
+// A holder that waits for a time (is being served) can be stopped: by a process that preempts with a higher
+// priority, or by a breakdown. Its remaining time is kept, and continues when it holds the facility again.
+// The facility therefore changes its holder's schedule, and a holder that waits for something other than time
+// cannot be preempted (WrongState). Invariants: a working facility with waiting processes is held; a
+// preempted process comes before waiting ones of equal priority; the wait queue is ordered by priority, then
+// by arrival.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
@@ -32,7 +32,7 @@ class Facility : public Resource {
         }
         void result() const noexcept {}
         [[nodiscard]] const Resource &of() const noexcept { return *facility_; }
-        /// Unless it was taken away again before the process could go on.
+        /// Unless it was taken away again before the process could continue.
         void undo() {
             if (facility_->holder_ == process)
                 facility_->release_held(*process);
@@ -45,7 +45,7 @@ class Facility : public Resource {
         bool own_priority_ = true;
     };
 
-    /// Waits in line, with the process's priority or the one given.
+    /// Waits in the queue, with the process's priority or the one given.
     [[nodiscard]] Seize seize() { return {*this, false}; }
     [[nodiscard]] Seize seize(std::int16_t priority) { return {*this, false, priority}; }
     /// Takes the facility from a holder of lower priority.
@@ -59,8 +59,8 @@ class Facility : public Resource {
         give_back(*process);
     }
 
-    /// Serves nobody until repaired. Who is being served goes on after the repair, or is interrupted (a
-    /// Breakdown) and no longer holds it.
+    /// Stops service until repair(). The holder's service continues after the repair; with `interrupts` the
+    /// holder is interrupted (a Breakdown) and no longer holds the facility.
     void break_down(bool interrupts = false);
     void repair();
     struct Breakdown {

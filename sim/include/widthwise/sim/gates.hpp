@@ -1,6 +1,7 @@
-// What processes wait at without holding anything: queues, semaphores, barriers.
+// Queues, semaphores and barriers: a process waits there, and holds nothing.
 //
-// Invariants: a semaphore with a count above 0 has nobody waiting; a barrier has fewer waiting than its size.
+// Invariants: a semaphore with a count above 0 has no waiting process; a barrier has fewer waiting than its
+// size.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
@@ -8,7 +9,7 @@
 
 namespace widthwise::sim {
 
-/// Processes that wait for someone to wake them, in order.
+/// Processes that wait, in order, until they are woken.
 class Queue : public Resource {
   public:
     explicit Queue(Simulation &sim, std::string_view name = "queue");
@@ -25,7 +26,7 @@ class Queue : public Resource {
         Queue *queue_;
     };
 
-    /// Goes on when woken.
+    /// Waits until woken.
     [[nodiscard]] Stay wait() { return Stay(*this); }
     /// Wakes the first, now; an empty reference if there is none.
     ProcessRef wake();
@@ -85,7 +86,7 @@ class Semaphore : public Resource {
     ObservedWaitQueue wait_queue_;
 };
 
-/// Nobody goes on until so many have arrived; then it begins anew.
+/// Processes wait until `size` of them have arrived. Then all continue, and the barrier starts again.
 class Barrier : public Resource {
   public:
     /// A size of 0 throws BadRequest.

@@ -49,7 +49,7 @@ struct Control {
 /// What one step of a method has to do; kept apart from the choice of its length.
 class Scheme {
   public:
-    /// `remembers`: earlier steps matter to it, so that it is to be told of accepted ones.
+    /// `remembers`: it uses earlier steps, and accept() must be called after each accepted one.
     explicit Scheme(bool remembers = false) noexcept : remembers_(remembers) {}
     virtual ~Scheme() = default;
     [[nodiscard]] bool remembers() const noexcept { return remembers_; }
@@ -87,7 +87,7 @@ class Integrator {
     /// Throws BadRequest for a control that allows nothing; `where` is what errors are to name.
     Integrator(Method method, Derivative derivative, std::vector<double> initial, double start = 0.0,
                Control control = {}, const ErrorContext &where = {});
-    /// With a scheme of one's own; `method` says what it is called and its order.
+    /// With another scheme; `method` gives its name and order.
     Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative derivative,
                std::vector<double> initial, double start = 0.0, Control control = {},
                const ErrorContext &where = {});
@@ -97,7 +97,7 @@ class Integrator {
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] Method method() const noexcept { return method_; }
 
-    /// One step, which ends at `limit` at the latest. Nothing happens if that is not after time(). Throws
+    /// One step, which ends at `limit` at the latest. Does nothing if that is not after time(). Throws
     /// AccuracyUnmet, BadState.
     void step(double limit);
     /// Steps up to `to` exactly.

@@ -1,9 +1,9 @@
 // A store: so many places, entered and left by any number at once.
 //
-// Strictly in line: who asks for many places is not overtaken by who asks for few, so that nobody starves.
+// The queue is strict: a request for many places is not overtaken by one for few, so that none starves.
 // Places are tokens, not belongings: another process than the one that entered may leave, and a cancelled
-// process's places stay taken until somebody leaves for it. Invariant: 0 <= used <= capacity; the first in
-// line does not fit.
+// process's places stay taken until another process leaves for it. Invariant: 0 <= used <= capacity; the
+// first request in the queue does not fit.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
