@@ -112,7 +112,7 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     })
 }
 
-/// Builds some of `sim/bench` by a preset, where the library's tests are built as well; the folder they lie in.
+/// Builds some of `sim/bench` by a complete preset; returns their folder.
 pub fn built(workshop: &Workshop, preset: &str, targets: &[&str]) -> anyhow::Result<PathBuf> {
     let library = workshop.repository().join("sim");
     for arguments in [
