@@ -4,11 +4,13 @@ CARGO ?= cargo
 WIDTHWISE = target/release/widthwise
 
 .DEFAULT_GOAL := help
-SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/include/widthwise/sim/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
+SIM_SOURCES = $(wildcard sim/*/*.cpp sim/*/*.hpp sim/src/*/*.cpp sim/src/*/*.hpp sim/include/widthwise/sim/*.hpp \
+	sim/include/widthwise/sim/*/*.hpp workloads/*/*.cpp workloads/*/*.hpp workloads/*/*.h)
 # Which tests were skipped, and why.
 OUTCOMES = target/test-outcomes
 SOAK_SECONDS ?= 3600
-SIM_PRESETS ?= x86-64 x32 i386 sanitize
+# tests/all.sh has the full presets.
+SIM_PRESETS ?= quick-x86-64 quick-x32 quick-i386 quick-sanitize
 
 .PHONY: help build demo test test-all test-sim test-x32 lint soak bench doc fuzz format clean
 
@@ -37,7 +39,7 @@ test-sim: ## The simulation library: the same runs in every ABI, and under the s
 	@sh packaging/install.sh test-sim
 	$(CARGO) build --locked --package widthwise
 	cd sim && for preset in $(SIM_PRESETS); do \
-		starter=; [ $$preset != x32 ] || starter="$(CURDIR)/target/debug/widthwise;exec"; \
+		starter=; [ $$preset != quick-x32 ] || starter="$(CURDIR)/target/debug/widthwise;exec"; \
 		cmake --preset $$preset "-DWIDTHWISE_EXEC=$$starter" >/dev/null && \
 		cmake --build --preset $$preset --parallel 2 && ctest --preset $$preset --parallel 2 || exit 1; \
 	done

@@ -77,6 +77,17 @@ sim_bench() {
     done
 }
 
+# A complete preset, as users build it; `make test-sim` builds the quick ones.
+sim_full() {
+    starter=
+    if [ "$1" = x32 ]; then
+        "$CARGO" build --locked --package widthwise || return 1
+        starter="${CARGO_TARGET_DIR:-$PWD/target}/debug/widthwise;exec"
+    fi
+    (cd sim && cmake --preset "$1" "-DWIDTHWISE_EXEC=$starter" >/dev/null &&
+        cmake --build --preset "$1" --parallel 2 && ctest --preset "$1" --parallel 2)
+}
+
 sim_compiler() {
     sh sim/tests/compilers.sh "$1" sim "${CARGO_TARGET_DIR:-target}/sim/$1"
 }
@@ -139,6 +150,10 @@ elif sh packaging/install.sh newer-kernel; then
 else
     skipped x32-without-i386 "$bare" "its package could not be fetched from Debian's archive"
 fi
+for preset in x86-64 x32 i386 sanitize; do
+    part "sim-full-$preset" "the simulation library as users build it, and its longest tests; \`make test\` builds quick presets" \
+        sim_full "$preset"
+done
 for abi in i386 x32; do
     part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"
 done

@@ -113,7 +113,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     })
 }
 
-/// Builds some of `sim/bench` by a preset, where the library's tests are built as well; the folder they lie in.
+/// Builds some of `sim/bench` by a complete preset; returns their folder.
 pub fn built(work_directory: &WorkDirectory, preset: &str, targets: &[&str]) -> anyhow::Result<PathBuf> {
     let library = work_directory.repository().join("sim");
     for arguments in [

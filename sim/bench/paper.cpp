@@ -10,12 +10,12 @@
 //
 // Without arguments it takes them from the environment's PAPER_ROW, so that a row can be an axis of an
 // experiment (experiments/peringer-2007). What it prints is the same in every ABI, except for `fit`;
-// times are not printed, because whoever starts it has the better clock.
+// times are not printed, because the program that starts it has the better clock.
 //
 // On back-ends with stacks a body is a plain function, as the paper's Behavior() was, and its local data lies
 // on the stack that is switched or copied. On coroutines it lies in the frame.
 #include "widthwise/sim/blocks.hpp"
-#include "widthwise/sim/process.hpp"
+#include "widthwise/sim/function.hpp"
 
 #include <cinttypes>
 #include <cstdio>
@@ -31,7 +31,7 @@ using namespace widthwise::sim;
 
 namespace {
 
-/// What was asked for cannot be done; its text says what can.
+/// A request that cannot be done; the text names those that can.
 struct Misuse {
     std::string text;
 };
@@ -89,23 +89,24 @@ Options on(Switching switching) {
 /// Who ran after whom, in one number.
 struct Order {
     std::uint32_t digest = 2166136261u;
-    void ran(unsigned who) noexcept { digest = (digest ^ who) * 16777619u; }
+    void ran(unsigned id) noexcept { digest = (digest ^ id) * 16777619u; }
 };
 
 /// The compiler takes the bytes for read and written here: it cannot do without them, nor keep them
 /// elsewhere.
 void use(void *bytes) { asm volatile("" : : "r"(bytes) : "memory"); }
 
-template <std::size_t Bytes> Process story(Simulation &, Order &order, unsigned who, std::uint64_t switches) {
+template <std::size_t Bytes>
+Process switching_body(Simulation &, Order &order, unsigned id, std::uint64_t switches) {
     if constexpr (Bytes == 0) {
         for (std::uint64_t i = 0; i < switches; ++i) {
-            order.ran(who);
+            order.ran(id);
             co_await wait(1.0);
         }
     } else {
         unsigned char local[Bytes];
         for (std::uint64_t i = 0; i < switches; ++i) {
-            order.ran(who);
+            order.ran(id);
             use(local);
             co_await wait(1.0);
             use(local);
@@ -114,11 +115,11 @@ template <std::size_t Bytes> Process story(Simulation &, Order &order, unsigned 
 }
 
 template <std::size_t Bytes>
-Process plain_story(Simulation &sim, Order &order, unsigned who, std::uint64_t switches) {
-    return function(sim, [&order, who, switches](Self &self) {
+Process plain_switching_body(Simulation &sim, Order &order, unsigned id, std::uint64_t switches) {
+    return function(sim, [&order, id, switches](Self &self) {
         unsigned char local[Bytes == 0 ? 1 : Bytes];
         for (std::uint64_t i = 0; i < switches; ++i) {
-            order.ran(who);
+            order.ran(id);
             if constexpr (Bytes != 0)
                 use(local);
             self.wait(1.0);
@@ -132,9 +133,9 @@ template <std::size_t Bytes> void switches(Switching switching, double millions)
     const auto each = static_cast<std::uint64_t>(millions * 1e6 / 2.0);
     Simulation sim(on(switching));
     Order order;
-    for (const unsigned who : {1u, 2u})
-        sim.start(sim.has_stacks() ? plain_story<Bytes>(sim, order, who, each)
-                                   : story<Bytes>(sim, order, who, each));
+    for (const unsigned id : {1u, 2u})
+        sim.start(sim.has_stacks() ? plain_switching_body<Bytes>(sim, order, id, each)
+                                   : switching_body<Bytes>(sim, order, id, each));
     sim.run();
     std::printf("switch: %zu bytes, %" PRIu64 " events, until %.0f, order %08" PRIx32 "\n", Bytes,
                 sim.events(), sim.now(), order.digest);
@@ -157,19 +158,19 @@ void switch_row(const Words &words) {
     throw Misuse{"BYTES is one of the paper's, 0, 10, 100, 1000 or 10000, not \"" + bytes + "\""};
 }
 
-/// Says when it is to happen again.
-void happen(Simulation &sim, Order &order, unsigned who, std::uint64_t left) {
-    order.ran(who);
+/// An event that schedules itself again.
+void repeat_event(Simulation &sim, Order &order, unsigned id, std::uint64_t left) {
+    order.ran(id);
     if (left > 1)
-        sim.after(1.0, [&order, who, left](Simulation &again) { happen(again, order, who, left - 1); });
+        sim.after(1.0, [&order, id, left](Simulation &again) { repeat_event(again, order, id, left - 1); });
 }
 
 void events_row(const Words &words) {
     const auto each = static_cast<std::uint64_t>(positive(words, 1, "MILLIONS") * 1e6 / 2.0);
     Simulation sim;
     Order order;
-    for (const unsigned who : {1u, 2u})
-        sim.after(0.0, [&order, who, each](Simulation &begun) { happen(begun, order, who, each); });
+    for (const unsigned id : {1u, 2u})
+        sim.after(0.0, [&order, id, each](Simulation &begun) { repeat_event(begun, order, id, each); });
     sim.run();
     std::printf("events: %" PRIu64 " events, until %.0f, order %08" PRIx32 "\n", sim.events(), sim.now(),
                 order.digest);
@@ -178,10 +179,10 @@ void events_row(const Words &words) {
 // ---------------------------------------------------------------------------------------------------------------
 // Processes by the hundred thousand
 
-Process short_story(Simulation &) { co_await wait(1.0); }
+Process short_body(Simulation &) { co_await wait(1.0); }
 
 Process one_more(Simulation &sim) {
-    return sim.has_stacks() ? function(sim, [](Self &self) { self.wait(1.0); }) : short_story(sim);
+    return sim.has_stacks() ? function(sim, [](Self &self) { self.wait(1.0); }) : short_body(sim);
 }
 
 void waiting_row(const Words &words) {
@@ -228,7 +229,7 @@ void fill(Switching switching, std::size_t bytes, volatile std::uint64_t *standi
             if (*standing > 100000000)
                 std::_Exit(1); // there is no limit
         }
-    } catch (...) { // out of memory, however it is told
+    } catch (...) { // out of memory, in whatever way it is reported
         std::_Exit(0);
     }
 }

@@ -5,7 +5,7 @@
 // fiber as its users have it; "model" is a whole event of a simulation, a wait included, on each back-end.
 #include "timing.hpp"
 
-#include "../src/first_frame.hpp"
+#include "../src/switching/first_frame.hpp"
 
 #include "widthwise/sim/process.hpp"
 

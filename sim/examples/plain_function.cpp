@@ -1,5 +1,6 @@
 // Processes as plain functions, which may wait at any depth of calls: they need a back-end with stacks.
 #include <widthwise/sim/facility.hpp>
+#include <widthwise/sim/function.hpp>
 
 #include <cstdio>
 
@@ -7,7 +8,7 @@ using namespace widthwise::sim;
 
 namespace {
 
-/// A function like any other; whoever calls it waits.
+/// An ordinary function: the process that calls it waits.
 void be_served(Self &self, Facility &desk, double time) {
     self(desk.seize());
     self.wait(time);

@@ -1,4 +1,4 @@
-// A shop with one till, told as a story; then the same shop a hundred times, for an interval.
+// A shop with one till, with a printed event trace; then a hundred such days, for an interval.
 #include <widthwise/sim/conditions.hpp>
 #include <widthwise/sim/distributions.hpp>
 #include <widthwise/sim/facility.hpp>

@@ -11,7 +11,7 @@ using namespace widthwise::sim;
 
 namespace {
 
-// Hours. Whoever holds the machine when it breaks down, or is pushed aside, goes on later with what was left.
+// Hours. A job that is preempted, or interrupted by a breakdown, continues later with its remaining time.
 Process order(Simulation &sim, Facility &machine, bool urgent, Stat &through) {
     const double arrived = sim.now();
     if (urgent)

@@ -73,7 +73,8 @@ double heating(Simulation &sim, double cycles) {
     return (sim.now() - begun) / cycles;
 }
 
-/// Lorenz's equations with the nine of their linearisation: the determinant says how volumes shrink.
+/// Lorenz's equations with the nine of their linearisation: the determinant gives the rate at which volumes
+/// shrink.
 double lorenz(Simulation &sim, double time) {
     constexpr double sigma = 10.0;
     constexpr double rho = 28.0;

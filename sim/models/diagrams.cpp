@@ -11,7 +11,7 @@ namespace {
 
 constexpr double accuracy = 1e-12;
 
-/// What a driver would say: how to push, by how far away it is and how fast it goes.
+/// A driver's rules: the force, by distance and speed.
 class Driver {
   public:
     double push(double distance, double speed) {

@@ -1,4 +1,4 @@
-// Customers who give up, are pushed aside, or find the server broken; and machines that wait for their
+// Customers that give up, are preempted, or find the server broken; and machines that wait for their
 // repair.
 #include "model.hpp"
 

@@ -1,7 +1,7 @@
-// The catalogue of models: each builds itself in a simulation, runs, and answers one question whose answer is
-// known.
+// The catalogue of models. Each builds itself in a simulation, runs, and returns one figure whose true value
+// is known.
 //
-// Why: a simulation library is believed when what it says agrees with what can be proved.
+// Why: a simulation library is trusted when its results agree with theory.
 // tests/models_test.cpp holds every model's answer against its reference with t-intervals over replications,
 // and its trace against every back-end, event list and ABI.
 #pragma once
@@ -16,7 +16,7 @@ namespace widthwise::sim::models {
 struct Model {
     std::string_view name;
     std::string_view answers; // what the figure is
-    double reference;         // what theory says it is
+    double reference;         // its true value by theory
     std::string_view source;  // of the theory
     /// Runs for `length` (customers, or units of time, as fits) and returns the figure.
     double (*run)(Simulation &sim, double length);
@@ -38,7 +38,7 @@ double mm3(Simulation &sim, double customers);
 double mm3_loss(Simulation &sim, double customers);
 double little(Simulation &sim, double customers);
 
-// Queues whose customers or servers are not always there (disturbed.cpp).
+// Queues with impatient customers, preemption or breakdowns (disturbed.cpp).
 double impatience(Simulation &sim, double customers);
 double preemption(Simulation &sim, double customers);
 double breakdowns(Simulation &sim, double customers);

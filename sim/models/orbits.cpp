@@ -95,7 +95,7 @@ double three_bodies(Simulation &sim, double periods) {
         sim.trace(p.x);
         apart += length(p - bodies[i].place);
     }
-    // Nobody can say it ran if the bodies are not back.
+    // The run is valid only if the bodies are back at their start.
     return apart < 1e-4 * periods ? energy(space.state()) / energy(state) : 0.0;
 }
 

@@ -101,9 +101,9 @@ double little(Simulation &sim, double customers) {
                   sim, server, [](Random &random) { return exponential(random, 0.9); }, sojourns, customers),
               "arrivals");
     sim.run();
-    const double length = server.line().length().mean(sim.now());
-    const double rate = static_cast<double>(server.line().waits().count()) / sim.now();
-    return length / (rate * server.line().waits().mean());
+    const double length = server.wait_queue().length().mean(sim.now());
+    const double rate = static_cast<double>(server.wait_queue().waits().count()) / sim.now();
+    return length / (rate * server.wait_queue().waits().mean());
 }
 
 } // namespace widthwise::sim::models

@@ -70,7 +70,7 @@ double philosophers(Simulation &sim, double time) {
         sim.start(philosopher(sim, room, *forks[i], *forks[(i + 1) % seats], eating), "philosopher");
     sim.run_until(time);
     // Each fork is used by two: its utilisation is at least 2/5 of the mean number eating (it is also held
-    // while its partner is waited for); nobody may eat without two forks.
+    // while its partner is waited for); no philosopher may eat without two forks.
     return eating.greatest();
 }
 

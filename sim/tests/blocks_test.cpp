@@ -290,16 +290,16 @@ TEST("steps are chosen for what a delay remembers, too") {
     CHECK(steps(1e-10) > steps(1e-4));
 }
 
-TEST("a delay that no step is short enough for says so") {
+TEST("a delay that no step is short enough for is an error") {
     Simulation sim(Options{.seed = 42});
     Diagram d(sim, Method::rke, {.relative = 0.0, .absolute = 1e-9});
-    // It jumps at 1, and nobody has said so.
+    // It jumps at 1, and no block announces it.
     const Signal jump = d.function([](double t) { return t < 1.0 ? 0.0 : 1.0; }, d.time());
     (void)d.integrator(d.delay(jump, 5.0), 0.0);
     d.start();
-    const std::string said = complaint([&] { sim.run_until(3.0); });
-    CHECK(said.find("what a delay remembers is not accurate enough") != std::string::npos);
-    CHECK(said.find("seed 42") != std::string::npos);
+    const std::string message = complaint([&] { sim.run_until(3.0); });
+    CHECK(message.find("what a delay remembers is not accurate enough") != std::string::npos);
+    CHECK(message.find("seed 42") != std::string::npos);
 }
 
 TEST("a delay brings a jump through, later") {
@@ -365,7 +365,7 @@ TEST("a loop within a loop is solved within it") {
     near(__LINE__, b.value(), 2.0 / 19.0, 1e-11);
 }
 
-TEST("a circle that nothing solves, and a search without an end, are errors that say what to do") {
+TEST("a circle that nothing solves, and a search without an end, are errors that name the remedy") {
     {
         Simulation sim;
         Diagram d(sim);

@@ -1,7 +1,7 @@
 // The forms of a coroutine's body that gcc 11 and 12 misplace, and those that look like them. Functions, not
 // lambdas: gcc gives a lambda's body a scope of variables, and the fault does not show.
 #include "check.hpp"
-#include "story.hpp"
+#include "event_trace.hpp"
 
 #include "widthwise/sim/conditions.hpp"
 
@@ -124,35 +124,35 @@ Process awaits_tasks(Simulation &sim, int &done) {
 template <class Body> std::string outcome(const Options &options, Body body) {
     Simulation sim(options);
     sim.at(1.0, [] {});
-    sim.run(); // to a time that is told
+    sim.run(); // to a time in the trace
     int done = 0;
-    std::string story;
+    std::string trace;
     try {
         sim.start(body(sim, done), "asks");
         sim.run();
-        story = "done " + std::to_string(done);
+        trace = "done " + std::to_string(done);
     } catch (const BodyMisplaced &error) {
-        story = error.what();
+        trace = error.what();
     }
     if (!sim.processes().empty() || sim.alive() != 0)
-        story += "; something is left";
+        trace += "; something is left";
     // What follows has the memory of what was refused.
     int again = 0;
     sim.start(has_no_condition(sim, again));
     sim.run();
     if (again != 1)
-        story += "; nothing runs any more";
-    return story;
+        trace += "; nothing runs any more";
+    return trace;
 }
 
 template <class Body> void is_refused(const Options &options, const char *name, Body body) {
-    const std::string story = outcome(options, body);
+    const std::string trace = outcome(options, body);
     const std::string refusal =
         std::string("the compiler has misplaced the body of the coroutine ") + name +
         ", which declares nothing and awaits in a condition (gcc 11 and 12 do, GCC's PR 106188): "
         "await before the condition, as in `const auto first = co_await ...; if (first == 1)`: "
         "no process at time 1, seed 42";
-    CHECK_EQUAL(story, misplaces ? refusal : "done 1");
+    CHECK_EQUAL(trace, misplaces ? refusal : "done 1");
 }
 
 } // namespace
@@ -162,7 +162,7 @@ template <class Body> void is_refused(const Options &options, const char *name, 
 
 TEST(
     "a body that the compiler misplaces is refused by name where it is made, and runs with other compilers") {
-    story::everywhere(
+    event_trace::everywhere(
         [](const Options &options) {
             IS_REFUSED(in_if);
             IS_REFUSED(in_while);
@@ -178,7 +178,7 @@ TEST(
 }
 
 TEST("a body that is placed rightly is not refused, whatever it awaits in") {
-    story::everywhere([](const Options &options) {
+    event_trace::everywhere([](const Options &options) {
         RUNS(declares_before);
         RUNS(declares_something);
         RUNS(declares_in_condition);
@@ -189,7 +189,7 @@ TEST("a body that is placed rightly is not refused, whatever it awaits in") {
 }
 
 TEST("a misplaced task is refused within the process that makes it") {
-    story::everywhere(
+    event_trace::everywhere(
         [](const Options &options) {
             Simulation sim(options);
             int done = 0;

@@ -1,9 +1,11 @@
-// A test is a sentence and a block; a check that fails says what it saw and goes on.
+// A test is a sentence and a block. A check that fails prints the values that it compared, and the test
+// continues.
 //
-// Why our own: the library is to be tested in three ABIs, and no test framework is packaged for all of them.
+// Why no test framework: none is packaged for all three ABIs.
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -34,6 +36,18 @@ template <class Value> std::string shown(const Value &value) {
     } else {
         return "(a value)";
     }
+}
+
+/// The message of the error that leaves `sim.run()`, which must be an `Error`.
+template <class Error, class Simulation> std::string message(Simulation &sim) {
+    try {
+        sim.run();
+    } catch (const Error &error) {
+        return error.what();
+    } catch (const std::exception &other) {
+        return std::string("something else: ") + other.what();
+    }
+    return "nothing";
 }
 
 /// FNV-1a over 64-bit words: for golden hashes of many results.

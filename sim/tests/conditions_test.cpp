@@ -1,5 +1,5 @@
 #include "check.hpp"
-#include "story.hpp"
+#include "event_trace.hpp"
 
 #include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/store.hpp"
@@ -8,30 +8,30 @@
 #include <string>
 
 using namespace widthwise::sim;
-using namespace story;
+using namespace event_trace;
 
 namespace {
 
-Process either(Simulation &, Story &story, const int &x, const bool &stop) {
+Process either(Simulation &, EventTrace &trace, const int &x, const bool &stop) {
     const auto which =
         co_await any_of(wait_until([&] { return x > 3; }), wait_until([&] { return x > 3 || stop; }));
-    story("went on with " + std::to_string(which));
+    trace("went on with " + std::to_string(which));
 }
 
-Process impatient(Simulation &, Story &story, Facility &facility) {
+Process impatient(Simulation &, EventTrace &trace, Facility &facility) {
     try {
         co_await any_of(facility.seize(), wait(-1.0));
     } catch (const TimeBackwards &) {
-        story("refused");
+        trace("refused");
     }
     co_await wait(100.0);
 }
 
-Process wants_all(Simulation &, Story &story, Facility &facility, Store &store) {
+Process wants_all(Simulation &, EventTrace &trace, Facility &facility, Store &store) {
     try {
         co_await all_of(facility.seize(), store.enter(9));
     } catch (const BadRequest &) {
-        story(facility.busy() ? "kept" : "given back");
+        trace(facility.busy() ? "kept" : "given back");
     }
 }
 
@@ -40,23 +40,23 @@ Process wants_all(Simulation &, Story &story, Facility &facility, Store &store) 
 TEST("any_of goes on with the first and withdraws from the others") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
-        const auto patient = [](Simulation &, Story &told, Facility &t, std::string name,
+        const auto patient = [](Simulation &, EventTrace &trace, Facility &t, std::string name,
                                 double patience) -> Process {
             const auto which = co_await any_of(t.seize(), wait(patience));
-            told(name + (which == 0 ? " served" : " left"));
+            trace(name + (which == 0 ? " served" : " left"));
             if (which == 0) {
                 co_await wait(1.0);
                 t.release();
             }
         };
-        sim.start(use(sim, story, till, "a", 4.0));
-        sim.start(patient(sim, story, till, "b", 3.0));
-        sim.start(patient(sim, story, till, "c", 5.0));
-        sim.start(patient(sim, story, till, "d", 4.0)); // its patience and the service end together
+        sim.start(use(sim, trace, till, "a", 4.0));
+        sim.start(patient(sim, trace, till, "b", 3.0));
+        sim.start(patient(sim, trace, till, "c", 5.0));
+        sim.start(patient(sim, trace, till, "d", 4.0)); // its patience and the service end together
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 3:b left 4:a- 4:c served 4:d left"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 3:b left 4:a- 4:c served 4:d left"));
         CHECK_EQUAL(till.waiting(), 0u);
     });
 }
@@ -64,10 +64,10 @@ TEST("any_of goes on with the first and withdraws from the others") {
 TEST("all_of goes on when it has everything, and an interrupt gives back the part it had") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility left(sim, "left");
         Facility right(sim, "right");
-        const auto both = [](Simulation &, Story &told, Facility &l, Facility &r,
+        const auto both = [](Simulation &, EventTrace &trace, Facility &l, Facility &r,
                              std::string name) -> Process {
             bool interrupted = false;
             try {
@@ -75,18 +75,18 @@ TEST("all_of goes on when it has everything, and an interrupt gives back the par
             } catch (const Interrupted &) {
                 interrupted = true;
             }
-            told(name + (interrupted ? " interrupted" : " has both"));
+            trace(name + (interrupted ? " interrupted" : " has both"));
             if (interrupted)
                 co_return;
             l.release();
             r.release();
         };
-        sim.start(use(sim, story, right, "a", 3.0));
-        const ProcessRef first = sim.start(both(sim, story, left, right, "first"));
-        sim.start(both(sim, story, left, right, "second"), {}, 0.5);
+        sim.start(use(sim, trace, right, "a", 3.0));
+        const ProcessRef first = sim.start(both(sim, trace, left, right, "first"));
+        sim.start(both(sim, trace, left, right, "second"), {}, 0.5);
         sim.after(2.0, [=] { first.interrupt(); });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 2:first interrupted 3:a- 3:second has both"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 2:first interrupted 3:a- 3:second has both"));
         CHECK(!left.busy() && !right.busy());
     });
 }
@@ -94,34 +94,34 @@ TEST("all_of goes on when it has everything, and an interrupt gives back the par
 TEST("wait_until goes on after the event that made its condition true") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         int level = 0;
-        const auto watcher = [](Simulation &, Story &told, int &l, int wanted) -> Process {
+        const auto watcher = [](Simulation &, EventTrace &trace, int &l, int wanted) -> Process {
             co_await wait_until([&l, wanted] { return l >= wanted; });
-            told("reached " + std::to_string(wanted));
+            trace("reached " + std::to_string(wanted));
         };
-        sim.start(watcher(sim, story, level, 0));
-        sim.start(watcher(sim, story, level, 2));
-        sim.start(watcher(sim, story, level, 1));
+        sim.start(watcher(sim, trace, level, 0));
+        sim.start(watcher(sim, trace, level, 2));
+        sim.start(watcher(sim, trace, level, 1));
         for (const double t : {1.0, 2.0})
             sim.after(t, [&] { ++level; });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:reached 0 1:reached 1 2:reached 2"));
+        CHECK_EQUAL(trace.text(), std::string("0:reached 0 1:reached 1 2:reached 2"));
     });
 }
 
 TEST("two conditions of one group may come true at once") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         int x = 0;
         bool stop = false;
-        sim.start(either(sim, story, x, stop));
-        sim.start(either(sim, story, x, stop));
+        sim.start(either(sim, trace, x, stop));
+        sim.start(either(sim, trace, x, stop));
         sim.at(1.0, [&] { x = 5; });
         sim.at(2.0, [] {});
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("1:went on with 0 1:went on with 0"));
+        CHECK_EQUAL(trace.text(), std::string("1:went on with 0 1:went on with 0"));
         CHECK_EQUAL(sim.alive(), 0u);
     });
 }
@@ -129,18 +129,18 @@ TEST("two conditions of one group may come true at once") {
 TEST("a member of a group that cannot begin leaves nobody behind") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
         Store store(sim, 3, "store");
-        sim.start(use(sim, story, till, "a", 5.0));
-        sim.start(impatient(sim, story, till));
-        sim.start(use(sim, story, till, "b", 1.0));
+        sim.start(use(sim, trace, till, "a", 5.0));
+        sim.start(impatient(sim, trace, till));
+        sim.start(use(sim, trace, till, "b", 1.0));
         sim.run_until(10.0);
-        CHECK_EQUAL(story.text(), std::string("0:a+ 0:refused 5:a- 5:b+ 6:b-"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 0:refused 5:a- 5:b+ 6:b-"));
         CHECK_EQUAL(till.waiting(), 0u);
-        sim.start(wants_all(sim, story, till, store));
+        sim.start(wants_all(sim, trace, till, store));
         sim.run_until(11.0);
-        CHECK(story.text().ends_with(" 10:given back"));
+        CHECK(trace.text().ends_with(" 10:given back"));
     });
 }
 
@@ -152,8 +152,8 @@ TEST("a simulation may be destroyed while a group holds a part of what it waits 
         const auto both = [](Simulation &, Facility &l, Facility &r) -> Process {
             co_await all_of(l.seize(), r.seize());
         };
-        Story story(sim);
-        sim.start(use(sim, story, left, "a", 5.0));
+        EventTrace trace(sim);
+        sim.start(use(sim, trace, left, "a", 5.0));
         sim.start(both(sim, left, *right));
         sim.run_until(1.0);
         CHECK(right->busy());

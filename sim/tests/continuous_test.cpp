@@ -63,41 +63,41 @@ TEST("processes see the continuous state at their own time") {
     }
 }
 
-TEST("crossings are told in their direction, at their times, in step with discrete events") {
+TEST("crossings are reported in their direction, at their times, in step with discrete events") {
     Simulation sim;
     Continuous circle(sim, Method::vern7, turning, {1.0, 0.0}, {.relative = 1e-12, .absolute = 1e-12});
-    std::string story;
+    std::string trace;
     double worst = 0.0;
-    const auto tell = [&](const char *what, double time) {
-        return [&story, &worst, what, time](Simulation &s) {
-            story += what;
+    const auto record = [&](const char *what, double time) {
+        return [&trace, &worst, what, time](Simulation &s) {
+            trace += what;
             worst = std::max(worst, std::fabs(std::remainder(s.now() - time, 2.0 * pi)));
         };
     };
     const auto height = [](double, auto y) { return y[1]; };
     const auto across = [](double, auto y) { return y[0]; };
-    circle.when(height, Crossing::up, tell("u", 0.0));
-    circle.when(height, Crossing::down, tell("d", pi));
-    circle.when(across, Crossing::down, tell("l", pi / 2));
-    circle.when(across, Crossing::up, tell("r", 3 * pi / 2));
-    sim.at(1.0, [&] { story += "1"; });
-    sim.at(4.0, [&] { story += "4"; });
+    circle.when(height, Crossing::up, record("u", 0.0));
+    circle.when(height, Crossing::down, record("d", pi));
+    circle.when(across, Crossing::down, record("l", pi / 2));
+    circle.when(across, Crossing::up, record("r", 3 * pi / 2));
+    sim.at(1.0, [&] { trace += "1"; });
+    sim.at(4.0, [&] { trace += "4"; });
     sim.run_until(4.2 * pi);
-    CHECK_EQUAL(story, std::string("1ld4ruldru"));
+    CHECK_EQUAL(trace, std::string("1ld4ruldru"));
     CHECK(worst < 1e-10);
 }
 
-TEST("a guard that touches zero from where it is not watched, or jumps over it, is not told") {
+TEST("a guard that touches zero from where it is not watched, or jumps over it, is not reported") {
     Simulation sim;
     Continuous line(sim, Method::rkf5, [](double, auto, auto rate) { rate[0] = 1.0; }, {-2.0});
-    int told = 0;
-    line.when([](double, auto y) { return y[0]; }, Crossing::either, [&](Simulation &) { ++told; });
+    int reported = 0;
+    line.when([](double, auto y) { return y[0]; }, Crossing::either, [&](Simulation &) { ++reported; });
     sim.at(1.0, [&] { line.set(0, 1.0); });  // over it
     sim.at(3.0, [&] { line.set(0, -1.0); }); // and back
     sim.run_until(3.5);
-    CHECK_EQUAL(told, 0);
+    CHECK_EQUAL(reported, 0);
     sim.run_until(5.0);
-    CHECK_EQUAL(told, 1);
+    CHECK_EQUAL(reported, 1);
     CHECK_EQUAL(line[0], 1.0);
 }
 

@@ -8,7 +8,7 @@
 
 using namespace widthwise::sim;
 
-TEST("CVODE solves stiff and other systems where it is installed, and says so where it is not") {
+TEST("CVODE solves stiff and other systems where it is installed, and is refused where it is not") {
     const auto robertson = [](double, auto y, auto rate) {
         rate[0] = -0.04 * y[0] + 1e4 * y[1] * y[2];
         rate[2] = 3e7 * y[1] * y[1];

@@ -1,5 +1,5 @@
 #include "check.hpp"
-#include "story.hpp"
+#include "event_trace.hpp"
 
 #include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/facility.hpp"
@@ -12,32 +12,20 @@
 #include <string>
 
 using namespace widthwise::sim;
+using check::message;
+using event_trace::everywhere_with_seed_42;
 
 namespace {
-
-/// The message that leaves run(), after checking its type.
-template <class Error> std::string message(Simulation &sim) {
-    try {
-        sim.run();
-    } catch (const Error &error) {
-        return error.what();
-    } catch (const std::exception &other) {
-        return std::string("something else: ") + other.what();
-    }
-    return "nothing";
-}
 
 Process waits(Simulation &, double time) {
     co_await wait(2.0);
     co_await wait(time);
 }
 
-template <class Body> void everywhere(Body body) { story::everywhere(body, {.seed = 42}); }
-
 } // namespace
 
 TEST("a wait into the past names process, time and seed") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         sim.start(waits(sim, -0.5), "clerk");
         CHECK_EQUAL(message<TimeBackwards>(sim),
@@ -47,7 +35,7 @@ TEST("a wait into the past names process, time and seed") {
 }
 
 TEST("a time that is not a number, or infinite, is refused") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         for (const double time : {std::nan(""), std::numeric_limits<double>::infinity()}) {
             Simulation sim(options);
             sim.start(waits(sim, time), "clerk");
@@ -63,7 +51,7 @@ TEST("a time that is not a number, or infinite, is refused") {
 }
 
 TEST("a release without seize names the facility and the process") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         Facility till(sim, "till");
         const auto rogue = [](Simulation &, Facility &t) -> Process {
@@ -85,7 +73,7 @@ TEST("a release without seize names the facility and the process") {
 }
 
 TEST("an error may be caught where it is made, and the process goes on") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         double ended = 0.0;
         const auto forgiving = [](Simulation &s, double &end) -> Process {
@@ -106,7 +94,7 @@ TEST("an error may be caught where it is made, and the process goes on") {
 }
 
 TEST("an exception that leaves a process comes out of run with the original nested") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         const auto thrower = [](Simulation &) -> Process {
             co_await wait(1.5);
@@ -135,7 +123,7 @@ TEST("an exception that leaves a process comes out of run with the original nest
 }
 
 TEST("a process that ends while it holds a facility is reported, and the facility is free again") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         Facility till(sim, "till");
         const auto forgetful = [](Simulation &, Facility &t) -> Process {
@@ -209,7 +197,7 @@ TEST("what a process cannot do in its state is refused") {
 }
 
 TEST("a condition that cannot be tested is its process's failure") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         const auto waiter = [](Simulation &own) -> Process {
             co_await wait_until([&own] {
@@ -229,7 +217,7 @@ TEST("a condition that cannot be tested is its process's failure") {
     });
 }
 
-TEST("a facility cannot be taken from one who waits for something else than time") {
+TEST("a facility cannot be taken from a process that waits for something other than time") {
     Simulation sim;
     Facility till(sim, "till");
     Queue queue(sim);
@@ -244,8 +232,8 @@ TEST("a facility cannot be taken from one who waits for something else than time
           std::string::npos);
 }
 
-TEST("who still waits when nothing is scheduled any more can be asked") {
-    everywhere([](const Options &options) {
+TEST("processes that still wait when nothing is scheduled can be listed") {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
         Facility left(sim, "left");
         Facility right(sim, "right");
@@ -261,9 +249,9 @@ TEST("who still waits when nothing is scheduled any more can be asked") {
         sim.start(philosopher(sim, right, left), "Hume");
         sim.run();
         CHECK_EQUAL(sim.alive(), 2u);
-        std::string who;
+        std::string waiting_names;
         for (const ProcessRef &one : sim.processes())
-            who += one.name() + (one.place() == Place::Waiting ? " waits; " : " does not; ");
-        CHECK_EQUAL(who, std::string("Kant waits; Hume waits; "));
+            waiting_names += one.name() + (one.place() == Place::Waiting ? " waits; " : " does not; ");
+        CHECK_EQUAL(waiting_names, std::string("Kant waits; Hume waits; "));
     });
 }

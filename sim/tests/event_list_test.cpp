@@ -33,7 +33,7 @@ const std::vector<std::pair<const char *, Distance>> distances = {
 };
 
 /// Inserts, pops and removes at random, in a list that grows to `most` and shrinks again, and compares with a
-/// sorted set. `advance` tells the list the time of what was popped.
+/// sorted set. `advance` passes the time of the popped node to the list.
 template <class List, class Insert, class Pop, class Remove>
 void compare(List &list, const Distance &distance, std::size_t most, double start, Insert insert, Pop pop,
              Remove remove) {

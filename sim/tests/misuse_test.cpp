@@ -1,6 +1,6 @@
 // What a model does wrong without meaning to: each is an error that names what it was done to, and when.
 #include "check.hpp"
-#include "story.hpp"
+#include "event_trace.hpp"
 
 #include "widthwise/sim/blocks.hpp"
 #include "widthwise/sim/conditions.hpp"
@@ -14,24 +14,12 @@
 #include <string>
 
 using namespace widthwise::sim;
+using check::message;
+using event_trace::everywhere_with_seed_42;
 
 namespace {
 
-/// The message that leaves run(), after checking its type.
-template <class Error> std::string message(Simulation &sim) {
-    try {
-        sim.run();
-    } catch (const Error &error) {
-        return error.what();
-    } catch (const std::exception &other) {
-        return std::string("something else: ") + other.what();
-    }
-    return "nothing";
-}
-
 bool holds(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
-
-template <class Body> void everywhere(Body body) { story::everywhere(body, {.seed = 42}); }
 
 Process waits(Simulation &, double time) { co_await wait(time); }
 
@@ -47,7 +35,7 @@ Process seizes_all(Simulation &, std::deque<Facility> &all, bool gives_back) {
 } // namespace
 
 TEST("a process may hold any number of facilities") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         for (const std::size_t count : {255u, 256u, 257u, 600u}) {
             Simulation sim(options);
             std::deque<Facility> all;
@@ -83,7 +71,7 @@ template <class Make> std::string twice(const Options &options, Make make) {
 } // namespace
 
 TEST("what has been awaited is not awaited again") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         CHECK_EQUAL(twice(options, [] { return wait(2.0); }),
                     std::string("a wait for time was awaited a second time; write wait(...) where it is "
                                 "awaited: process \"clerk\" (1) at time 3, seed 42"));
@@ -97,7 +85,7 @@ TEST("what has been awaited is not awaited again") {
 }
 
 TEST("what has been awaited at a resource is not awaited again, and the resource is named") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         const auto error = [&](auto make) {
             Simulation sim(options);
             const auto made = make(sim);
@@ -146,7 +134,7 @@ TEST("what has been awaited at a resource is not awaited again, and the resource
 }
 
 TEST("what has been awaited is no member of a group either, and a task is awaited once") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         const auto grouped = [](Simulation &, Store &store) -> Process {
             auto once = store.enter();
             co_await once;
@@ -169,8 +157,8 @@ TEST("what has been awaited is no member of a group either, and a task is awaite
     });
 }
 
-TEST("nobody waits at what is another simulation's") {
-    everywhere([](const Options &options) {
+TEST("a process cannot wait at another simulation's resource") {
+    everywhere_with_seed_42([](const Options &options) {
         Simulation there(options);
         Facility till(there, "till");
         Store shelf(there, 1, "shelf");
@@ -178,16 +166,16 @@ TEST("nobody waits at what is another simulation's") {
         Semaphore pass(there, 1, "pass");
         Barrier gate(there, 1, "gate");
         Simulation here(options);
-        const auto stranger = [](Simulation &, auto ask) -> Process {
+        const auto foreign = [](Simulation &, auto ask) -> Process {
             co_await wait(1.0);
             co_await ask();
         };
         const auto error = [&](auto ask) {
-            here.start(stranger(here, ask), "stranger");
+            here.start(foreign(here, ask), "foreign");
             return message<WrongState>(here);
         };
         const std::string rest = " was asked by a process of another simulation than the one it was made "
-                                 "in: process \"stranger\" ";
+                                 "in: process \"foreign\" ";
         CHECK_EQUAL(error([&] { return till.seize(); }),
                     "facility \"till\"" + rest + "(1) at time 1, seed 42");
         CHECK_EQUAL(error([&] { return till.preempt(1); }),
@@ -220,7 +208,7 @@ TEST("a store has room for something") {
 }
 
 TEST("NaN out of a model is refused where it decides something") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         const double nan = std::nan("");
         Simulation sim(options);
         const auto patient = [](Simulation &, double time) -> Process { co_await any_of(wait(time)); };
@@ -284,7 +272,7 @@ struct Echo {
 } // namespace
 
 TEST("a loop of turns at one time is stopped and named") {
-    everywhere([](Options options) {
+    everywhere_with_seed_42([](Options options) {
         options.most_at_once = 1600;
         for (const Listing listing : {Listing::Automatic, Listing::Calendar, Listing::Ladder}) {
             options.listing = listing;
@@ -296,7 +284,7 @@ TEST("a loop of turns at one time is stopped and named") {
                                "this is no loop, set Options::most_at_once: process \"spinner\" (2) at time "
                                "2, seed 42"));
             CHECK(sim.events() >= 1600 && sim.events() <= 1900);
-            // Whoever asks for it has as many again.
+            // After the error a second run() may have as many again.
             const auto before = sim.events();
             CHECK_EQUAL(message<SameTimeLoop>(sim).empty(), false);
             CHECK(sim.events() - before >= 1600 && sim.events() - before <= 1900);
@@ -326,7 +314,7 @@ TEST("a loop of calls at one time is stopped and named") {
 }
 
 TEST("many events are no loop while time goes on, or there are not too many at once") {
-    everywhere([](Options options) {
+    everywhere_with_seed_42([](Options options) {
         options.most_at_once = 1600;
         Simulation sim(options);
         std::uint64_t count = 0;
@@ -358,7 +346,7 @@ namespace {
 struct Chain {
     static constexpr int million = 1'000'000;
 
-    /// As deep as `left` says, with something to be destroyed at each depth.
+    /// `left` tasks deep, with something to be destroyed at each depth.
     static Task<int> link(Simulation &sim, int left, double pause, int &alive) {
         struct Counted {
             int &count;
@@ -393,7 +381,7 @@ struct Chain {
 } // namespace
 
 TEST("a chain of a million tasks needs no more stack than a short one") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         for (const double pause : {0.0, 1.0}) {
             Simulation sim(options);
             int alive = 0;
@@ -426,7 +414,7 @@ TEST("a chain of a million tasks is cancelled and destroyed, the innermost first
 }
 
 TEST("an interrupt goes through a long chain of tasks, and so does the end of its process") {
-    everywhere([](const Options &options) {
+    everywhere_with_seed_42([](const Options &options) {
         constexpr int links = 20'000;
         int alive = 0;
         int result = 0;
@@ -446,8 +434,8 @@ TEST("an interrupt goes through a long chain of tasks, and so does the end of it
     });
 }
 
-TEST("a chain of tasks is one event, and what else happens keeps its order") {
-    everywhere([](Options options) {
+TEST("a chain of tasks is one event, and other events keep their order") {
+    everywhere_with_seed_42([](Options options) {
         options.trace = true;
         std::uint64_t hashes[2];
         int k = 0;
@@ -455,9 +443,9 @@ TEST("a chain of tasks is one event, and what else happens keeps its order") {
             Simulation sim(options);
             int alive = 0;
             int result = 0;
-            story::Story story(sim);
+            event_trace::EventTrace trace(sim);
             sim.start(Chain::whole(sim, links, 1.0, alive, result));
-            sim.start(story::say(sim, story, "a", 1.0));
+            sim.start(event_trace::say(sim, trace, "a", 1.0));
             CHECK(sim.step());
             CHECK_EQUAL(alive, links);
             sim.run();

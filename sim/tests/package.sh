@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the library, then builds and runs the examples against what was installed, as a stranger would.
+# Installs the library, then builds and runs the examples against what was installed, as another project would.
 #   package.sh CMAKE BUILD SOURCE ABI_FLAGS [EXEC...]
 set -eu
 cmake=$1 build=$2 source=$3 flags=$4

@@ -1,5 +1,5 @@
 #include "check.hpp"
-#include "story.hpp"
+#include "event_trace.hpp"
 
 #include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/facility.hpp"
@@ -11,7 +11,7 @@
 #include <string>
 
 using namespace widthwise::sim;
-using namespace story;
+using namespace event_trace;
 
 namespace {
 
@@ -43,41 +43,41 @@ Process counts(Simulation &sim, int &count) {
 TEST("processes happen in the order of time, then priority, then start") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
-        sim.start(say(sim, story, "late", 2.0));
-        sim.start(say(sim, story, "first", 1.0));
-        sim.start(say(sim, story, "second", 1.0));
-        sim.start(say(sim, story, "important", 1.0), "important", 0.0, 7);
+        EventTrace trace(sim);
+        sim.start(say(sim, trace, "late", 2.0));
+        sim.start(say(sim, trace, "first", 1.0));
+        sim.start(say(sim, trace, "second", 1.0));
+        sim.start(say(sim, trace, "important", 1.0), "important", 0.0, 7);
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("1:important 1:first 1:second 2:late"));
+        CHECK_EQUAL(trace.text(), std::string("1:important 1:first 1:second 2:late"));
         CHECK_EQUAL(sim.alive(), 0u);
     });
 }
 
 TEST("scheduled calls happen, may schedule more, and may be cancelled") {
     Simulation sim;
-    Story story(sim);
-    sim.after(2.0, [&] { story("two"); });
+    EventTrace trace(sim);
+    sim.after(2.0, [&] { trace("two"); });
     sim.at(1.0, [&](Simulation &s) {
-        story("one");
-        s.after(0.5, [&] { story("half"); });
+        trace("one");
+        s.after(0.5, [&] { trace("half"); });
     });
-    const EventRef never = sim.after(1.2, [&] { story("never"); });
+    const EventRef never = sim.after(1.2, [&] { trace("never"); });
     CHECK(never.pending());
     never.cancel();
     CHECK(!never.pending());
     sim.run();
-    CHECK_EQUAL(story.text(), std::string("1:one 1.5:half 2:two"));
+    CHECK_EQUAL(trace.text(), std::string("1:one 1.5:half 2:two"));
     CHECK_THROWS(never.cancel(), UsedAfterEnd);
 }
 
 TEST("run_until stops the clock at its time and does what is due then") {
     Simulation sim;
-    Story story(sim);
+    EventTrace trace(sim);
     for (const double t : {1.0, 2.0, 3.0})
-        sim.start(say(sim, story, "x", t));
+        sim.start(say(sim, trace, "x", t));
     sim.run_until(2.0);
-    CHECK_EQUAL(story.text(), std::string("1:x 2:x"));
+    CHECK_EQUAL(trace.text(), std::string("1:x 2:x"));
     sim.run_until(2.5);
     CHECK_EQUAL(sim.now(), 2.5);
     CHECK_THROWS(sim.run_until(1.0), TimeBackwards);
@@ -87,36 +87,36 @@ TEST("run_until stops the clock at its time and does what is due then") {
 
 TEST("stop ends the run after the present event, and the run can go on") {
     Simulation sim;
-    Story story(sim);
+    EventTrace trace(sim);
     sim.after(1.0, [&] {
-        story("stop");
+        trace("stop");
         sim.stop();
     });
-    sim.after(1.0, [&] { story("later"); });
+    sim.after(1.0, [&] { trace("later"); });
     sim.run_until(5.0);
-    CHECK_EQUAL(story.text(), std::string("1:stop"));
+    CHECK_EQUAL(trace.text(), std::string("1:stop"));
     CHECK_EQUAL(sim.now(), 1.0);
     CHECK(sim.step());
     CHECK(!sim.step());
-    CHECK_EQUAL(story.text(), std::string("1:stop 1:later"));
+    CHECK_EQUAL(trace.text(), std::string("1:stop 1:later"));
 }
 
 TEST("passive processes go on when activated, waiting ones before their time") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
-        const auto sleeper = [](Simulation &, Story &told) -> Process {
-            told("sleeps");
+        EventTrace trace(sim);
+        const auto sleeper = [](Simulation &, EventTrace &trace) -> Process {
+            trace("sleeps");
             co_await passivate();
-            told("woken");
+            trace("woken");
             co_await wait(100.0);
-            told("early");
+            trace("early");
         };
-        const ProcessRef ref = sim.start(sleeper(sim, story), "sleeper");
+        const ProcessRef ref = sim.start(sleeper(sim, trace), "sleeper");
         sim.after(2.0, [=] { ref.activate(); });
         sim.after(3.0, [=] { ref.activate(); });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:sleeps 2:woken 3:early"));
+        CHECK_EQUAL(trace.text(), std::string("0:sleeps 2:woken 3:early"));
         CHECK(!ref.alive());
     });
 }
@@ -124,26 +124,26 @@ TEST("passive processes go on when activated, waiting ones before their time") {
 TEST("an interrupted wait throws, with the cause, and what had been granted goes back") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
-        const auto waiter = [](Simulation &, Story &told, Facility &t) -> Process {
+        const auto waiter = [](Simulation &, EventTrace &trace, Facility &t) -> Process {
             std::string why;
             try {
                 co_await t.seize();
             } catch (const Interrupted &interrupted) {
                 why = std::any_cast<std::string>(interrupted.cause());
             }
-            told(why);
+            trace(why);
         };
-        sim.start(use(sim, story, till, "a", 4.0));
-        const ProcessRef first = sim.start(waiter(sim, story, till));
-        const ProcessRef second = sim.start(waiter(sim, story, till));
+        sim.start(use(sim, trace, till, "a", 4.0));
+        const ProcessRef first = sim.start(waiter(sim, trace, till));
+        const ProcessRef second = sim.start(waiter(sim, trace, till));
         sim.after(1.0, [=] { first.interrupt(std::string("fire")); });
         // At 4 the till is given to the second; before it can go on, it is interrupted.
         sim.after(1.0,
                   [second](Simulation &s) { s.at(4.0, [=] { second.interrupt(std::string("flood")); }); });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 1:fire 4:a- 4:flood"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 1:fire 4:a- 4:flood"));
         CHECK(!till.busy());
         CHECK_EQUAL(sim.alive(), 0u);
     });
@@ -153,7 +153,7 @@ TEST("a cancelled process is gone at once, with its locals, and gives back what 
     everywhere([](const Options &options) {
         int alive = 0;
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
         const auto holder = [](Simulation &, Facility &t, int &count) -> Process {
             const Token token(count);
@@ -163,7 +163,7 @@ TEST("a cancelled process is gone at once, with its locals, and gives back what 
         };
         const ProcessRef ref = sim.start(holder(sim, till, alive));
         const ProcessRef queued = sim.start(holder(sim, till, alive));
-        sim.start(use(sim, story, till, "b", 1.0));
+        sim.start(use(sim, trace, till, "b", 1.0));
         sim.after(5.0, [&, ref, queued] {
             CHECK_EQUAL(alive, 2);
             queued.cancel();
@@ -172,7 +172,7 @@ TEST("a cancelled process is gone at once, with its locals, and gives back what 
         });
         sim.after(5.0, [&] { CHECK_EQUAL(alive, 0); });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("5:b+ 6:b-"));
+        CHECK_EQUAL(trace.text(), std::string("5:b+ 6:b-"));
         CHECK_THROWS(ref.cancel(), UsedAfterEnd);
     });
 }
@@ -180,18 +180,18 @@ TEST("a cancelled process is gone at once, with its locals, and gives back what 
 TEST("a process that cancels itself ends at its next wait") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         int alive = 0;
-        const auto suicidal = [](Simulation &s, Story &told, int &count) -> Process {
+        const auto suicidal = [](Simulation &s, EventTrace &trace, int &count) -> Process {
             const Token token(count);
             s.current().cancel();
-            told("still here");
+            trace("still here");
             co_await wait(1.0);
-            told("never");
+            trace("never");
         };
-        sim.start(suicidal(sim, story, alive));
+        sim.start(suicidal(sim, trace, alive));
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:still here"));
+        CHECK_EQUAL(trace.text(), std::string("0:still here"));
         CHECK_EQUAL(alive, 0);
     });
 }
@@ -210,26 +210,26 @@ TEST("tasks are parts of a process: they return values, throw, and nest") {
                 const int two = co_await leaf(sim, 1.0);
                 co_return one + two;
             }
-            static Process trunk(Simulation &sim, Story &told) {
-                told(std::to_string(co_await branch(sim)));
+            static Process trunk(Simulation &sim, EventTrace &trace) {
+                trace(std::to_string(co_await branch(sim)));
                 std::string what;
                 try {
                     co_await leaf(sim, 2.0);
                 } catch (const std::runtime_error &error) {
                     what = error.what();
                 }
-                told(what);
+                trace(what);
             }
         };
         Simulation sim(options);
-        Story story(sim);
-        sim.start(Parts::trunk(sim, story));
+        EventTrace trace(sim);
+        sim.start(Parts::trunk(sim, trace));
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("2:30 4:too long"));
+        CHECK_EQUAL(trace.text(), std::string("2:30 4:too long"));
     });
 }
 
-TEST("parts told again and again leave nothing on the stack, optimised or not") {
+TEST("tasks that are awaited many times leave nothing on the stack, optimised or not") {
     everywhere([](const Options &options) {
         if (options.switching == Switching::Thread)
             return; // the same as the others, slowly
@@ -241,22 +241,23 @@ TEST("parts told again and again leave nothing on the stack, optimised or not") 
     });
 }
 
-TEST("whoever joins a process goes on at its end, however it ends") {
+TEST("a process that joins another continues at its end, however it ends") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
-        const auto joiner = [](Simulation &, Story &told, ProcessRef other, std::string name) -> Process {
+        EventTrace trace(sim);
+        const auto joiner = [](Simulation &, EventTrace &trace, ProcessRef other,
+                               std::string name) -> Process {
             co_await join(other);
-            told(name);
+            trace(name);
         };
-        const ProcessRef ends = sim.start(say(sim, story, "end", 1.0));
-        const ProcessRef cancelled = sim.start(say(sim, story, "never", 9.0));
-        sim.start(joiner(sim, story, ends, "joined"));
-        sim.start(joiner(sim, story, cancelled, "joined the cancelled"));
-        sim.start(joiner(sim, story, ends, "at once"), {}, 3.0);
+        const ProcessRef ends = sim.start(say(sim, trace, "end", 1.0));
+        const ProcessRef cancelled = sim.start(say(sim, trace, "never", 9.0));
+        sim.start(joiner(sim, trace, ends, "joined"));
+        sim.start(joiner(sim, trace, cancelled, "joined the cancelled"));
+        sim.start(joiner(sim, trace, ends, "at once"), {}, 3.0);
         sim.after(2.0, [=] { cancelled.cancel(); });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("1:end 1:joined 2:joined the cancelled 3:at once"));
+        CHECK_EQUAL(trace.text(), std::string("1:end 1:joined 2:joined the cancelled 3:at once"));
     });
 }
 
@@ -300,9 +301,9 @@ TEST("a simulation may be destroyed at any moment, and the locals of all its pro
 TEST("a process and the one that joins it may be cancelled in one event") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         const auto joiner = [](Simulation &, ProcessRef other) -> Process { co_await join(other); };
-        const ProcessRef target = sim.start(say(sim, story, "never", 9.0));
+        const ProcessRef target = sim.start(say(sim, trace, "never", 9.0));
         const ProcessRef waiting = sim.start(joiner(sim, target));
         sim.after(1.0, [=] {
             target.cancel();
@@ -317,26 +318,26 @@ TEST("a process and the one that joins it may be cancelled in one event") {
 TEST("a motion moves with the clock, and may stop it early for an event of its own") {
     // A level that rises by 2 for each unit of time, and rings when it crosses 5.
     struct Rising : Motion {
-        explicit Rising(Story &s) : story(&s) {}
+        explicit Rising(EventTrace &s) : trace(&s) {}
         double advance(Simulation &sim, double from, double to) override {
             const double crossing = from + (5.0 - level) / 2.0;
             const double reached = level < 5.0 && crossing <= to ? crossing : to;
             level += 2.0 * (reached - from);
             if (reached == crossing)
-                sim.at(reached, [this] { (*story)("crossed"); });
+                sim.at(reached, [this] { (*trace)("crossed"); });
             return reached;
         }
-        Story *story;
+        EventTrace *trace;
         double level = 0.0;
     };
     Simulation sim;
-    Story story(sim);
-    Rising rising(story);
+    EventTrace trace(sim);
+    Rising rising(trace);
     sim.set_motion(&rising);
-    sim.start(say(sim, story, "one", 1.0));
-    sim.start(say(sim, story, "three", 3.0));
+    sim.start(say(sim, trace, "one", 1.0));
+    sim.start(say(sim, trace, "three", 3.0));
     sim.run();
-    CHECK_EQUAL(story.text(), std::string("1:one 2.5:crossed 3:three"));
+    CHECK_EQUAL(trace.text(), std::string("1:one 2.5:crossed 3:three"));
     CHECK_EQUAL(rising.level, 6.0);
     sim.run_until(4.0);
     CHECK_EQUAL(rising.level, 8.0);
@@ -351,17 +352,17 @@ TEST("a motion moves with the clock, and may stop it early for an event of its o
 TEST("two simulations in one program do not know of each other") {
     Simulation first;
     Simulation second;
-    Story story(first);
-    const auto outer = [](Simulation &sim, Simulation &inner, Story &told) -> Process {
+    EventTrace trace(first);
+    const auto outer = [](Simulation &sim, Simulation &inner, EventTrace &trace) -> Process {
         co_await wait(1.0);
-        inner.start(say(inner, told, "inner", 5.0));
+        inner.start(say(inner, trace, "inner", 5.0));
         inner.run(); // a simulation within a process of another
-        told("outer");
+        trace("outer");
         CHECK(sim.current().alive());
     };
-    first.start(outer(first, second, story));
+    first.start(outer(first, second, trace));
     first.run();
     CHECK_EQUAL(first.now(), 1.0);
     CHECK_EQUAL(second.now(), 5.0);
-    CHECK_EQUAL(story.text(), std::string("1:inner 1:outer"));
+    CHECK_EQUAL(trace.text(), std::string("1:inner 1:outer"));
 }

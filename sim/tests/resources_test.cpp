@@ -1,5 +1,5 @@
 #include "check.hpp"
-#include "story.hpp"
+#include "event_trace.hpp"
 
 #include "widthwise/sim/conditions.hpp"
 #include "widthwise/sim/facility.hpp"
@@ -12,17 +12,17 @@
 #include <utility>
 
 using namespace widthwise::sim;
-using namespace story;
+using namespace event_trace;
 
 namespace {
 
-Process push(Simulation &, Story &story, Facility &facility, std::string name, std::int16_t priority,
+Process push(Simulation &, EventTrace &trace, Facility &facility, std::string name, std::int16_t priority,
              double time) {
     co_await facility.preempt(priority);
-    story(name + "+");
+    trace(name + "+");
     co_await wait(time);
     facility.release();
-    story(name + "-");
+    trace(name + "-");
 }
 
 /// Gives back what it holds when its scope is left.
@@ -31,32 +31,32 @@ struct Held {
     ~Held() { facility.release(); }
 };
 
-Process held(Simulation &, Story &story, Facility &facility, std::string name, double time) {
+Process held(Simulation &, EventTrace &trace, Facility &facility, std::string name, double time) {
     co_await facility.seize();
     const Held held{facility};
-    story(name + "+");
+    trace(name + "+");
     co_await wait(time);
 }
 
-Process again_and_again(Simulation &, Story &story, Facility &facility, std::string name) {
+Process again_and_again(Simulation &, EventTrace &trace, Facility &facility, std::string name) {
     for (;;) {
         try {
             co_await facility.seize();
             co_await wait(5.0);
             facility.release();
-            story(name + "-");
+            trace(name + "-");
             co_return;
         } catch (const Interrupted &) {
-            story(name + "!");
+            trace(name + "!");
         }
     }
 }
 
-Process pushes_in(Simulation &, Story &story, Facility &facility, const ProcessRef &other) {
+Process pushes_in(Simulation &, EventTrace &trace, Facility &facility, const ProcessRef &other) {
     co_await wait(1.0);
     co_await wait(4.0);
     co_await facility.preempt(5);
-    story("pushed in");
+    trace("pushed in");
     other.interrupt();
     co_await wait(2.0);
     facility.release();
@@ -94,16 +94,16 @@ Process both_for(Simulation &, Semaphore &semaphore, Store &store, double time) 
 TEST("a facility serves one at a time, in order of priority and arrival") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
-        sim.start(use(sim, story, till, "a", 2.0));
-        sim.start(use(sim, story, till, "b", 2.0));
-        sim.start(use(sim, story, till, "c", 2.0), {}, 1.0, 5);
+        sim.start(use(sim, trace, till, "a", 2.0));
+        sim.start(use(sim, trace, till, "b", 2.0));
+        sim.start(use(sim, trace, till, "c", 2.0), {}, 1.0, 5);
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 2:a- 2:c+ 4:c- 4:b+ 6:b-"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 2:a- 2:c+ 4:c- 4:b+ 6:b-"));
         CHECK_EQUAL(till.utilisation(), 1.0);
-        CHECK_EQUAL(till.line().waits().count(), 3);
-        CHECK_EQUAL(till.line().waits().mean(), 5.0 / 3.0);
+        CHECK_EQUAL(till.wait_queue().waits().count(), 3);
+        CHECK_EQUAL(till.wait_queue().waits().mean(), 5.0 / 3.0);
         CHECK_EQUAL(till.served(), 3u);
     });
 }
@@ -111,14 +111,14 @@ TEST("a facility serves one at a time, in order of priority and arrival") {
 TEST("a preempted process goes on with what is left of its service") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
-        sim.start(push(sim, story, till, "low", 0, 10.0));
-        sim.start(push(sim, story, till, "mid", 1, 2.0), {}, 3.0);
-        sim.start(push(sim, story, till, "high", 2, 1.0), {}, 4.0);
-        sim.start(push(sim, story, till, "low2", 0, 1.0), {}, 4.5);
+        sim.start(push(sim, trace, till, "low", 0, 10.0));
+        sim.start(push(sim, trace, till, "mid", 1, 2.0), {}, 3.0);
+        sim.start(push(sim, trace, till, "high", 2, 1.0), {}, 4.0);
+        sim.start(push(sim, trace, till, "low2", 0, 1.0), {}, 4.5);
         sim.run();
-        CHECK_EQUAL(story.text(),
+        CHECK_EQUAL(trace.text(),
                     std::string("0:low+ 3:mid+ 4:high+ 5:high- 6:mid- 13:low- 13:low2+ 14:low2-"));
         CHECK_EQUAL(till.preemptions(), 2u);
     });
@@ -127,14 +127,14 @@ TEST("a preempted process goes on with what is left of its service") {
 TEST("a breakdown stops service, and repair lets it go on") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility machine(sim, "machine");
-        sim.start(use(sim, story, machine, "a", 5.0));
-        sim.start(use(sim, story, machine, "b", 1.0), {}, 3.5);
+        sim.start(use(sim, trace, machine, "a", 5.0));
+        sim.start(use(sim, trace, machine, "b", 1.0), {}, 3.5);
         sim.after(3.0, [&] { machine.break_down(); });
         sim.after(10.0, [&] { machine.repair(); });
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 12:a- 12:b+ 13:b-"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 12:a- 12:b+ 13:b-"));
         CHECK_EQUAL(machine.down().mean(14.0), 0.5);
         CHECK_EQUAL(machine.use().integral(13.0), 6.0);
     });
@@ -142,9 +142,9 @@ TEST("a breakdown stops service, and repair lets it go on") {
 
 TEST("a breakdown may interrupt instead, and then the facility is no longer held") {
     Simulation sim;
-    Story story(sim);
+    EventTrace trace(sim);
     Facility machine(sim, "machine");
-    const auto careful = [](Simulation &, Story &told, Facility &m) -> Process {
+    const auto careful = [](Simulation &, EventTrace &trace, Facility &m) -> Process {
         co_await m.seize();
         bool broken = false;
         try {
@@ -152,42 +152,42 @@ TEST("a breakdown may interrupt instead, and then the facility is no longer held
         } catch (const Interrupted &interrupted) {
             broken = std::any_cast<Facility::Breakdown>(interrupted.cause()).facility == "machine";
         }
-        told(broken ? "broken" : "done");
+        trace(broken ? "broken" : "done");
     };
-    sim.start(careful(sim, story, machine));
+    sim.start(careful(sim, trace, machine));
     sim.after(3.0, [&] { machine.break_down(true); });
     sim.run();
-    CHECK_EQUAL(story.text(), std::string("3:broken"));
+    CHECK_EQUAL(trace.text(), std::string("3:broken"));
     CHECK(!machine.busy());
 }
 
 TEST("a facility that breaks down takes back what was granted and not yet taken, once") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
         for (const char *name : {"a", "b", "c"})
-            sim.start(again_and_again(sim, story, till, name), name);
+            sim.start(again_and_again(sim, trace, till, name), name);
         sim.start(lunch(sim, till));
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("5:a- 10:b- 10:c! 25:c-"));
+        CHECK_EQUAL(trace.text(), std::string("5:a- 10:b- 10:c! 25:c-"));
         CHECK_EQUAL(till.served(), 3u);
         CHECK_EQUAL(sim.alive(), 0u);
     });
 }
 
-TEST("who is pushed aside and interrupted between a grant and its turn has lost the facility, once") {
+TEST("a process preempted and interrupted between its grant and its turn has lost the facility, once") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
         ProcessRef b;
-        sim.start(use(sim, story, till, "a", 5.0));
-        b = sim.start(again_and_again(sim, story, till, "b"));
-        sim.start(pushes_in(sim, story, till, b));
-        sim.start(use(sim, story, till, "c", 1.0));
+        sim.start(use(sim, trace, till, "a", 5.0));
+        b = sim.start(again_and_again(sim, trace, till, "b"));
+        sim.start(pushes_in(sim, trace, till, b));
+        sim.start(use(sim, trace, till, "c", 1.0));
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 5:a- 5:pushed in 5:b! 7:c+ 8:c- 13:b-"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 5:a- 5:pushed in 5:b! 7:c+ 8:c- 13:b-"));
         CHECK_EQUAL(sim.alive(), 0u);
     });
 }
@@ -195,24 +195,24 @@ TEST("who is pushed aside and interrupted between a grant and its turn has lost 
 TEST("a local's destructor may release what its process holds, however that ends") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Facility till(sim, "till");
-        const ProcessRef a = sim.start(held(sim, story, till, "a", 10.0), "a");
-        sim.start(held(sim, story, till, "b", 1.0), "b");
-        const ProcessRef c = sim.start(held(sim, story, till, "c", 10.0), "c");
+        const ProcessRef a = sim.start(held(sim, trace, till, "a", 10.0), "a");
+        sim.start(held(sim, trace, till, "b", 1.0), "b");
+        const ProcessRef c = sim.start(held(sim, trace, till, "c", 10.0), "c");
         sim.at(3.0, [&] { a.cancel(); });
         sim.run_until(5.0);
         c.cancel();
         CHECK(!till.busy());
-        sim.start(held(sim, story, till, "d", 10.0), "d");
+        sim.start(held(sim, trace, till, "d", 10.0), "d");
         sim.run(); // to the end: the facility goes before the simulation here
-        CHECK_EQUAL(story.text(), std::string("0:a+ 3:b+ 4:c+ 5:d+"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 3:b+ 4:c+ 5:d+"));
     });
     for (const Switching switching : available_switching()) {
         auto sim = std::make_unique<Simulation>(Options{.switching = switching});
-        Story story(*sim);
+        EventTrace trace(*sim);
         Facility till(*sim, "till");
-        sim->start(held(*sim, story, till, "a", 10.0));
+        sim->start(held(*sim, trace, till, "a", 10.0));
         sim->run_until(1.0);
         sim.reset(); // before what it holds
     }
@@ -221,62 +221,62 @@ TEST("a local's destructor may release what its process holds, however that ends
 TEST("a store admits strictly in order") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Store store(sim, 10, "store");
-        const auto enter = [](Simulation &, Story &told, Store &s, std::string name, std::uint64_t places,
-                              double time) -> Process {
+        const auto enter = [](Simulation &, EventTrace &trace, Store &s, std::string name,
+                              std::uint64_t places, double time) -> Process {
             co_await s.enter(places);
-            told(name + "+");
+            trace(name + "+");
             co_await wait(time);
             s.leave(places);
         };
-        sim.start(enter(sim, story, store, "a", 6, 4.0));
-        sim.start(enter(sim, story, store, "b", 8, 1.0)); // must wait for a
-        sim.start(enter(sim, story, store, "c", 2, 1.0)); // would fit, but does not overtake
+        sim.start(enter(sim, trace, store, "a", 6, 4.0));
+        sim.start(enter(sim, trace, store, "b", 8, 1.0)); // must wait for a
+        sim.start(enter(sim, trace, store, "c", 2, 1.0)); // would fit, but does not overtake
         sim.run();
-        CHECK_EQUAL(story.text(), std::string("0:a+ 4:b+ 4:c+"));
+        CHECK_EQUAL(trace.text(), std::string("0:a+ 4:b+ 4:c+"));
         CHECK_EQUAL(store.used(), 0u);
         CHECK_EQUAL(store.use().greatest(), 10.0);
     });
 }
 
-TEST("whoever gives up waiting lets those behind into the store") {
+TEST("a request that is given up lets those behind it into the store") {
     Simulation sim;
-    Story story(sim);
+    EventTrace trace(sim);
     Store store(sim, 4, "store");
-    const auto hopeful = [](Simulation &, Story &told, Store &s, std::uint64_t places,
+    const auto hopeful = [](Simulation &, EventTrace &trace, Store &s, std::uint64_t places,
                             std::string name) -> Process {
         const auto which = co_await any_of(s.enter(places), wait(3.0));
-        told(name + (which == 0 ? "+" : " gives up"));
+        trace(name + (which == 0 ? "+" : " gives up"));
     };
-    sim.start(hopeful(sim, story, store, 2, "a"));
-    sim.start(hopeful(sim, story, store, 3, "b"));
-    sim.start(hopeful(sim, story, store, 2, "c"), {}, 1.0);
+    sim.start(hopeful(sim, trace, store, 2, "a"));
+    sim.start(hopeful(sim, trace, store, 3, "b"));
+    sim.start(hopeful(sim, trace, store, 2, "c"), {}, 1.0);
     sim.run();
-    CHECK_EQUAL(story.text(), std::string("0:a+ 3:b gives up 3:c+"));
+    CHECK_EQUAL(trace.text(), std::string("0:a+ 3:b gives up 3:c+"));
     CHECK_EQUAL(store.used(), 4u);
 }
 
 TEST("barriers open when all have come, semaphores count, queues are woken in order") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         Barrier barrier(sim, 3);
         Semaphore semaphore(sim, 1);
         Queue queue(sim, "queue");
-        const auto walker = [](Simulation &, Story &told, Barrier &b, Semaphore &s, Queue &q,
+        const auto walker = [](Simulation &, EventTrace &trace, Barrier &b, Semaphore &s, Queue &q,
                                std::string name, double time) -> Process {
             co_await wait(time);
             co_await b.arrive();
             co_await s.acquire();
-            told(name + " acquired");
+            trace(name + " acquired");
             co_await wait(1.0);
             s.release();
             co_await q.wait();
-            told(name + " woken");
+            trace(name + " woken");
         };
         for (const auto &[name, time] : {std::pair{"a", 1.0}, std::pair{"b", 3.0}, std::pair{"c", 2.0}})
-            sim.start(walker(sim, story, barrier, semaphore, queue, name, time));
+            sim.start(walker(sim, trace, barrier, semaphore, queue, name, time));
         sim.after(10.0, [&] {
             CHECK_EQUAL(queue.size(), 3u);
             CHECK(queue.wake().alive());
@@ -284,7 +284,7 @@ TEST("barriers open when all have come, semaphores count, queues are woken in or
             CHECK(!queue.wake());
         });
         sim.run();
-        CHECK_EQUAL(story.text(),
+        CHECK_EQUAL(trace.text(),
                     std::string("3:b acquired 4:a acquired 5:c acquired 10:b woken 10:a woken 10:c woken"));
         CHECK_EQUAL(barrier.openings(), 1u);
     });
@@ -327,11 +327,11 @@ TEST("what was granted to a process that is cancelled before it goes on is given
 TEST("resources may go before the processes that wait in them") {
     everywhere([](const Options &options) {
         Simulation sim(options);
-        Story story(sim);
+        EventTrace trace(sim);
         {
             Facility till(sim, "till");
-            sim.start(use(sim, story, till, "a", 5.0));
-            sim.start(use(sim, story, till, "b", 5.0));
+            sim.start(use(sim, trace, till, "a", 5.0));
+            sim.start(use(sim, trace, till, "b", 5.0));
             sim.run_until(1.0);
         }
         CHECK_EQUAL(sim.report(), std::string());
@@ -341,18 +341,19 @@ TEST("resources may go before the processes that wait in them") {
 
 TEST("reports name every resource, with its figures") {
     Simulation sim;
-    Story story(sim);
+    EventTrace trace(sim);
     Facility till(sim, "till");
     Store store(sim, 3, "shelf");
-    sim.start(use(sim, story, till, "a", 2.0));
-    sim.start(use(sim, story, till, "b", 2.0));
+    sim.start(use(sim, trace, till, "a", 2.0));
+    sim.start(use(sim, trace, till, "b", 2.0));
     sim.run_until(8.0);
     CHECK_EQUAL(
         sim.report(),
-        std::string("facility \"till\"  utilisation 0.5  served 2  preemptions 0  down 0\n"
-                    "    line  mean length 0.25  longest 1  now 0  mean wait 1  longest wait 2  served 2\n"
-                    "store \"shelf\"  capacity 3  utilisation 0  used 0  most used 0\n"
-                    "    line  mean length 0  longest 0  now 0  mean wait 0  longest wait 0  served 0\n"));
+        std::string(
+            "facility \"till\"  utilisation 0.5  served 2  preemptions 0  down 0\n"
+            "    wait queue  mean length 0.25  longest 1  now 0  mean wait 1  longest wait 2  served 2\n"
+            "store \"shelf\"  capacity 3  utilisation 0  used 0  most used 0\n"
+            "    wait queue  mean length 0  longest 0  now 0  mean wait 0  longest wait 0  served 0\n"));
     sim.clear_statistics();
     CHECK_EQUAL(till.served(), 0u);
 }

@@ -151,7 +151,7 @@ BatchMeans waits(double load, std::int64_t customers, std::int64_t batches, std:
 
 } // namespace
 
-TEST("fewer than ten batches, and batches too short for their series, give no interval and say why") {
+TEST("fewer than ten batches, and batches too short for their series, give no interval but a reason") {
     const auto doubt = [](const BatchMeans &batches) {
         const Interval interval = batches.interval();
         CHECK_EQUAL(std::isinf(interval.half), interval.doubt != nullptr);
@@ -171,7 +171,7 @@ TEST("fewer than ten batches, and batches too short for their series, give no in
     CHECK_EQUAL(doubt(none), std::string("fewer than 10 batches: run longer, or make them shorter"));
 }
 
-TEST("an interval of batch means that is given covers what it says, on M/M/1 at 0.9") {
+TEST("an interval of batch means that is given has its confidence, on M/M/1 at 0.9") {
     constexpr int runs = 400;
     struct Row {
         std::int64_t customers, batches;

@@ -1,7 +1,7 @@
 #include "check.hpp"
 
 #include "widthwise/sim/facility.hpp"
-#include "widthwise/sim/process.hpp"
+#include "widthwise/sim/function.hpp"
 
 #include <cstring>
 #include <string>
@@ -42,24 +42,24 @@ TEST("plain functions are processes wherever there are stacks") {
     on_stacks([](const Options &options) {
         Simulation sim(options);
         Facility till(sim, "till");
-        std::string story;
+        std::string trace;
         for (const char *name : {"a", "b"})
             sim.start(function(sim,
                                [&, name](Self &self) {
                                    self(till.seize());
-                                   story += name;
+                                   trace += name;
                                    self.wait(2.0);
                                    till.release();
-                                   story += self.now() == 2.0 ? "2" : "4";
+                                   trace += self.now() == 2.0 ? "2" : "4";
                                }),
                       name);
         sim.run();
-        CHECK_EQUAL(story, std::string("a2b4"));
+        CHECK_EQUAL(trace, std::string("a2b4"));
         CHECK_EQUAL(sim.alive(), 0u);
     });
 }
 
-TEST("on coroutines a plain function is refused, and the message says what to do") {
+TEST("on coroutines a plain function is refused, and the message names the remedy") {
     Simulation sim;
     try {
         sim.start(function(sim, [](Self &self) { self.wait(1.0); }));
@@ -83,9 +83,9 @@ TEST("locals survive waits, deep in the stack") {
 TEST("floating-point registers and exceptions in flight belong to their process") {
     on_stacks([](const Options &options) {
         Simulation sim(options);
-        std::string story;
+        std::string trace;
         for (int i = 1; i <= 3; ++i)
-            sim.start(function(sim, [&story, i](Self &self) {
+            sim.start(function(sim, [&trace, i](Self &self) {
                 try {
                     throw i;
                 } catch (int mine) {
@@ -93,13 +93,13 @@ TEST("floating-point registers and exceptions in flight belong to their process"
                     try {
                         throw;
                     } catch (int again) {
-                        story += again == mine && mine == i ? "y" : "n";
+                        trace += again == mine && mine == i ? "y" : "n";
                     }
                 }
                 CHECK_EQUAL(std::uncaught_exceptions(), 0);
             }));
         sim.run();
-        CHECK_EQUAL(story, std::string("yyy"));
+        CHECK_EQUAL(trace, std::string("yyy"));
     });
 }
 

@@ -43,7 +43,7 @@ class Socket {
 
     int end() const { return end_; }
 
-    // False if nobody is at the other end.
+    // False if the other end is closed.
     template <typename Packet> bool send(const Packet &packet) const {
         ssize_t sent;
         do {

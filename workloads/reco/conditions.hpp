@@ -100,9 +100,9 @@ class Conditions {
     // Nothing, if there is no such module.
     const Module *module(DetectorId id) const;
 
-    // Works the calibrations up into strips, if nobody in this process or before its fork has done so: about
-    // as much memory again. Must have been called before a strip is asked for; from several threads, if need
-    // be.
+    // Works the calibrations up into strips, unless this process, or its parent before the fork, has done so:
+    // about as much memory again. Must have been called before a strip is asked for; from several threads, if
+    // need be.
     void prepare() const;
 
     // The strip at this place across the module.

@@ -3,8 +3,8 @@
 // glibc's sin, cos, atan2, asin and log are not the same code on i386 (x87 instructions, sysdeps/i386/fpu) as
 // on x86-64, and differ in the last place. What is used here is addition, multiplication, division and square
 // root, which IEEE 754 rounds correctly everywhere, as long as no x87 register and no fused operation is in
-// the way: the Makefile sees to that. Errors are a few units in the last place; arguments are checked by
-// nobody.
+// the way: the Makefile sees to that. Errors are a few units in the last place; arguments are not
+// checked.
 #ifndef RECO_ELEMENTARY_HPP
 #define RECO_ELEMENTARY_HPP
 

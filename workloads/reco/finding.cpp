@@ -15,7 +15,7 @@ constexpr std::size_t MOST_KEPT = 5; // candidates of a seed
 constexpr int MOST_MISSING = 4, LONGEST_GAP = 2;
 constexpr double MOST_CHI2_RATIO = 4; // of a track, for each degree of freedom
 constexpr double MOST_SHARED = 0.4;   // hits that a better track has, too
-// By which the errors grow before the fit, in which all hits say again what they have said.
+// By which the errors grow before the fit, which uses all hits again.
 constexpr double FORGETTING = 1000;
 
 using Candidates = std::vector<const Candidate *>;

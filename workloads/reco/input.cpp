@@ -56,7 +56,7 @@ std::uint64_t sum_of(const RawEvent &event) {
     return sum.value();
 }
 
-// A file that is being written, and whose errors are told.
+// A file that is being written; errors are reported.
 class Output {
   public:
     explicit Output(const std::string &path) : path_(path), file_(std::fopen(path.c_str(), "wb")) {

@@ -27,17 +27,17 @@ Conditions
   --conditions SIZE   so large in x86-64, with K, M or G (default: 32M); the first event makes as much again of them
   --counted           events count references to them, which unshares their pages after a fork
   --keep E            each worker keeps its last E events in memory (default: 0)
-Sharing out
+Workers
   --processes N       N forked children
   --threads N         N threads
   --fork POINT        before-conditions, after-conditions (default) or after-first-event
-  --hand-out MODE     dynamic (default): who is ready is given more; round-robin: every Nth event
+  --hand-out MODE     dynamic (default): a ready child gets the next chunk; round-robin: every Nth event
   --chunk C           events that are handed out at a time (default: 1)
   --pin               child i on the i-th CPU that this program may use, and round again
-What is said
+Output
   --output FOLDER     a log and the tracks of each child
   --log-events        a line for each event: number, elapsed and CPU seconds; in the log, else on standard error
-  --marks             tell WIDTHWISE_MARKS the phases
+  --marks             write the phases to WIDTHWISE_MARKS
 Tests
   --fail-at K         event K fails
   --die-at K          event K kills the process that works on it

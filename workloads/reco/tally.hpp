@@ -1,4 +1,4 @@
-// What is said of events: how many particles were found, how well, and histograms.
+// The results of events: how many particles were found, how well, and histograms.
 //
 // Everything is an integer. Sums of integers do not depend on the order in which they are made, so that the
 // answer is one and the same however events were handed out, and to whom.

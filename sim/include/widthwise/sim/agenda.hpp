@@ -65,13 +65,13 @@ class Agenda {
         node.place = Place::Passive;
     }
 
-    /// Takes out what happens next, unless that is later than `limit`, which is not before now: then null.
+    /// Removes the next node, unless it is later than `limit`, which is not before now: then null.
     Node *pop(double limit) {
         Node *node = pop_present();
         return node != nullptr ? node : pop_listed(limit);
     }
 
-    /// Takes out what happens next if that is in the ring; else null.
+    /// Removes the next node if it is in the ring; else null.
     [[gnu::always_inline]] Node *pop_present() {
         Node *node = ring_.link.chain.next;
         if (due_ && (node == nullptr || listed_goes_first())) [[unlikely]]
@@ -92,7 +92,7 @@ class Agenda {
         return node;
     }
 
-    /// What happens next; null if nothing will.
+    /// The next node; null if there is none.
     Node *top() {
         Node *listed = list_top();
         Node *present = ring_.link.chain.next;
@@ -191,7 +191,7 @@ class Agenda {
     }
 
     // The ring's beginning, whose `next` is the first in it, or null: then it is its own end, and comes
-    // before whatever is appended. The first one's `previous` and the last one's `next` say nothing.
+    // before whatever is appended. The first one's `previous` and the last one's `next` are not valid.
     Node ring_;
     Node *ring_last_ = &ring_;
     bool due_ = true; // whether the ring is empty, or something listed may be for its time

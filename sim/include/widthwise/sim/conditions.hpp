@@ -3,10 +3,10 @@
 //     const auto which = co_await any_of(till.seize(), wait(5.0)); // 0: it has the till; 1: its patience
 //     ended
 //
-// Members begin in the order given. any_of goes on with the first that is granted and withdraws the others;
-// all_of goes on when the last is. If the wait is interrupted, what had been granted is given back.
-// Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group tells its
-// process once.
+// Members begin in the order given. any_of continues with the first member that is granted, and withdraws the
+// others; all_of continues when the last is granted. An interrupted wait undoes the grants.
+// Invariants: a member's `group` is set before it begins, so that a grant is never missed; a group
+// schedules its process once.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
@@ -16,7 +16,7 @@
 
 namespace widthwise::sim {
 
-/// Members' common ground.
+/// What a member reports its grant to.
 class Group {
   public:
     void member_granted(Waiter &member) { settle(*this, member); }
@@ -37,7 +37,7 @@ class Timer : public Awaitable<Timer> {
     TimerNode node_;
 };
 
-namespace conditions_detail {
+namespace detail {
 
 inline Timer member(Wait wait) { return Timer(wait.delay()); }
 template <Waitable Operation> Operation member(Operation operation) { return operation; }
@@ -91,7 +91,7 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
         return index;
     }
 
-    /// What was granted is the process's affair from here on.
+    /// From here on the process releases what was granted.
     void keep() noexcept {
         std::apply([](auto &...each) { ((each.granted = false), ...); }, members_);
     }
@@ -111,7 +111,7 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
     }
     void withdraw_all() {
         withdraw_pending();
-        if (!this->process->sim().ending())
+        if (!this->process->kernel().ending())
             undo();
     }
 
@@ -119,11 +119,11 @@ template <class Self, class... Members> class Several : public Awaitable<Self>, 
     std::array<Waiter *, sizeof...(Members)> pending_{};
 };
 
-} // namespace conditions_detail
+} // namespace detail
 
-template <class... Members> class AnyOf : public conditions_detail::Several<AnyOf<Members...>, Members...> {
+template <class... Members> class AnyOf : public detail::Several<AnyOf<Members...>, Members...> {
   public:
-    using conditions_detail::Several<AnyOf<Members...>, Members...>::Several;
+    using detail::Several<AnyOf<Members...>, Members...>::Several;
 
     bool begin(ProcessState &owner) {
         this->settle = [](Group &group, Waiter &member) {
@@ -132,8 +132,8 @@ template <class... Members> class AnyOf : public conditions_detail::Several<AnyO
             if (self.beginning_)
                 return;
             self.granted = true;
-            self.process->sim().schedule_now(*self.process);
-            self.withdraw_pending(); // may let others go on, after this one
+            self.process->kernel().schedule_now(*self.process);
+            self.withdraw_pending(); // may let others continue, after this one
         };
         beginning_ = true;
         bool done = false;
@@ -158,9 +158,9 @@ template <class... Members> class AnyOf : public conditions_detail::Several<AnyO
     bool beginning_ = false;
 };
 
-template <class... Members> class AllOf : public conditions_detail::Several<AllOf<Members...>, Members...> {
+template <class... Members> class AllOf : public detail::Several<AllOf<Members...>, Members...> {
   public:
-    using conditions_detail::Several<AllOf<Members...>, Members...>::Several;
+    using detail::Several<AllOf<Members...>, Members...>::Several;
 
     bool begin(ProcessState &owner) {
         this->settle = [](Group &group, Waiter &member) {
@@ -171,7 +171,7 @@ template <class... Members> class AllOf : public conditions_detail::Several<AllO
             if (--self.missing_ > 0)
                 return;
             self.granted = true;
-            self.process->sim().schedule_now(*self.process);
+            self.process->kernel().schedule_now(*self.process);
         };
         beginning_ = true;
         missing_ = sizeof...(Members);
@@ -191,14 +191,14 @@ template <class... Members> class AllOf : public conditions_detail::Several<AllO
 
 template <class... Operations> [[nodiscard]] auto any_of(Operations... operations) {
     static_assert(sizeof...(Operations) > 0);
-    return AnyOf<decltype(conditions_detail::member(std::move(operations)))...>(
-        conditions_detail::member(std::move(operations))...);
+    return AnyOf<decltype(detail::member(std::move(operations)))...>(
+        detail::member(std::move(operations))...);
 }
 
 template <class... Operations> [[nodiscard]] auto all_of(Operations... operations) {
     static_assert(sizeof...(Operations) > 0);
-    return AllOf<decltype(conditions_detail::member(std::move(operations)))...>(
-        conditions_detail::member(std::move(operations))...);
+    return AllOf<decltype(detail::member(std::move(operations)))...>(
+        detail::member(std::move(operations))...);
 }
 
 } // namespace widthwise::sim

@@ -1,14 +1,14 @@
-// The continuous half of a combined model: a system of equations that moves with a simulation's clock.
+// The continuous half of a combined model: a system of equations that advances with the simulation's clock.
 //
-// Why it steps only up to the next discrete event: what a process reads or changes at its time is then the
-// state at that very time. What crosses zero on the way is an event like any other: located within the step
-// (Brent, Algorithms for Minimization without Derivatives, 1973, ch. 4), put on the agenda for that time,
-// and told after whatever was scheduled for the same time before.
+// Why it steps only up to the next discrete event: a process then reads and changes the state of its own
+// time. A zero crossing on the way is an event: it is located within the step by root finding (Brent,
+// Algorithms for Minimization without Derivatives, 1973, ch. 4) and scheduled for that time, after the events
+// already scheduled for the same time.
 //
 // Invariants:
-//   between events the state's time is the simulation's; no discrete event happens while it lags;
+//   between events the state's time is the simulation's; no discrete event is dispatched while it lags;
 //   the clock never passes a crossing before its action has run;
-//   a crossing is told once: its sign must turn before it is told again.
+//   a crossing is scheduled once: the sign must change before it is scheduled again.
 #pragma once
 
 #include "widthwise/sim/ode.hpp"
@@ -24,22 +24,22 @@ enum class Crossing : std::uint8_t { up, down, either };
 
 class Continuous final : public Motion {
   public:
-    /// Of (t, y); its zeros are looked for.
+    /// An event function of (t, y), whose zeros are located.
     using Guard = std::function<double(double t, std::span<const double> y)>;
 
-    /// Takes the simulation's motion; gives it back when it goes. It must not outlive the simulation.
+    /// Becomes the simulation's motion until it is destroyed. It must not outlive the simulation.
     Continuous(Simulation &sim, Method method, Derivative derivative, std::vector<double> initial,
                Control control = {});
     ~Continuous() override;
     Continuous(const Continuous &) = delete;
     Continuous &operator=(const Continuous &) = delete;
 
-    /// At the simulation's time. Read by whoever is on turn.
+    /// A component of the state at the simulation's time.
     [[nodiscard]] double operator[](std::size_t component) const { return integrator_.state()[component]; }
     [[nodiscard]] std::span<const double> state() const noexcept { return integrator_.state(); }
-    /// The state jumps now. What crosses zero by the jump is no crossing.
+    /// The state jumps now. A zero that the jump passes is no crossing.
     void set(std::size_t component, double value);
-    /// Something the derivative depends on has changed now: the next step begins afresh.
+    /// Something that the derivative depends on has changed now: the next step begins anew.
     void disturb();
 
     /// Calls `action(sim)` whenever the guard goes through zero. A guard that is zero now is taken to lie on
@@ -73,14 +73,14 @@ class Continuous final : public Motion {
         std::size_t number; // in the order of when()
         double value = 0.0; // at the end of what has been looked at; 0: it is not known on which side
         bool known = false;
-        double told = -std::numeric_limits<double>::infinity();
+        double last_crossing = -std::numeric_limits<double>::infinity();
     };
     [[nodiscard]] double asked(const Watch &watch, double time, std::span<const double> y) const;
     [[nodiscard]] double turning(const Watch &watch);
     [[nodiscard]] double guarded(const Watch &watch, double time);
     void judge();
     void stop_at(const Watch &watch, double time);
-    void tell(Simulation &sim, const std::shared_ptr<Watch> &watch);
+    void schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch);
 
     Simulation *sim_;
     Integrator integrator_;

@@ -1,8 +1,8 @@
-// What can go wrong in a simulation, by type; each error names process, model time and seed.
+// The errors of a simulation, by type. Each names process, model time and seed.
 //
-// Why the seed: with it and the time, whoever reads the line can run the model to the same moment again.
-// Errors made by a process's own doing (a negative wait, a release without seize) are thrown inside that
-// process, where they may be caught; what leaves a process's body comes out of Simulation::run().
+// Why the seed: seed and time are enough to run the model to the same moment again. An error of a process's
+// own call (a negative wait, a release without seize) is thrown inside that process, which may catch it. An
+// exception that leaves a process's body is thrown by Simulation::run().
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace widthwise::sim {
 
-/// Where and when: filled in by the simulation.
-struct Circumstance {
+/// The process, model time and seed of an error.
+struct ErrorContext {
     std::string process; // empty: outside of every process
     std::uint32_t serial = 0;
     double time = 0.0;
@@ -21,11 +21,11 @@ struct Circumstance {
 
 class SimulationError : public std::runtime_error {
   public:
-    SimulationError(const std::string &what, Circumstance where);
-    [[nodiscard]] const Circumstance &where() const noexcept { return where_; }
+    SimulationError(const std::string &what, ErrorContext where);
+    [[nodiscard]] const ErrorContext &where() const noexcept { return where_; }
 
   private:
-    Circumstance where_;
+    ErrorContext where_;
 };
 
 /// A wait or a schedule into the past.
@@ -53,18 +53,17 @@ class UsedAfterEnd : public SimulationError {
     using SimulationError::SimulationError;
 };
 
-/// Something was asked of a process that it cannot do in its present state, such as to activate one that
-/// runs.
+/// A process cannot do this in its present state: a running process cannot be activated, for example.
 class WrongState : public SimulationError {
     using SimulationError::SimulationError;
 };
 
-/// An argument outside of what is possible, such as entering a store with more than its capacity.
+/// An impossible argument, such as to enter a store with more places than its capacity.
 class BadRequest : public SimulationError {
     using SimulationError::SimulationError;
 };
 
-/// More events at one time than Options::most_at_once: time does not go on.
+/// More events at one time than Options::most_at_once: the clock does not advance.
 class SameTimeLoop : public SimulationError {
     using SimulationError::SimulationError;
 };
@@ -72,7 +71,7 @@ class SameTimeLoop : public SimulationError {
 /// An exception left a process's body. The original is nested (std::rethrow_if_nested).
 class ProcessFailed : public SimulationError, public std::nested_exception {
   public:
-    ProcessFailed(const std::string &what, Circumstance where) : SimulationError(what, std::move(where)) {}
+    ProcessFailed(const std::string &what, ErrorContext where) : SimulationError(what, std::move(where)) {}
 };
 
 /// A process on a stack of its own needed more than its size.
@@ -100,13 +99,13 @@ class BadState : public SimulationError {
     using SimulationError::SimulationError;
 };
 
-/// A coroutine's frame is not laid out as resuming and destroying it take it to be: by a fault of the
-/// compiler's. Thrown where the coroutine is made.
+/// The compiler has misplaced a coroutine's frame, which can be neither resumed nor destroyed. Thrown where
+/// the coroutine is made.
 class BodyMisplaced : public SimulationError {
     using SimulationError::SimulationError;
 };
 
-/// A switching back-end is not there, or has no stack left to give.
+/// A switching back-end is missing, or cannot allocate another stack.
 class SwitchingUnavailable : public SimulationError {
     using SimulationError::SimulationError;
 };

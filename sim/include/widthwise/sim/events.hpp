@@ -1,7 +1,8 @@
-// Something that happens at a time and may happen again: an event of one's own, and a sampler.
+// Events and samplers: actions that can be scheduled again.
 //
-// Why beside Simulation::at: a call is scheduled once and forgotten; these are kept, moved to another time,
-// stopped, and go with whoever owns them. They must not outlive their simulation.
+// Why beside Simulation::at: a call made by `at` is scheduled once and cannot be moved. Events and samplers
+// are objects: they are moved to another time, stopped, and destroyed by their owner. They must not outlive
+// their simulation.
 #pragma once
 
 #include "widthwise/sim/simulation.hpp"
@@ -16,7 +17,7 @@ namespace widthwise::sim {
 /// One action that is scheduled for at most one time.
 class Event {
   public:
-    /// Errors call it by its name.
+    /// Errors name it by `name`.
     Event(Simulation &sim, std::function<void(Simulation &)> action, std::int16_t priority = 0,
           std::string_view name = "event")
         : sim_(&sim), action_(std::move(action)), priority_(priority), name_(name) {}
@@ -24,21 +25,21 @@ class Event {
     Event(const Event &) = delete;
     Event &operator=(const Event &) = delete;
 
-    /// Takes the place of what was scheduled. Throws TimeBackwards, BadTime.
+    /// Replaces the scheduled time. Throws TimeBackwards, BadTime.
     void at(double time) {
         cancel();
-        next_ = sim_->at(time, Happening{this}, priority_);
+        next_ = sim_->at(time, Action{this}, priority_);
     }
     void after(double delay) { at(sim_->now() + delay); }
     [[nodiscard]] bool pending() const noexcept { return next_.pending(); }
-    /// Nothing happens if nothing is scheduled.
+    /// Does nothing if nothing is scheduled.
     void cancel() {
         if (next_.pending())
             next_.cancel();
     }
 
   private:
-    struct Happening {
+    struct Action {
         Event *event;
         void operator()(Simulation &sim) const { event->action_(sim); }
         [[nodiscard]] std::string name() const { return '"' + event->name_ + '"'; }
@@ -69,7 +70,7 @@ class Sampler {
               priority, name),
           sim_(&sim) {
         if (!(period > 0.0) || period - period != 0.0)
-            throw BadRequest("a sampler's period must be positive", sim.circumstance());
+            throw BadRequest("a sampler's period must be positive", sim.error_context());
     }
 
     /// Begins now, or `delay` from now.

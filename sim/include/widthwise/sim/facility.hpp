@@ -1,14 +1,15 @@
 // A facility: one server, with a queue, preemption and breakdowns.
 //
-// Who holds it and waits for a time (is being served) can be made to stop: by one who preempts with a higher
-// priority, or by a breakdown. Its remaining time is kept and goes on when it has the facility again. That is
-// why a facility reaches into its holder's schedule, and why a holder that waits for something other than
-// time cannot be preempted (WrongState). Invariants: while it works and somebody waits, it is held; a
-// preempted process comes before waiting ones of equal priority; the line is ordered by priority, then by
-// arrival.
+// A holder that waits for a time (is being served) can be stopped: by a process that preempts with a higher
+// priority, or by a breakdown. Its remaining time is kept, and continues when it holds the facility again.
+// The facility therefore changes its holder's schedule, and a holder that waits for something other than time
+// cannot be preempted (WrongState). Invariants: a working facility with waiting processes is held; a
+// preempted process comes before waiting ones of equal priority; the wait queue is ordered by priority, then
+// by arrival.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
+#include "widthwise/sim/resource.hpp"
 
 namespace widthwise::sim {
 
@@ -31,10 +32,10 @@ class Facility : public Resource {
         }
         void result() const noexcept {}
         [[nodiscard]] const Resource &of() const noexcept { return *facility_; }
-        /// Unless it was taken away again before the process could go on.
+        /// Unless it was taken away again before the process could continue.
         void undo() {
             if (facility_->holder_ == process)
-                facility_->take_back(*process);
+                facility_->release_held(*process);
         }
 
       private:
@@ -44,7 +45,7 @@ class Facility : public Resource {
         bool own_priority_ = true;
     };
 
-    /// Waits in line, with the process's priority or the one given.
+    /// Waits in the queue, with the process's priority or the one given.
     [[nodiscard]] Seize seize() { return {*this, false}; }
     [[nodiscard]] Seize seize(std::int16_t priority) { return {*this, false, priority}; }
     /// Takes the facility from a holder of lower priority.
@@ -52,14 +53,14 @@ class Facility : public Resource {
 
     /// By the running process, which holds it; else throws ReleaseWithoutSeize.
     void release() {
-        ProcessState *process = sim_->running();
+        ProcessState *process = kernel().running();
         if (holder_ == nullptr || holder_ != process) [[unlikely]]
             refuse_release();
         give_back(*process);
     }
 
-    /// Serves nobody until repaired. Who is being served goes on after the repair, or is interrupted (a
-    /// Breakdown) and no longer holds it.
+    /// Stops service until repair(). The holder's service continues after the repair; with `interrupts` the
+    /// holder is interrupted (a Breakdown) and no longer holds the facility.
     void break_down(bool interrupts = false);
     void repair();
     struct Breakdown {
@@ -71,13 +72,13 @@ class Facility : public Resource {
     [[nodiscard]] ProcessRef holder() const noexcept {
         return holder_ != nullptr ? ProcessRef(*sim_, *holder_) : ProcessRef();
     }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// 1 while held, 0 while not.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
     [[nodiscard]] double utilisation() const noexcept { return use_.mean(sim_->now()); }
     /// 1 while broken.
     [[nodiscard]] const TStat &down() const noexcept { return down_; }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
     [[nodiscard]] std::uint64_t served() const noexcept { return served_; }
     [[nodiscard]] std::uint64_t preemptions() const noexcept { return preemptions_; }
 
@@ -95,7 +96,7 @@ class Facility : public Resource {
         check_owner(process);
         if (holder_ == nullptr && !broken_) [[likely]] {
             take(process, seize.priority);
-            line_.pass();
+            wait_queue_.pass();
             return true;
         }
         return begin_busy(seize, process, preempts);
@@ -110,9 +111,9 @@ class Facility : public Resource {
     }
     void give_back(ProcessState &process) {
         ++served_;
-        take_back(process);
+        release_held(process);
     }
-    void take_back(ProcessState &process) {
+    void release_held(ProcessState &process) {
         --process.held;
         holder_ = nullptr;
         next();
@@ -120,7 +121,7 @@ class Facility : public Resource {
     bool begin_busy(Seize &seize, ProcessState &process, bool preempts);
     void stop_holder();
     void next() {
-        if (!broken_ && (!line_.empty() || !stopped_.empty()))
+        if (!broken_ && (!wait_queue_.empty() || !stopped_.empty()))
             return choose();
         use_.set(sim_->now(), 0.0);
     }
@@ -130,8 +131,8 @@ class Facility : public Resource {
     ProcessState *holder_ = nullptr;
     std::int16_t holder_priority_ = 0;
     bool broken_ = false;
-    ObservedLine line_;
-    Line stopped_;
+    ObservedWaitQueue wait_queue_;
+    WaitQueue stopped_;
     TStat use_;
     TStat down_;
     std::uint64_t served_ = 0;

@@ -146,7 +146,7 @@ class Conclusion {
             for (std::size_t i = 0; i + 1 < xs.size(); ++i) {
                 const double a = xs[i];
                 const double b = xs[i + 1];
-                // Within a piece the grade is a straight line: two points in it say all, and jumps at its
+                // Within a piece the grade is a straight line: two points define it, and jumps at its
                 // ends do no harm.
                 const double first = grade(a + 0.25 * (b - a));
                 const double last = grade(a + 0.75 * (b - a));
@@ -201,10 +201,10 @@ class Conclusion {
             if (x > low && x < high)
                 xs.push_back(x);
         };
-        struct Line {
+        struct WaitQueue {
             double x0, y0, x1, y1;
         };
-        std::vector<Line> lines;
+        std::vector<WaitQueue> lines;
         for (std::size_t i = 0; i < heights_.size(); ++i) {
             const auto &points = output_->set(i).points();
             lines.push_back({low, heights_[i], high, heights_[i]});

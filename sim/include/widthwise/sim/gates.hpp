@@ -1,13 +1,15 @@
-// What processes wait at without holding anything: queues, semaphores, barriers.
+// Queues, semaphores and barriers: a process waits there, and holds nothing.
 //
-// Invariants: a semaphore with a count above 0 has nobody waiting; a barrier has fewer waiting than its size.
+// Invariants: a semaphore with a count above 0 has no waiting process; a barrier has fewer waiting than its
+// size.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
+#include "widthwise/sim/resource.hpp"
 
 namespace widthwise::sim {
 
-/// Processes that wait for someone to wake them, in order.
+/// Processes that wait, in order, until they are woken.
 class Queue : public Resource {
   public:
     explicit Queue(Simulation &sim, std::string_view name = "queue");
@@ -24,19 +26,19 @@ class Queue : public Resource {
         Queue *queue_;
     };
 
-    /// Goes on when woken.
+    /// Waits until woken.
     [[nodiscard]] Stay wait() { return Stay(*this); }
     /// Wakes the first, now; an empty reference if there is none.
     ProcessRef wake();
     /// Wakes all, in order; how many.
     std::size_t wake_all();
 
-    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
+    [[nodiscard]] bool empty() const noexcept { return wait_queue_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return wait_queue_.size(); }
     [[nodiscard]] ProcessRef first() const noexcept {
-        return line_.empty() ? ProcessRef() : ProcessRef(*sim_, *line_.first()->process);
+        return wait_queue_.empty() ? ProcessRef() : ProcessRef(*sim_, *wait_queue_.first()->process);
     }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -45,7 +47,7 @@ class Queue : public Resource {
     [[nodiscard]] const char *kind() const noexcept override { return "queue"; }
 
   private:
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
 };
 
 /// Counts permissions.
@@ -70,8 +72,8 @@ class Semaphore : public Resource {
     [[nodiscard]] Acquire acquire() { return Acquire(*this); }
     void release();
     [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -81,10 +83,10 @@ class Semaphore : public Resource {
 
   private:
     std::uint64_t count_;
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
 };
 
-/// Nobody goes on until so many have arrived; then it begins anew.
+/// Processes wait until `size` of them have arrived. Then all continue, and the barrier starts again.
 class Barrier : public Resource {
   public:
     /// A size of 0 throws BadRequest.
@@ -103,10 +105,10 @@ class Barrier : public Resource {
     };
 
     [[nodiscard]] Arrive arrive() { return Arrive(*this); }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// How often it has opened.
     [[nodiscard]] std::uint64_t openings() const noexcept { return openings_; }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -117,7 +119,7 @@ class Barrier : public Resource {
   private:
     std::size_t size_;
     std::uint64_t openings_ = 0;
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
 };
 
 } // namespace widthwise::sim

@@ -8,10 +8,10 @@
 //            for the same moment make a bottom of half a million, to which the next is appended
 //
 // Why arrays: what is moved from rung to rung is (time, pointer), never the node, so that each event's node
-// is touched when it is scheduled and when it happens, and not in between. Invariants: bucket numbers are
-// monotone in time and computed in one way only; on a rung, buckets before `current` are empty, and whatever
-// belongs to them is on a deeper rung or at the bottom; equal times are never split between structures, so
-// that ties are decided by rank where the sorting happens. Cost of remove: by position where the node was
+// is touched when it is scheduled and when it is dispatched, and not in between. Invariants: bucket numbers
+// are monotone in time and computed in one way only; on a rung, buckets before `current` are empty, and
+// whatever belongs to them is on a deeper rung or at the bottom; equal times are never split between
+// structures, so that ties are decided by rank during sorting. Cost of remove: by position where the node was
 // put, else a search through its bucket. Reference: Tang, Goh, Thng, Ladder queue: an O(1) priority queue
 // structure for large-scale discrete event simulation, ACM TOMACS 15(3), 2005.
 #pragma once

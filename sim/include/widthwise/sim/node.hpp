@@ -1,11 +1,11 @@
-// What stands on an agenda: something that will happen at a model time.
+// What an agenda holds: a process, call or timer that is scheduled for a model time.
 //
 // Why intrusive: a process or event carries its own links, so that scheduling allocates nothing and a waiting
 // process costs no more than its frame. Why one 64-bit rank: priority and order of scheduling are compared in
 // one instruction.
 //
-// Invariants: two nodes never compare equal, because the sequence number in `rank` is unique; `link` means
-// what `place` says; a node on an agenda does not change its time or rank.
+// Invariants: two nodes never compare equal, because the sequence number in `rank` is unique; `place`
+// decides which member of `link` is valid; a node on an agenda does not change its time or rank.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Kind : std::uint8_t { Process, Event, Timer, NewProcess }; // NewProc
 
 /// Where a node is.
 enum class Place : std::uint8_t {
-    Passive, // nowhere: not begun, or waiting for someone to activate it
+    Passive, // not scheduled: not begun, or waiting for an activation
     Ring,    // on the agenda, for the current time
     Listed,  // on the agenda, for later
     Waiting, // in a queue, or in several
@@ -55,7 +55,7 @@ constexpr std::int16_t priority_of(std::uint64_t rank) noexcept {
     return static_cast<std::int16_t>(32767 - static_cast<std::int32_t>(rank >> sequence_bits));
 }
 
-/// The order in which things happen: by time, then higher priority first, then first scheduled first.
+/// The order of events: by time, then higher priority first, then first scheduled first.
 inline bool before(const Node &a, const Node &b) noexcept {
     return a.time < b.time || (a.time == b.time && a.rank < b.rank);
 }

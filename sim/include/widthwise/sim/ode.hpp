@@ -49,7 +49,7 @@ struct Control {
 /// What one step of a method has to do; kept apart from the choice of its length.
 class Scheme {
   public:
-    /// `remembers`: earlier steps matter to it, so that it is to be told of accepted ones.
+    /// `remembers`: it uses earlier steps, and accept() must be called after each accepted one.
     explicit Scheme(bool remembers = false) noexcept : remembers_(remembers) {}
     virtual ~Scheme() = default;
     [[nodiscard]] bool remembers() const noexcept { return remembers_; }
@@ -86,18 +86,18 @@ class Integrator {
   public:
     /// Throws BadRequest for a control that allows nothing; `where` is what errors are to name.
     Integrator(Method method, Derivative derivative, std::vector<double> initial, double start = 0.0,
-               Control control = {}, const Circumstance &where = {});
-    /// With a scheme of one's own; `method` says what it is called and its order.
+               Control control = {}, const ErrorContext &where = {});
+    /// With another scheme; `method` gives its name and order.
     Integrator(Method method, std::unique_ptr<Scheme> scheme, Derivative derivative,
                std::vector<double> initial, double start = 0.0, Control control = {},
-               const Circumstance &where = {});
+               const ErrorContext &where = {});
 
     [[nodiscard]] double time() const noexcept { return time_; }
     [[nodiscard]] std::span<const double> state() const noexcept { return {state_, size_}; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] Method method() const noexcept { return method_; }
 
-    /// One step, which ends at `limit` at the latest. Nothing happens if that is not after time(). Throws
+    /// One step, which ends at `limit` at the latest. Does nothing if that is not after time(). Throws
     /// AccuracyUnmet, BadState.
     void step(double limit);
     /// Steps up to `to` exactly.
@@ -128,7 +128,7 @@ class Integrator {
     [[nodiscard]] std::uint64_t evaluations() const noexcept { return scheme_->evaluations() + evaluations_; }
 
     /// Whom errors are to name; their time is always the integrator's.
-    void set_circumstance(const Circumstance &where) { where_ = where; }
+    void set_error_context(const ErrorContext &where) { where_ = where; }
 
   private:
     void know_rate();
@@ -137,7 +137,7 @@ class Integrator {
     void take(double h, double end);
     [[nodiscard]] std::span<double> all(double *values) const { return {values, size_}; }
     [[noreturn]] void refuse_state(std::string_view what, std::size_t component) const;
-    [[nodiscard]] Circumstance circumstance() const;
+    [[nodiscard]] ErrorContext error_context() const;
 
     Method method_;
     Derivative derivative_;
@@ -167,7 +167,7 @@ class Integrator {
     std::uint64_t steps_ = 0;
     std::uint64_t refused_ = 0;
     std::uint64_t evaluations_ = 0;
-    Circumstance where_;
+    ErrorContext where_;
 };
 
 } // namespace widthwise::sim

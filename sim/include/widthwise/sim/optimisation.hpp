@@ -174,8 +174,8 @@ inline Optimum annealing(Objective f, std::span<const Parameter> parameters, Ran
     return search.best;
 }
 
-/// Down the gradient, taken by differences, with what it has told so far of the curvature (BFGS). `accuracy`
-/// is that of the value, relative to it where it is above one.
+/// Down the gradient, taken by differences, with an estimate of the curvature from the steps so far (BFGS).
+/// `accuracy` is that of the value, relative to it where it is above one.
 inline Optimum gradient(Objective f, std::span<const Parameter> parameters, double accuracy = 1e-12,
                         std::uint64_t most = 1000000) {
     Search search(std::move(f), parameters, most);
@@ -226,7 +226,7 @@ inline Optimum gradient(Objective f, std::span<const Parameter> parameters, doub
         std::vector<double> moved(n);
         double value = 0.0;
         bool better = false;
-        // The first way's length says nothing: no further than a tenth of the ranges.
+        // The first step's length is unknown: no further than a tenth of the ranges.
         double length = 1.0;
         if (fresh)
             for (std::size_t i = 0; i < n; ++i)

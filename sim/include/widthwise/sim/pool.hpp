@@ -1,8 +1,8 @@
-// Memory for what a simulation makes and unmakes by the million: processes' frames, events, records.
+// Memory for a simulation's frames, events and records, of which it makes and frees millions.
 //
-// Why: a general allocator spends 8 to 16 bytes and some 20 ns on each block, and forgets whose it is. Here a
-// block costs nothing beyond its size; blocks of one size share slabs, and a slab knows its pool, so that
-// freeing needs no argument. Slabs go back when the pool goes, which is also why nothing can leak.
+// Why: a general allocator spends 8 to 16 bytes and some 20 ns on each block, and does not know its owner.
+// Here a block costs nothing beyond its size; blocks of one size share slabs, and a slab knows its pool, so
+// that freeing needs no argument. Slabs go back when the pool goes, which is also why nothing can leak.
 // Invariants: slabs lie at multiples of their alignment (the mask finds them from any block); the blocks of a
 // slab have one size for ever, so that a reference to a block that has gone may still look at its serial
 // number. Not thread-safe: one pool belongs to one simulation.
@@ -21,8 +21,8 @@ namespace widthwise::sim {
 
 class Pool {
   public:
-    /// The first `kept` bytes of a freed block stay as they were. `owner` is what owner_of() says of each
-    /// block.
+    /// The first `kept` bytes of a freed block stay as they were. `owner` is what owner_of() returns for
+    /// each block.
     Pool(std::size_t kept, void *owner) noexcept : kept_(kept), owner_(owner) {}
     ~Pool();
     Pool(const Pool &) = delete;

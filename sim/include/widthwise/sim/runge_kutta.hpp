@@ -19,7 +19,7 @@
 
 namespace widthwise::sim {
 
-/// `N` components, or as many as its constructor is told if that is 0. `F` is the derivative's type; with
+/// `N` components, or as many as its constructor's argument if `N` is 0. `F` is the derivative's type; with
 /// Derivative the one given to each attempt is called.
 template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta final : public Scheme {
     static constexpr const auto &numbers = tableau_data::numbers<M>;
@@ -149,7 +149,7 @@ template <Method M, std::size_t N = 0, class F = Derivative> class RungeKutta fi
 
     F f_;
     std::size_t size_;
-    // Stage by stage; with a fixed size only what last_rate() tells.
+    // Stage by stage; with a fixed size only what last_rate() returns.
     std::conditional_t<fixed, std::array<double, fixed ? N : 1>, std::vector<double>> rates_;
     std::conditional_t<fixed, std::array<double, 0>, std::vector<double>> at_;
 };

@@ -137,9 +137,9 @@ class Histogram {
 /// A confidence interval: `mean` +- `half`.
 struct Interval {
     double mean;
-    double half; // infinite where nothing can be said
+    double half; // infinite where there is no interval
     double confidence;
-    const char *doubt = nullptr; // why nothing can be said, and what to do; null where something can
+    const char *doubt = nullptr; // why there is no interval, and what to do; else null
     [[nodiscard]] bool contains(double x) const noexcept { return x >= mean - half && x <= mean + half; }
 };
 
@@ -158,7 +158,8 @@ Interval t_interval(const Stat &samples, double confidence = 0.95);
 /// Means of consecutive batches of one long run, as nearly independent samples of its mean.
 ///
 /// There are at least ten of them, each no less than ten times as long as the samples are correlated, or
-/// there is no interval: it would cover less than it says (docs/simulation.md has the measured coverage).
+/// there is no interval: it would cover less than its confidence (docs/simulation.md has the measured
+/// coverage).
 class BatchMeans {
   public:
     explicit BatchMeans(std::int64_t batch_size);
@@ -177,12 +178,12 @@ class BatchMeans {
         batch_.clear();
     }
     [[nodiscard]] const Stat &means() const noexcept { return means_; }
-    /// Infinitely wide, with a doubt that says why, where the batches are too few, or too short.
+    /// Infinitely wide, with the reason in `doubt`, where the batches are too few or too short.
     [[nodiscard]] Interval interval(double confidence = 0.95) const;
     /// Lag-1 correlation of the batches' means: near 0 if the batches are long enough.
     [[nodiscard]] double correlation() const noexcept;
-    /// How many samples say as much as one independent sample: 1 if they are independent. Judged by the
-    /// batches, and too low where they are short.
+    /// How many samples have the information of one independent sample: 1 if they are independent. Judged by
+    /// the batches, and too low where they are short.
     [[nodiscard]] double repetition() const noexcept;
     [[nodiscard]] std::string report(const std::string &name, double confidence = 0.95) const;
 

@@ -1,12 +1,13 @@
 // A store: so many places, entered and left by any number at once.
 //
-// Strictly in line: who asks for many places is not overtaken by who asks for few, so that nobody starves.
+// The queue is strict: a request for many places is not overtaken by one for few, so that none starves.
 // Places are tokens, not belongings: another process than the one that entered may leave, and a cancelled
-// process's places stay taken until somebody leaves for it. Invariant: 0 <= used <= capacity; the first in
-// line does not fit.
+// process's places stay taken until another process leaves for it. Invariant: 0 <= used <= capacity; the
+// first request in the queue does not fit.
 #pragma once
 
 #include "widthwise/sim/process.hpp"
+#include "widthwise/sim/resource.hpp"
 
 namespace widthwise::sim {
 
@@ -37,13 +38,13 @@ class Store : public Resource {
 
     [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
-    [[nodiscard]] std::size_t waiting() const noexcept { return line_.size(); }
+    [[nodiscard]] std::size_t waiting() const noexcept { return wait_queue_.size(); }
     /// Places used, over time.
     [[nodiscard]] const TStat &use() const noexcept { return use_; }
     [[nodiscard]] double utilisation() const noexcept {
         return use_.mean(sim_->now()) / static_cast<double>(static_cast<std::int64_t>(capacity_));
     }
-    [[nodiscard]] const ObservedLine &line() const noexcept { return line_; }
+    [[nodiscard]] const ObservedWaitQueue &wait_queue() const noexcept { return wait_queue_; }
 
     [[nodiscard]] std::string report() const override;
     void clear_statistics() override;
@@ -60,7 +61,7 @@ class Store : public Resource {
 
     std::uint64_t capacity_;
     std::uint64_t used_ = 0;
-    ObservedLine line_;
+    ObservedWaitQueue wait_queue_;
     TStat use_;
 };
 

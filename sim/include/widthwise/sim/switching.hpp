@@ -8,7 +8,8 @@
 // Invariants: `enter` and `leave` alternate; at most one context of a switcher is entered at any time; a
 // context is destroyed only after its entry function has left for the last time, or when it never began.
 // Stacks have the size asked for (rounded up to pages) on every back-end, and a guard page beneath.
-// Control words (mxcsr, x87) are not switched: whoever changes the rounding mode restores it before waiting.
+// Control words (mxcsr, x87) are not switched: a process that changes the rounding mode restores it before it
+// waits.
 // Reference: the pair of classes by which SystemC parts its kernel from its coroutine packages (IEEE 1666,
 // sc_cor).
 #pragma once

@@ -1,9 +1,9 @@
-// Waiting for something other than time: a waiter stands in a line until it is granted what it waits for.
+// Waiting for something other than time: a waiter stands in a wait queue until it is granted.
 //
-// Why a record apart from the process: a process may wait in several lines at once (any_of, all_of). The
+// Why a record apart from the process: a process may wait in several queues at once (any_of, all_of). The
 // record lives in the awaiting expression, inside the coroutine's frame, and allocates nothing. Invariants: a
-// waiter is in at most one line; lines are ordered by priority, then by arrival; whoever takes a waiter out
-// of its line either grants it or withdraws it.
+// waiter is in at most one queue; queues are ordered by priority, then by arrival; a waiter that is taken out
+// of its queue is either granted or withdrawn.
 #pragma once
 
 #include "widthwise/sim/statistics.hpp"
@@ -21,17 +21,17 @@ struct Waiter {
     Waiter *next = nullptr;
     Waiter *previous = nullptr;
     ProcessState *process = nullptr;
-    Group *group = nullptr;               // who is told instead of the process, if anyone
-    void (*withdraw)(Waiter &) = nullptr; // takes it out of its line
-    bool (*holds)(Waiter &) = nullptr;    // tests what a wait_until waits for
+    Group *group = nullptr;               // receives the grant instead of the process, unless null
+    void (*withdraw)(Waiter &) = nullptr; // takes it out of its queue
+    bool (*holds)(Waiter &) = nullptr;    // tests the condition of a wait_until
     double since = 0.0;
     std::int16_t priority = 0;
-    bool in_line = false;
+    bool queued = false;
     bool granted = false;
 };
 
 /// Waiters in order.
-class Line {
+class WaitQueue {
   public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
     [[nodiscard]] Waiter *first() const noexcept { return first_; }
@@ -45,18 +45,18 @@ class Line {
         waiter.next = after != nullptr ? after->next : first_;
         (waiter.next != nullptr ? waiter.next->previous : last_) = &waiter;
         (after != nullptr ? after->next : first_) = &waiter;
-        waiter.in_line = true;
+        waiter.queued = true;
         ++size_;
     }
 
     void remove(Waiter &waiter) noexcept {
         (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
         (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
-        waiter.in_line = false;
+        waiter.queued = false;
         --size_;
     }
 
-    /// Lets go of everyone: they wait for ever, and withdrawing them does nothing.
+    /// Removes all waiters: they wait for ever, and withdrawing them does nothing.
     void abandon() noexcept {
         while (Waiter *waiter = first_) {
             remove(*waiter);
@@ -70,37 +70,37 @@ class Line {
     std::size_t size_ = 0;
 };
 
-/// A line that remembers how long it was and how long it took.
-class ObservedLine {
+/// A wait queue with statistics of its length and of the times waited.
+class ObservedWaitQueue {
   public:
-    explicit ObservedLine(double now) noexcept : length_(now) {}
-    [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
-    [[nodiscard]] Waiter *first() const noexcept { return line_.first(); }
-    [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
+    explicit ObservedWaitQueue(double now) noexcept : length_(now) {}
+    [[nodiscard]] bool empty() const noexcept { return wait_queue_.empty(); }
+    [[nodiscard]] Waiter *first() const noexcept { return wait_queue_.first(); }
+    [[nodiscard]] std::size_t size() const noexcept { return wait_queue_.size(); }
 
     void insert(Waiter &waiter, double now) noexcept {
         waiter.since = now;
-        line_.insert(waiter);
-        length_.set(now, static_cast<double>(static_cast<std::int64_t>(line_.size())));
+        wait_queue_.insert(waiter);
+        length_.set(now, static_cast<double>(static_cast<std::int64_t>(wait_queue_.size())));
     }
-    /// Out, because its turn has come.
+    /// Removes a waiter that is granted.
     void serve(Waiter &waiter, double now) noexcept {
         leave(waiter, now);
         waits_(now - waiter.since);
     }
-    /// Out, because it gave up.
+    /// Removes a waiter that gave up.
     void leave(Waiter &waiter, double now) noexcept {
-        line_.remove(waiter);
-        length_.set(now, static_cast<double>(static_cast<std::int64_t>(line_.size())));
+        wait_queue_.remove(waiter);
+        length_.set(now, static_cast<double>(static_cast<std::int64_t>(wait_queue_.size())));
     }
-    /// Did not have to wait at all.
+    /// Counts a wait of zero.
     void pass() noexcept { waits_(0.0); }
 
-    /// Lets go of everyone: they wait for ever, and withdrawing them does nothing.
-    void abandon() noexcept { line_.abandon(); }
+    /// Removes all waiters: they wait for ever, and withdrawing them does nothing.
+    void abandon() noexcept { wait_queue_.abandon(); }
 
     [[nodiscard]] const TStat &length() const noexcept { return length_; }
-    /// Times waited by those whose turn came, zeros included.
+    /// Times waited by granted waiters, zeros included.
     [[nodiscard]] const Stat &waits() const noexcept { return waits_; }
     void clear_statistics(double now) noexcept {
         length_.clear(now);
@@ -108,7 +108,7 @@ class ObservedLine {
     }
 
   private:
-    Line line_;
+    WaitQueue wait_queue_;
     TStat length_;
     Stat waits_;
 };

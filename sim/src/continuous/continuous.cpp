@@ -1,0 +1,187 @@
+#include "widthwise/sim/continuous.hpp"
+
+#include "widthwise/sim/math.hpp"
+#include "widthwise/sim/roots.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace widthwise::sim {
+namespace {
+
+/// Into how many parts a step is divided when signs are looked at: two crossings in one part are not seen.
+constexpr int parts = 8;
+constexpr double unit = std::numeric_limits<double>::epsilon();
+
+bool turns(double from, double to, Crossing crossing) {
+    const bool up = from < 0.0 && to >= 0.0;
+    const bool down = from > 0.0 && to <= 0.0;
+    return (up && crossing != Crossing::down) || (down && crossing != Crossing::up);
+}
+
+} // namespace
+
+Continuous::Continuous(Simulation &sim, Method method, Derivative derivative, std::vector<double> initial,
+                       Control control)
+    : sim_(&sim), integrator_(method, std::move(derivative), std::move(initial), sim.now(),
+                              std::move(control), sim.error_context()),
+      between_(integrator_.size()) {
+    if (sim.has_motion())
+        throw WrongState(
+            "a simulation has one continuous model or diagram, and this one has it already: make one "
+            "system of both",
+            sim.error_context());
+    sim.set_motion(this);
+}
+
+Continuous::~Continuous() { sim_->set_motion(nullptr); }
+
+void Continuous::set(std::size_t component, double value) {
+    integrator_.set_error_context(sim_->error_context());
+    if (component >= integrator_.size())
+        throw BadRequest("component " + std::to_string(component) + " of a state of " +
+                             std::to_string(integrator_.size()) + " was set",
+                         sim_->error_context());
+    integrator_.set(component, value);
+    for (const auto &watch : watches_)
+        watch->known = false;
+}
+
+void Continuous::disturb() {
+    integrator_.set(0, integrator_.state()[0]);
+    for (const auto &watch : watches_) // the guard's meaning may have changed as well
+        watch->known = false;
+}
+
+void Continuous::when(Guard guard, Crossing crossing, std::function<void(Simulation &)> action,
+                      std::int16_t priority) {
+    watches_.push_back(std::make_shared<Watch>(
+        Watch{std::move(guard), crossing, std::move(action), priority, watches_.size()}));
+}
+
+double Continuous::asked(const Watch &watch, double time, std::span<const double> y) const {
+    const double value = watch.guard(time, y);
+    if (value != value) {
+        ErrorContext where = sim_->error_context();
+        where.time = time;
+        throw BadState("guard " + std::to_string(watch.number) + " of when() is NaN", std::move(where));
+    }
+    return value;
+}
+
+double Continuous::guarded(const Watch &watch, double time) {
+    integrator_.interpolate(time, between_);
+    return asked(watch, time, between_);
+}
+
+/// Where the watch changes sign within the last step, by the step's cubic; infinite if it does not.
+double Continuous::turning(const Watch &watch) {
+    const double begin = integrator_.last_time();
+    const double end = integrator_.time();
+    double low = begin;
+    double at_low = watch.value;
+    for (int i = 1; i <= parts; ++i) {
+        const bool last = i == parts;
+        const double high = last ? end : begin + (end - begin) * (i / static_cast<double>(parts));
+        const double at_high = last ? asked(watch, end, integrator_.state()) : guarded(watch, high);
+        if (turns(at_low, at_high, watch.crossing))
+            return brent([&](double t) { return guarded(watch, t); }, low, high, at_low, at_high,
+                         unit * (high - low));
+        if (at_high != 0.0) {
+            at_low = at_high;
+            low = high;
+        }
+    }
+    return std::numeric_limits<double>::infinity();
+}
+
+/// Takes the last step again, shorter, until it is good enough, and sees to it that the next is no longer
+/// than will do.
+void Continuous::judge() {
+    const double power = -1.0 / (order_of(integrator_.method()) + 1);
+    for (;;) {
+        const double begin = integrator_.last_time();
+        const double length = integrator_.time() - begin;
+        const double off = judge_();
+        const double better = off > 1e-10 ? 0.9 * math::pow(off, power) : 5.0;
+        if (off <= 1.0)
+            return integrator_.limit_next(length * better);
+        const double end = begin + length * std::clamp(better, 0.1, 0.9);
+        if (!(end > begin && end < integrator_.time()))
+            throw AccuracyUnmet("what a delay remembers is not accurate enough however short the steps are; "
+                                "allow more, or look for a jump in what is delayed",
+                                sim_->error_context());
+        integrator_.retake(end);
+    }
+}
+
+/// Ends the last step where the watch changes sign. The cubic has a lower order than most methods: Newton's
+/// steps start from its root, and each repeats the integrator's own step.
+void Continuous::stop_at(const Watch &watch, double time) {
+    const double begin = integrator_.last_time();
+    const double end = integrator_.time();
+    integrator_.retake(time);
+    for (int round = 0; round < 5 && time > begin; ++round) {
+        const double value = asked(watch, time, integrator_.state());
+        const double aside = time - (time - begin) / 1024.0;
+        const double slope = (value - guarded(watch, aside)) / (time - aside);
+        const double better = std::clamp(time - value / slope, begin, end);
+        if (!(std::fabs(better - time) > 2.0 * unit * std::fabs(time)))
+            return;
+        time = better;
+        integrator_.retake(time);
+    }
+}
+
+/// Schedules the watch's action for the time of its crossing.
+void Continuous::schedule_action(Simulation &sim, const std::shared_ptr<Watch> &watch) {
+    const double time = integrator_.time();
+    watch->last_crossing = time;
+    watch->value = 0.0;
+    sim.at(
+        time, [watch](Simulation &s) { watch->action(s); }, watch->priority);
+}
+
+double Continuous::advance(Simulation &sim, double from, double to) {
+    integrator_.set_error_context(sim.error_context());
+    if (integrator_.time() != from)
+        throw WrongState(
+            "a continuous model is not at the simulation's time: its motion was taken away, or failed",
+            sim.error_context());
+    for (const auto &watch : watches_)
+        if (!watch->known) {
+            // A crossing scheduled just now is at zero within round-off; its new sign shows later.
+            watch->value = watch->last_crossing == from ? 0.0 : asked(*watch, from, integrator_.state());
+            watch->known = true;
+        }
+    while (integrator_.time() < to) {
+        integrator_.step(to);
+        if (judge_)
+            judge();
+        const Watch *first = nullptr;
+        double when = std::numeric_limits<double>::infinity();
+        for (const auto &watch : watches_)
+            if (const double time = turning(*watch); time < when) {
+                when = time;
+                first = watch.get();
+            }
+        if (first != nullptr)
+            stop_at(*first, when);
+        const double time = integrator_.time();
+        for (const auto &watch : watches_) {
+            const double value = asked(*watch, time, integrator_.state());
+            if (watch.get() == first || turns(watch->value, value, watch->crossing))
+                schedule_action(sim, watch);
+            else if (value != 0.0)
+                watch->value = value;
+        }
+        const bool stop = look_ && look_(sim);
+        if (first != nullptr || stop)
+            return time;
+    }
+    return to;
+}
+
+} // namespace widthwise::sim
