@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::heap::heaptrack;
+use widthwise_anatomy::import::heaptrack;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(peer) = heaptrack::read(bytes) {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::heap::massif;
+use widthwise_anatomy::import::massif;
 
 fuzz_target!(|bytes: &[u8]| {
     match massif::read(bytes) {

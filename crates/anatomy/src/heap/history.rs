@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::heap::decoder::{Arena, Block, Event, EventKind, Events, Exec};
-use crate::heap::lives::{Life, Lives};
+use crate::heap::lifetimes::{Lifetime, Lifetimes};
 use crate::heap::log::{LogFile, Process};
 use crate::heap::profile::Values;
 use crate::heap::stacks::{StackId, Stacks};
@@ -38,7 +38,7 @@ pub struct Blocks {
     /// And what the allocator uses for them.
     pub live_chunk_bytes: u64,
     /// How long those were there that were given back.
-    pub lives: Lives,
+    pub lifetimes: Lifetimes,
     /// The event of which the numbers at the peak are known to be true.
     seen: u64,
 }
@@ -54,7 +54,7 @@ impl Blocks {
             bytes: self.bytes,
             live_count: self.live_count,
             live_bytes: self.live_bytes,
-            lives: self.lives,
+            lifetimes: self.lifetimes,
         }
     }
 
@@ -172,7 +172,7 @@ impl Live {
 #[derive(Debug, Clone, Copy)]
 enum Gone {
     /// Of a block of this process.
-    Own(u64, Live, Life),
+    Own(u64, Live, Lifetime),
     /// Of one that it may have from the process it was forked from.
     Inherited(u64),
 }
@@ -411,13 +411,13 @@ impl Account {
         }
     }
 
-    fn leave(&mut self, live: Live, life: Option<Life>) {
+    fn leave(&mut self, live: Live, life: Option<Lifetime>) {
         let blocks = self.stack(live.stack);
         blocks.live_count = blocks.live_count.saturating_sub(1);
         blocks.live_bytes = blocks.live_bytes.saturating_sub(live.requested);
         blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_sub(live.chunk());
         if let Some(life) = life {
-            blocks.lives.end(life);
+            blocks.lifetimes.end(life);
         }
         let arena = self.arena(live.arena());
         *arena = arena.saturating_sub(live.chunk());
@@ -433,7 +433,7 @@ impl Account {
             EventKind::Released { address } => self.release(event, address),
             EventKind::Kept => match self.gone.remove(&event.stream) {
                 Some(Gone::Own(address, live, life)) => {
-                    self.stack(live.stack).lives.undo(life);
+                    self.stack(live.stack).lifetimes.undo(life);
                     self.come(address, live);
                 }
                 Some(Gone::Inherited(address)) => {
@@ -477,9 +477,9 @@ impl Account {
     fn release(&mut self, event: &Event, address: u64) {
         let gone = match self.live.remove(&address) {
             Some(live) => {
-                let life = Life {
-                    long_ns: event.time_ns.saturating_sub(live.time_ns),
-                    at_once: self.newest == Some(address),
+                let life = Lifetime {
+                    duration_ns: event.time_ns.saturating_sub(live.time_ns),
+                    temporary: self.newest == Some(address),
                 };
                 self.leave(live, Some(life));
                 Some(Gone::Own(address, live, life))

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::lives::Lives;
+use crate::heap::lifetimes::Lifetimes;
 
 /// One logical frame: a function that was inlined is one too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub struct Values {
     /// Their bytes.
     pub live_bytes: u64,
     /// How long those were there that were given back; nothing where only another profiler was there.
-    pub lives: Lives,
+    pub lifetimes: Lifetimes,
 }
 
 impl Values {
@@ -50,12 +50,12 @@ impl Values {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.live_count = self.live_count.saturating_add(other.live_count);
         self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
-        self.lives.add(&other.lives);
+        self.lifetimes.add(&other.lifetimes);
     }
 
     /// Whether it is known how long the blocks lived: what another profiler recorded does not tell.
-    pub fn lives_are_known(&self) -> bool {
-        self.count > 0 && (self.lives.released() > 0 || self.live_count == self.count)
+    pub fn lifetimes_are_known(&self) -> bool {
+        self.count > 0 && (self.lifetimes.released() > 0 || self.live_count == self.count)
     }
 }
 
@@ -114,11 +114,11 @@ impl Column {
     /// What it is in `values`.
     pub fn of(self, values: &Values) -> u64 {
         let mut values = *values;
-        *self.place(&mut values)
+        *self.value_mut(&mut values)
     }
 
     /// Where it is in `values`.
-    pub fn place(self, values: &mut Values) -> &mut u64 {
+    pub fn value_mut(self, values: &mut Values) -> &mut u64 {
         match self {
             Column::PeakBytes => &mut values.peak_bytes,
             Column::PeakBlocks => &mut values.peak_count,

@@ -7,8 +7,8 @@
 
 use thiserror::Error;
 
-use crate::heap::peer::{Clock, Course, Peer, Point};
 use crate::heap::profile::{Column, Frame, Gathering, Values};
+use crate::import::recording::{Clock, Course, Point, Recording};
 
 /// massif itself goes to 200 (`--depth`).
 const DEEPEST: usize = 256;
@@ -84,7 +84,7 @@ fn number(text: &[u8]) -> Option<u64> {
 
 /// Reads a file: all snapshots, and the stacks of the one that massif calls the peak (or, where it calls none so, of the one with
 /// most bytes that has stacks).
-pub fn read(bytes: &[u8]) -> Result<Peer, MassifError> {
+pub fn read(bytes: &[u8]) -> Result<Recording, MassifError> {
     let mut lines = Lines { rest: bytes, number: 0 };
     lines.value("desc: ", "`desc: ` and massif's options")?;
     let command = lines.value("cmd: ", "`cmd: ` and the command")?;
@@ -133,7 +133,7 @@ pub fn read(bytes: &[u8]) -> Result<Peer, MassifError> {
         None => (None, Default::default()),
     };
     let command = String::from_utf8_lossy(command).into_owned();
-    Ok(Peer { command, clock, course: course.points(), peak, detailed, profile })
+    Ok(Recording { command, clock, course: course.points(), peak, detailed, profile })
 }
 
 /// A line of a tree whose children are still to come.
@@ -208,7 +208,7 @@ fn gather(path: &[Open], gathering: &mut Gathering) {
     }
     stack.reverse();
     let mut values = Values::default();
-    *Column::PeakBytes.place(&mut values) = bytes;
+    *Column::PeakBytes.value_mut(&mut values) = bytes;
     gathering.sample(stack, &values);
 }
 

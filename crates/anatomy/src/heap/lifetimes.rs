@@ -22,9 +22,9 @@ pub const EDGES: [u64; 15] = [
 
 /// The lives of the blocks that were given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lives {
+pub struct Lifetimes {
     /// Those that were given back before the process asked for another block.
-    pub at_once: u64,
+    pub temporary: u64,
     /// All that were given back, by how long they were there: below the first of [`EDGES`], below the second, …, and longer
     /// than the last.
     pub classes: [u64; EDGES.len() + 1],
@@ -32,41 +32,41 @@ pub struct Lives {
 
 /// One life that was ended by its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
+pub struct Lifetime {
     /// Nanoseconds.
-    pub long_ns: u64,
+    pub duration_ns: u64,
     /// No other block was asked for in the meantime.
-    pub at_once: bool,
+    pub temporary: bool,
 }
 
-impl Life {
+impl Lifetime {
     fn class(&self) -> usize {
-        EDGES.partition_point(|edge| *edge <= self.long_ns)
+        EDGES.partition_point(|edge| *edge <= self.duration_ns)
     }
 }
 
-impl Lives {
+impl Lifetimes {
     /// Blocks that were given back.
     pub fn released(&self) -> u64 {
         self.classes.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// A block was given back.
-    pub fn end(&mut self, life: Life) {
+    pub fn end(&mut self, life: Lifetime) {
         self.classes[life.class()] += 1;
-        self.at_once += u64::from(life.at_once);
+        self.temporary += u64::from(life.temporary);
     }
 
     /// It was not: `realloc` had no room, and the block stayed.
-    pub fn undo(&mut self, life: Life) {
+    pub fn undo(&mut self, life: Lifetime) {
         let class = &mut self.classes[life.class()];
         *class = class.saturating_sub(1);
-        self.at_once = self.at_once.saturating_sub(u64::from(life.at_once));
+        self.temporary = self.temporary.saturating_sub(u64::from(life.temporary));
     }
 
     /// Adds another's.
-    pub fn add(&mut self, other: &Lives) {
-        self.at_once = self.at_once.saturating_add(other.at_once);
+    pub fn add(&mut self, other: &Lifetimes) {
+        self.temporary = self.temporary.saturating_add(other.temporary);
         for (sum, count) in self.classes.iter_mut().zip(other.classes) {
             *sum = sum.saturating_add(count);
         }
@@ -88,31 +88,31 @@ impl Lives {
 mod tests {
     use super::*;
 
-    fn lives(all: &[(u64, bool)]) -> Lives {
-        let mut lives = Lives::default();
-        for (long_ns, at_once) in all {
-            lives.end(Life { long_ns: *long_ns, at_once: *at_once });
+    fn lifetimes_of(all: &[(u64, bool)]) -> Lifetimes {
+        let mut lifetimes = Lifetimes::default();
+        for (duration_ns, temporary) in all {
+            lifetimes.end(Lifetime { duration_ns: *duration_ns, temporary: *temporary });
         }
-        lives
+        lifetimes
     }
 
     #[test]
     fn blocks_that_are_never_given_back_live_longest() {
-        let lives = lives(&[(5, true), (2_000_000, false), (4_000_000, false)]);
-        assert_eq!((lives.released(), lives.at_once), (3, 1));
-        assert_eq!(lives.below(0.5, 0), Some(3_000_000));
-        assert_eq!(lives.below(0.9, 0), Some(10_000_000));
-        assert_eq!(lives.below(0.5, 3), Some(10_000_000));
-        assert_eq!(lives.below(0.5, 4), None);
-        assert_eq!(Lives::default().below(0.5, 0), None);
+        let lifetimes = lifetimes_of(&[(5, true), (2_000_000, false), (4_000_000, false)]);
+        assert_eq!((lifetimes.released(), lifetimes.temporary), (3, 1));
+        assert_eq!(lifetimes.below(0.5, 0), Some(3_000_000));
+        assert_eq!(lifetimes.below(0.9, 0), Some(10_000_000));
+        assert_eq!(lifetimes.below(0.5, 3), Some(10_000_000));
+        assert_eq!(lifetimes.below(0.5, 4), None);
+        assert_eq!(Lifetimes::default().below(0.5, 0), None);
     }
 
     #[test]
     fn an_edge_belongs_to_the_class_above_and_what_is_undone_was_never() {
-        let mut lives = lives(&[(100_000, false), (u64::MAX, false)]);
-        assert_eq!((lives.classes[1], lives.classes[EDGES.len()]), (1, 1));
-        lives.undo(Life { long_ns: 100_000, at_once: false });
-        lives.undo(Life { long_ns: u64::MAX, at_once: false });
-        assert_eq!(lives, Lives::default());
+        let mut lifetimes = lifetimes_of(&[(100_000, false), (u64::MAX, false)]);
+        assert_eq!((lifetimes.classes[1], lifetimes.classes[EDGES.len()]), (1, 1));
+        lifetimes.undo(Lifetime { duration_ns: 100_000, temporary: false });
+        lifetimes.undo(Lifetime { duration_ns: u64::MAX, temporary: false });
+        assert_eq!(lifetimes, Lifetimes::default());
     }
 }

@@ -21,7 +21,7 @@ pub enum Clock {
 /// How a heap stood at a moment. What the profiler does not tell is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
-    /// By the peer's clock.
+    /// By the recording's clock.
     pub time: u64,
     /// Bytes that were asked for and not given back.
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub struct Point {
 
 /// A recording of another profiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct Recording {
     /// The command that it recorded.
     pub command: String,
     /// What its time counts.

@@ -20,9 +20,9 @@ use std::io::{BufRead, BufReader, Read};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::heap::peer::{Clock, Course, Peer, Point};
 use crate::heap::profile::{Frame, Gathering, Values};
 use crate::heap::symbols::demangled;
+use crate::import::recording::{Clock, Course, Point, Recording};
 
 /// The newest format that this reads.
 const NEWEST: u64 = 3;
@@ -175,7 +175,7 @@ struct Named {
     line: u32,
 }
 
-struct Place {
+struct CodeAddress {
     address: u64,
     module: u32,
     /// Where its functions end in the table of them; they begin where those of the place before end.
@@ -205,14 +205,14 @@ impl Kind {
 }
 
 #[derive(Default)]
-struct Recording {
+struct Interpreter {
     format: u64,
     command: String,
     page: u64,
     strings: Vec<String>,
     named: Vec<Named>,
-    places: Vec<Place>,
-    /// Place and outer stack.
+    code_addresses: Vec<CodeAddress>,
+    /// CodeAddress and outer stack.
     stacks: Vec<(u32, u32)>,
     kinds: Vec<Kind>,
     /// Bytes of the tables.
@@ -227,26 +227,26 @@ struct Recording {
 }
 
 /// Reads a recording, packed or not.
-pub fn read(bytes: &[u8]) -> Result<Peer, HeaptrackError> {
+pub fn read(bytes: &[u8]) -> Result<Recording, HeaptrackError> {
     read_within(bytes, LIMITS)
 }
 
-fn read_within(bytes: &[u8], limits: Limits) -> Result<Peer, HeaptrackError> {
+fn read_within(bytes: &[u8], limits: Limits) -> Result<Recording, HeaptrackError> {
     let mut lines = Lines::of(bytes, limits)?;
-    let mut recording = Recording::default();
+    let mut interpreter = Interpreter::default();
     while lines.advance()? {
-        recording.take(&mut lines)?;
-        if recording.held > limits.tables {
+        interpreter.take(&mut lines)?;
+        if interpreter.held > limits.tables {
             return Err(HeaptrackError::TooLarge { line: lines.number, what: "larger tables" });
         }
     }
-    if recording.format == 0 {
+    if interpreter.format == 0 {
         return Err(HeaptrackError::NotARecording);
     }
-    recording.finish(&lines)
+    interpreter.finish(&lines)
 }
 
-impl Recording {
+impl Interpreter {
     fn take(&mut self, lines: &mut Lines) -> Result<(), HeaptrackError> {
         let letter = lines.text().first().copied();
         if self.format == 0 && letter != Some(b'v') {
@@ -257,7 +257,7 @@ impl Recording {
             Some(b'-') => self.go(lines),
             Some(b'a') => self.kind(lines),
             Some(b't') => self.stack(lines),
-            Some(b'i') => self.place(lines),
+            Some(b'i') => self.code_address(lines),
             Some(b's') => self.string(lines),
             Some(b'c') => {
                 let time = number(lines, "`c` and milliseconds")?;
@@ -331,9 +331,9 @@ impl Recording {
         Ok(())
     }
 
-    fn place(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
+    fn code_address(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         const EXPECTED: &str =
-            "`i`, an address, a module, and functions with file and line, all of them told before";
+            "`i`, an address, a module, and functions with file and line, all from earlier lines";
         let unexpected = || lines.unexpected(EXPECTED);
         let string = |index: Option<u64>| below(index?, self.strings.len());
         let mut words = numbers(lines.text());
@@ -350,17 +350,18 @@ impl Recording {
             self.named.push(Named { function, file, line });
             self.held += size_of::<Named>();
         }
-        self.held += size_of::<Place>();
-        self.places.push(Place { address, module, end: self.named.len() });
+        self.held += size_of::<CodeAddress>();
+        self.code_addresses.push(CodeAddress { address, module, end: self.named.len() });
         Ok(())
     }
 
     fn stack(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         let mut words = numbers(lines.text());
-        let place = words.next().flatten().and_then(|place| below(place, self.places.len()));
+        let place = words.next().flatten().and_then(|place| below(place, self.code_addresses.len()));
         let outer = words.next().flatten().and_then(|outer| below(outer, self.stacks.len()));
         let stack = place.zip(outer);
-        let stack = stack.ok_or_else(|| lines.unexpected("`t`, a place and a stack, both told before"))?;
+        let stack = stack
+            .ok_or_else(|| lines.unexpected("`t`, a code address and a stack, both from earlier lines"))?;
         self.held += size_of::<(u32, u32)>();
         self.stacks.push(stack);
         Ok(())
@@ -372,7 +373,7 @@ impl Recording {
         let stack = words.next().flatten().and_then(|stack| below(stack, self.stacks.len()));
         let kind = size.zip(stack);
         let (size, stack) =
-            kind.ok_or_else(|| lines.unexpected("`a`, bytes and a stack that was told before"))?;
+            kind.ok_or_else(|| lines.unexpected("`a`, bytes and a stack from an earlier line"))?;
         self.held += size_of::<Kind>();
         self.kinds.push(Kind { size, stack, ..Kind::default() });
         Ok(())
@@ -384,7 +385,7 @@ impl Recording {
         let (step, peak) = (self.step + 1, self.peak_at);
         let kind = index.and_then(|index| self.kinds.get_mut(index));
         let kind =
-            kind.ok_or_else(|| lines.unexpected("`+` or `-` and a kind of block that was told before"))?;
+            kind.ok_or_else(|| lines.unexpected("`+` or `-` and a kind of block from an earlier line"))?;
         self.step = step;
         kind.settle(step, peak);
         Ok(kind)
@@ -419,7 +420,7 @@ impl Recording {
         Ok(())
     }
 
-    fn finish(mut self, lines: &Lines) -> Result<Peer, HeaptrackError> {
+    fn finish(mut self, lines: &Lines) -> Result<Recording, HeaptrackError> {
         self.course.take(self.highest);
         self.course.take(self.now);
         let mut gathering = Gathering::default();
@@ -465,7 +466,7 @@ impl Recording {
             };
             gathering.sample(stack, &values);
         }
-        Ok(Peer {
+        Ok(Recording {
             command: self.command,
             clock: Clock::Milliseconds,
             course: self.course.points(),
@@ -477,13 +478,13 @@ impl Recording {
 
     /// A place's frames, the innermost first.
     fn frames(&self, place: u32) -> Vec<Frame> {
-        let Some(index) = preceding(place).filter(|index| *index < self.places.len()) else {
+        let Some(index) = preceding(place).filter(|index| *index < self.code_addresses.len()) else {
             return Vec::new();
         };
         let string =
             |index: u32| preceding(index).and_then(|index| self.strings.get(index)).map(String::as_str);
-        let place = &self.places[index];
-        let begin = index.checked_sub(1).map_or(0, |before| self.places[before].end);
+        let place = &self.code_addresses[index];
+        let begin = index.checked_sub(1).map_or(0, |before| self.code_addresses[before].end);
         let module = string(place.module).unwrap_or_default();
         let module = module.rsplit('/').next().unwrap_or(module).to_owned();
         let named = &self.named[begin..place.end];

@@ -506,7 +506,7 @@ fn read_unpacked(bytes: &[u8], limits: Limits) -> Result<Profile, PprofError> {
         let mut values = Values::default();
         for (column, value) in columns.iter().zip(&sample.value) {
             if let Some(column) = column {
-                *column.place(&mut values) = u64::try_from(*value)
+                *column.value_mut(&mut values) = u64::try_from(*value)
                     .map_err(|_| PprofError::Negative { sample: number, column: column.name() })?;
             }
         }
