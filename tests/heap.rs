@@ -468,7 +468,7 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     }
     assert!(said.stdout.contains("The system sees something else"), "{said:?}");
     assert!(said.stdout.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{said:?}");
-    // With the threshold pinned both views agree.
+    // With the threshold pinned RSS and heap agree.
     let said = lab.compare(
         "events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap --variable MALLOC_MMAP_THRESHOLD_=131072",
     );

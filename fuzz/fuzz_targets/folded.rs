@@ -1,9 +1,9 @@
-//! Folded stacks: any text is a profile or an error with its line, and a profile is the same after it was written and read again.
+//! Folded stacks: any text is a profile or an error with its line; writing and reading a profile returns the same profile.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::import::folded::{self, SourceLines};
 use widthwise_anatomy::heap::{naming, Column};
+use widthwise_anatomy::import::folded::{self, SourceLines};
 
 fuzz_target!(|bytes: &[u8]| {
     match folded::read(bytes, Column::PeakBytes) {

@@ -1,4 +1,4 @@
-//! What a program asked of its allocator, where, and for how long: out of the logs of `runtime/heap`.
+//! A program's allocations, their stacks and lifetimes, from the logs of `runtime/heap`.
 
 pub mod completeness;
 pub mod decoder;

@@ -107,7 +107,7 @@ fn what_massif_does_not_write_is_named_with_its_line() {
         massif_error("heap_tree=empty", "heap_tree=odd\u{1b}"),
         "line 11: should be `empty`, `detailed` or `peak`, and is \"odd\\u{1b}\""
     );
-    let tree = "`n`, how many children, `: `, bytes and a place, indented by its depth";
+    let tree = "`n`, how many children, `: `, bytes and a location, indented by its depth";
     assert!(massif_error(" n0: 64000 ", "n0: 64000 ").starts_with(&format!("line 42: should be {tree}")));
     assert!(massif_error("n4: 139104", "n5: 139104").starts_with(&format!("line 48: should be {tree}")));
     assert!(massif_error("n4: 139104", "n99999999999999999999: 1").contains(tree));

@@ -93,7 +93,7 @@ pub struct RecordingSums {
     pub left_bytes: u64,
     /// Events that were not recorded: where there are any, the others are lower bounds.
     pub lost_events: u64,
-    /// How often the system's view was looked at; absent where nothing read it.
+    /// How many RSS samples there are; absent where none was taken.
     pub samples: Option<u64>,
     /// The heap as the system saw it in this recording.
     pub system: Option<RssSummary>,
@@ -102,7 +102,7 @@ pub struct RecordingSums {
 }
 
 impl Side {
-    /// Why no sentence can rest on the system's view, if it was looked for and none can.
+    /// Why the RSS supports no sentence, if it was read and supports none.
     pub fn shortcoming(&self) -> Option<String> {
         match &self.system {
             Some(summary) => summary.shortcoming(),
@@ -415,7 +415,7 @@ fn without_parameters(name: &str) -> String {
 /// What is made, by which function, and where.
 fn described(site: &Site) -> String {
     let function = visible::line(&short_name(&site.function));
-    let place = visible::line(&site.place());
+    let place = visible::line(&site.location());
     match &site.made {
         Some(made) => format!("{}  {function}  {place}", visible::line(&short_name(made))),
         None => format!("{function}  {place}"),

@@ -1,7 +1,7 @@
-//! How long blocks live: what an arena, a pool or a buffer that is used again could spare.
+//! Lifetimes of blocks: they show what an arena, a pool or a reused buffer could save.
 
-/// Where one class ends and the next begins, in nanoseconds: two classes a decade. Finer ones would say more than the
-/// recorder's clock knows, which is read at every 256th event where they follow closely.
+/// Limits between classes, in nanoseconds: two classes a decade. The recorder reads its clock at every 256th event where events
+/// follow closely, so that finer classes would not be exact.
 pub const EDGES: [u64; 15] = [
     100_000,
     300_000,
@@ -20,22 +20,21 @@ pub const EDGES: [u64; 15] = [
     1_000_000_000_000,
 ];
 
-/// The lives of the blocks that were given back.
+/// The lifetimes of the freed blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Those that were given back before the process asked for another block.
+    /// Temporary allocations: freed before the process's next allocation.
     pub temporary: u64,
-    /// All that were given back, by how long they were there: below the first of [`EDGES`], below the second, …, and longer
-    /// than the last.
+    /// All freed blocks, by lifetime: below the first of [`EDGES`], below the second, …, and longer than the last.
     pub classes: [u64; EDGES.len() + 1],
 }
 
-/// One life that was ended by its release.
+/// The lifetime of one freed block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
     /// Nanoseconds.
     pub duration_ns: u64,
-    /// No other block was asked for in the meantime.
+    /// No other block was allocated in the meantime.
     pub temporary: bool,
 }
 
@@ -46,18 +45,18 @@ impl Lifetime {
 }
 
 impl Lifetimes {
-    /// Blocks that were given back.
+    /// The number of freed blocks.
     pub fn released(&self) -> u64 {
         self.classes.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// A block was given back.
+    /// Counts a freed block.
     pub fn end(&mut self, life: Lifetime) {
         self.classes[life.class()] += 1;
         self.temporary += u64::from(life.temporary);
     }
 
-    /// It was not: `realloc` had no room, and the block stayed.
+    /// Revokes a count: `realloc` found no room, and the block stayed.
     pub fn undo(&mut self, life: Lifetime) {
         let class = &mut self.classes[life.class()];
         *class = class.saturating_sub(1);
@@ -72,8 +71,8 @@ impl Lifetimes {
         }
     }
 
-    /// Below which of [`EDGES`] that share (0 to 1) of all blocks lives, where `never` are not given back at all. `None`: so many
-    /// live longer than the last edge, or to the end.
+    /// The quantile `share` (0 to 1; 0.5 is the median) of all lifetimes, rounded up to one of [`EDGES`]; `never` blocks are not
+    /// freed. `None`: it is beyond the last edge, or those blocks live to the end.
     pub fn below(&self, share: f64, never: u64) -> Option<u64> {
         let wanted = share * self.released().saturating_add(never) as f64;
         let mut sum = 0u64;

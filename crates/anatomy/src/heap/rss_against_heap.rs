@@ -1,9 +1,9 @@
-//! The heap as the process sees it beside the heap as the system sees it, and where they part: what rauschmayr-2013 found to
-//! unmask an allocator (section 3.5, stressEvents).
+//! RSS against heap: what the system gives beside what the program allocates. The difference shows the allocator's influence
+//! (rauschmayr-2013, section 3.5, stressEvents).
 
 use crate::heap::history::Moment;
 
-/// What the system has given the process for its heap at one moment. Bytes, resident.
+/// The RSS of a process's heap at one moment, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SystemMoment {
     /// CLOCK_MONOTONIC, in nanoseconds.
@@ -14,78 +14,77 @@ pub struct SystemMoment {
     pub mmapped: u64,
 }
 
-/// The course of one process of the tree.
+/// The heap of one process of the tree, over time.
 #[derive(Debug, Clone, Copy)]
 pub struct Course<'a> {
     /// When its log began, by CLOCK_MONOTONIC.
     pub began_ns: u64,
-    /// When the process was gone, by CLOCK_MONOTONIC: from then on it has nothing. Absent: it was there to the end.
+    /// When the process ended, by CLOCK_MONOTONIC: it has no memory afterwards. Absent: it ran to the end.
     pub ended_ns: Option<u64>,
     /// In the order of time.
     pub moments: &'a [Moment],
 }
 
-/// Both compared at one moment.
+/// RSS and heap at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RssAndHeap {
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub at_ns: u64,
-    /// Bytes that the program has asked for and not given back, those that it mapped by itself among them.
+    /// Bytes that the program has allocated and not freed, and those that it mapped itself.
     pub asked: u64,
     /// What the allocator uses for its live blocks, and the program's own mappings.
     pub live: u64,
     /// Of `live`: in the main arena, which is the heap.
     pub live_main: u64,
-    /// What is resident of it all.
+    /// The RSS of heap and anonymous mappings.
     pub resident: u64,
     /// Of `resident`: the heap.
     pub resident_heap: u64,
 }
 
 impl RssAndHeap {
-    /// What is resident and not asked for: kept by the allocator. 0 where blocks were asked for and never touched.
+    /// Resident but not allocated: kept by the allocator. 0 if untouched blocks outweigh it.
     pub fn kept(&self) -> u64 {
         self.resident.saturating_sub(self.live)
     }
 
-    /// Of [`RssAndHeap::kept`]: within the heap, whose top alone can be given back.
+    /// Of [`RssAndHeap::kept`]: within the heap segment, of which only the top can be returned to the system.
     pub fn kept_in_heap(&self) -> u64 {
         self.resident_heap.saturating_sub(self.live_main).min(self.kept())
     }
 
-    /// What was asked for and never touched, so that the system has not given it yet.
+    /// Allocated but never touched, so that the system has not given the pages yet.
     pub fn untouched(&self) -> u64 {
         self.live.saturating_sub(self.resident)
     }
 }
 
-/// Both compared over a run.
+/// RSS and heap over a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RssAgainstHeap {
-    /// In the order of time, from the first reading of the system's view on: whenever one of the two changed, and at the end.
+    /// In the order of time, from the first RSS sample on: each moment at which one of the two changed, and the end.
     pub moments: Vec<RssAndHeap>,
     /// Means over time; `at_ns` is the length of time.
     pub mean: RssAndHeap,
-    /// At least so many bytes were kept for [`LONG`] of the time. Unlike a mean this does not follow from how long the phases of a
-    /// program take, and unlike a peak not from the moment between a release and the next reading.
+    /// The bytes that the allocator kept for at least [`LONG`] of the time. Unlike a mean, this does not depend on how long the
+    /// phases of a program take; unlike a peak, it does not depend on the moment between a release and the next sample.
     pub kept_long: u64,
-    /// Likewise of those that were asked for and never touched.
+    /// Likewise for untouched bytes.
     pub untouched_long: u64,
 }
 
-/// A share of a run that is not a moment.
+/// The share of a run that counts as long.
 pub const LONG: f64 = 0.05;
 
 impl RssAgainstHeap {
-    /// Puts them beside each other, up to `end_ns`. `None`: the system's view was never read.
+    /// Compares heap and RSS up to `end_ns`. `None`: there is no RSS sample.
     pub fn of(courses: &[Course], system: &[SystemMoment], end_ns: u64) -> Option<RssAgainstHeap> {
         let first = system.first()?;
         let ends = courses.iter().filter_map(|course| {
             course.moments.last().map(|last| course.began_ns.saturating_add(last.time_ns))
         });
         let end = ends.max().unwrap_or(0).max(system.last()?.at_ns).max(end_ns);
-        // Each view holds until it changes: what the system gave until the next reading, and a reading follows every change
-        // that is seen.
+        // A heap holds until its next change, and an RSS sample until the next sample.
         let of_courses = courses.iter().flat_map(|course| {
             course.moments.iter().map(|moment| course.began_ns.saturating_add(moment.time_ns))
         });
@@ -127,7 +126,7 @@ impl RssAgainstHeap {
         Some(RssAgainstHeap { moments, mean, kept_long, untouched_long })
     }
 
-    /// The moment at which the system gave most.
+    /// The moment with the largest RSS.
     pub fn peak(&self) -> RssAndHeap {
         self.moments.iter().copied().rev().max_by_key(|point| point.resident).unwrap_or_default()
     }
@@ -171,13 +170,13 @@ impl<'a> Sum<'a> {
         Sum { courses, coming, asked: 0, live: 0, live_main: 0 }
     }
 
-    /// Both compared at a moment, which is no earlier than the one asked for before.
+    /// RSS and heap at a moment, which must not be earlier than that of the last call.
     fn at(&mut self, at_ns: u64, system: &SystemMoment) -> RssAndHeap {
         while let Some((_, course, index)) = self.coming.pop_if(|(coming, _, _)| *coming <= at_ns) {
             let moments = self.courses[course].moments;
             let before = index.checked_sub(1).map_or(Moment::default(), |before| moments[before]);
             let now = moments.get(index).copied().unwrap_or_default();
-            // Processes' bytes are sums of what they asked for, and may be anything where a log is hostile.
+            // The sums saturate: a hostile log may hold any number of bytes.
             let live = |moment: &Moment| moment.chunk_bytes().saturating_add(moment.own_bytes);
             let change = |sum: u64, before: u64, now: u64| sum.saturating_sub(before).saturating_add(now);
             self.asked = change(self.asked, before.asked_bytes(), now.asked_bytes());

@@ -13,7 +13,7 @@ use crate::heap::profile::{Column, Frame, Gathering, Profile, Values};
 /// Stands for a stack of which nothing is known.
 const NO_STACK: &str = "[no stack]";
 
-/// A text that is no folded stacks.
+/// A text that is not folded stacks.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum FoldedError {
     /// A line does not end with a space and a number.
@@ -32,7 +32,7 @@ pub enum FoldedError {
     },
 }
 
-/// Whether frames are written with their place in the source.
+/// Whether frames are written with their source lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceLines {
     /// `function (file:line)`; stacks that differ in lines only stay apart.
@@ -42,9 +42,9 @@ pub enum SourceLines {
 }
 
 /// A profile's stacks, with the chosen column's number each; those with 0 are left out.
-pub fn write(profile: &Profile, column: Column, places: SourceLines) -> String {
-    let names: Vec<String> = profile.frames.iter().map(|frame| name(frame, places)).collect();
-    // By its text, since what differs in hidden places is one stack.
+pub fn write(profile: &Profile, column: Column, lines_shown: SourceLines) -> String {
+    let names: Vec<String> = profile.frames.iter().map(|frame| name(frame, lines_shown)).collect();
+    // By its text: stacks that differ only in hidden lines are one.
     let mut lines: Vec<(String, u64)> = Vec::new();
     let mut known = rustc_hash::FxHashMap::default();
     for sample in &profile.samples {
@@ -68,9 +68,9 @@ pub fn write(profile: &Profile, column: Column, places: SourceLines) -> String {
     text
 }
 
-fn name(frame: &Frame, places: SourceLines) -> String {
+fn name(frame: &Frame, lines_shown: SourceLines) -> String {
     let mut name = escaped(&frame.function);
-    if let (SourceLines::Shown, Some(file)) = (places, &frame.file) {
+    if let (SourceLines::Shown, Some(file)) = (lines_shown, &frame.file) {
         let _ = write!(name, " ({}:{})", escaped(file).replace(" (", " \\x28"), frame.line.unwrap_or(0));
     }
     name
@@ -90,7 +90,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Escapes that are not ours are left as they are: other writers have none.
+/// Other escapes stay as they are: other writers use none.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -136,13 +136,13 @@ pub fn read(bytes: &[u8], column: Column) -> Result<Profile, FoldedError> {
 }
 
 fn frame(name: &str) -> Frame {
-    let place = name.strip_suffix(')').and_then(|open| {
-        let (function, place) = open.rsplit_once(" (")?;
-        let (file, line) = place.rsplit_once(':')?;
+    let location = name.strip_suffix(')').and_then(|open| {
+        let (function, location) = open.rsplit_once(" (")?;
+        let (file, line) = location.rsplit_once(':')?;
         let line: u32 = line.parse().ok()?;
         Some((function, file, line)).filter(|_| !file.is_empty())
     });
-    let (function, file, line) = match place {
+    let (function, file, line) = match location {
         Some((function, file, line)) => {
             (function, Some(unescaped(file)), Some(line).filter(|line| *line != 0))
         }
@@ -155,11 +155,11 @@ fn frame(name: &str) -> Frame {
 mod tests {
     use super::*;
 
-    fn a_frame(function: &str, place: Option<(&str, u32)>) -> Frame {
+    fn a_frame(function: &str, location: Option<(&str, u32)>) -> Frame {
         Frame {
             function: function.to_owned(),
-            file: place.map(|(file, _)| file.to_owned()),
-            line: place.map(|(_, line)| line).filter(|line| *line != 0),
+            file: location.map(|(file, _)| file.to_owned()),
+            line: location.map(|(_, line)| line).filter(|line| *line != 0),
             module: String::new(),
             inlined: false,
         }

@@ -1,4 +1,4 @@
-//! heaptrack's interpreted files (`heaptrack.PROGRAM.PID.zst` or `.gz`): a line for everything that happened.
+//! heaptrack's interpreted files (`heaptrack.PROGRAM.PID.zst` or `.gz`): one line for each event.
 //!
 //! The format has no description but its reader and writer in <https://invent.kde.org/sdk/heaptrack> (`src/interpret`, `src/analyze`); this
 //! reads versions 1 to 3 of it. Numbers are hexadecimal; tables are numbered from 1 in the order of their lines, 0 is none.
@@ -9,10 +9,10 @@
 //! | `X command` | what was recorded |
 //! | `I size pages` | bytes of a page, and the machine's pages |
 //! | `s length text` | the next string; before format 3 without its length |
-//! | `i address module {function file line}` | the next place; the innermost inlined function first |
-//! | `t place outer` | the next stack |
-//! | `a bytes stack` | the next kind of block, from 0: so many bytes, asked for at that stack |
-//! | `+ kind`, `- kind` | a block of that kind comes, goes |
+//! | `i address module {function file line}` | the next code address; the innermost inlined function first |
+//! | `t address outer` | the next stack: the number of a code address, and the outer stack |
+//! | `a bytes stack` | the next kind of block, from 0: its size, and the stack that allocated it |
+//! | `+ kind`, `- kind` | an allocation, a release of that kind |
 //! | `c milliseconds`, `R pages` | time since the start; resident pages |
 
 use std::io::{BufRead, BufReader, Read};
@@ -24,14 +24,14 @@ use crate::heap::profile::{Frame, Gathering, Values};
 use crate::heap::symbols::demangled;
 use crate::import::recording::{Clock, Course, Point, Recording};
 
-/// The newest format that this reads.
+/// The newest format that is read.
 const NEWEST: u64 = 3;
-/// log2 of zstd's window: its own default for what a decoder should take.
+/// log2 of the largest zstd window: zstd's default limit for decoders.
 const WINDOW: u32 = 27;
-/// Deeper stacks are read without what is outside: heaptrack itself records 64 calls.
+/// Deeper stacks lose their outermost calls; heaptrack itself records 64 calls.
 const DEEPEST: usize = 2048;
 
-/// What no recording has more of, but a hostile one may have.
+/// Limits that only a hostile file exceeds.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Bytes when unpacked.
@@ -54,7 +54,7 @@ pub enum HeaptrackError {
         "line 1: is no heaptrack recording: it should begin with `v `, heaptrack's version and the format's"
     )]
     NotARecording,
-    /// Of a format that was not known when this was written.
+    /// Of a newer format.
     #[error("line 1: is of heaptrack's format {0}, and this reads up to {NEWEST}")]
     TooNew(u64),
     /// The recorder's own log, without names.
@@ -63,14 +63,14 @@ pub enum HeaptrackError {
         /// Counted from 1.
         line: usize,
     },
-    /// A line is not what should stand there.
+    /// A line is malformed.
     #[error("line {line}: should be {expected}, and is \"{found}\"")]
     Unexpected {
         /// Counted from 1.
         line: usize,
-        /// What heaptrack writes there.
+        /// What heaptrack writes in this line.
         expected: &'static str,
-        /// What stands there, its beginning.
+        /// The beginning of the line.
         found: String,
     },
     /// The packed file is damaged or cut off.
@@ -84,9 +84,9 @@ pub enum HeaptrackError {
     /// It is larger than any recording.
     #[error("line {line}: has {what} beyond what heaptrack records")]
     TooLarge {
-        /// Counted from 1; the last one if it is the whole that is too large.
+        /// Counted from 1; the last one if the whole file is too large.
         line: usize,
-        /// Of what there is too much.
+        /// What exceeds the limit.
         what: &'static str,
     },
 }
@@ -95,7 +95,7 @@ pub enum HeaptrackError {
 struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
-    /// Of the line at hand, counted from 1.
+    /// Of the current line, counted from 1.
     number: usize,
     /// Bytes so far.
     read: u64,
@@ -114,7 +114,7 @@ impl<'a> Lines<'a> {
         } else {
             Box::new(bytes)
         };
-        // One byte more than there may be: where it is reached, there is too much.
+        // One byte more than the limit, to detect that it is exceeded.
         let reader = Box::new(BufReader::with_capacity(1 << 16, unpacked.take(limits.unpacked + 1)));
         Ok(Lines { reader, line: Vec::new(), number: 0, read: 0, limits })
     }
@@ -125,7 +125,7 @@ impl<'a> Lines<'a> {
         self.more()
     }
 
-    /// Adds the next line to the one at hand, which ends within a text.
+    /// Appends the next line to the current one, which ends within a text.
     fn more(&mut self) -> Result<bool, HeaptrackError> {
         let room = self.limits.line.saturating_sub(self.line.len()) as u64;
         let got = (&mut self.reader)
@@ -168,7 +168,7 @@ fn hexadecimal(word: &[u8]) -> Option<u64> {
     word.iter().try_fold(0, |number, digit| Some(number << 4 | u64::from(char::from(*digit).to_digit(16)?)))
 }
 
-/// A function at a place.
+/// A function at a code address.
 struct Named {
     function: u32,
     file: u32,
@@ -178,7 +178,7 @@ struct Named {
 struct CodeAddress {
     address: u64,
     module: u32,
-    /// Where its functions end in the table of them; they begin where those of the place before end.
+    /// The end of its functions in their table; they begin where those of the code address before it end.
     end: usize,
 }
 
@@ -190,12 +190,12 @@ struct Kind {
     count: u64,
     live: u64,
     peak: u64,
-    /// The event of which `peak` is known to be true.
+    /// The event up to which `peak` is settled.
     seen: u64,
 }
 
 impl Kind {
-    /// Before a change: if the process's peak was since the last one, this is what it had of this kind.
+    /// Call before a change: if the process reached its peak since the last change, these are its blocks of this kind at the peak.
     fn settle(&mut self, now: u64, peak: u64) {
         if peak >= self.seen {
             self.peak = self.live;
@@ -212,13 +212,13 @@ struct Interpreter {
     strings: Vec<String>,
     named: Vec<Named>,
     code_addresses: Vec<CodeAddress>,
-    /// CodeAddress and outer stack.
+    /// Numbers of a code address and of an outer stack.
     stacks: Vec<(u32, u32)>,
     kinds: Vec<Kind>,
     /// Bytes of the tables.
     held: usize,
     now: Point,
-    /// The highest point since time was told last.
+    /// The highest point since the last `c` line.
     highest: Point,
     peak: Point,
     peak_at: u64,
@@ -344,7 +344,7 @@ impl Interpreter {
         };
         while let Some(function) = words.next() {
             let function = string(function).ok_or_else(unexpected)?;
-            // Where no file is known, nothing follows.
+            // Without a file, nothing follows.
             let file = words.next().map_or(Some(0), string).ok_or_else(unexpected)?;
             let line = words.next().map_or(Some(0), |line| line?.try_into().ok()).ok_or_else(unexpected)?;
             self.named.push(Named { function, file, line });
@@ -357,9 +357,9 @@ impl Interpreter {
 
     fn stack(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         let mut words = numbers(lines.text());
-        let place = words.next().flatten().and_then(|place| below(place, self.code_addresses.len()));
+        let code = words.next().flatten().and_then(|code| below(code, self.code_addresses.len()));
         let outer = words.next().flatten().and_then(|outer| below(outer, self.stacks.len()));
-        let stack = place.zip(outer);
+        let stack = code.zip(outer);
         let stack = stack
             .ok_or_else(|| lines.unexpected("`t`, a code address and a stack, both from earlier lines"))?;
         self.held += size_of::<(u32, u32)>();
@@ -379,7 +379,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// The kind of block that the line at hand names, ready to change.
+    /// The kind of block that the current line names, ready to change.
     fn named_kind(&mut self, lines: &Lines) -> Result<&mut Kind, HeaptrackError> {
         let index = numbers(lines.text()).next().flatten().and_then(|index| usize::try_from(index).ok());
         let (step, peak) = (self.step + 1, self.peak_at);
@@ -410,7 +410,7 @@ impl Interpreter {
 
     fn go(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         let kind = self.named_kind(lines)?;
-        // What came before the recording began is not missed.
+        // Releases of blocks from before the recording are ignored.
         if kind.live > 0 {
             kind.live -= 1;
             let size = kind.size;
@@ -424,7 +424,7 @@ impl Interpreter {
         self.course.take(self.highest);
         self.course.take(self.now);
         let mut gathering = Gathering::default();
-        let mut places: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let mut frames_of: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         let mut all_frames = 0;
         for kind in &mut self.kinds {
             kind.settle(u64::MAX, self.peak_at);
@@ -432,9 +432,9 @@ impl Interpreter {
         for kind in self.kinds.iter().filter(|kind| kind.count > 0) {
             let mut stack = Vec::new();
             let mut at = kind.stack;
-            while let Some((place, outer)) = preceding(at).and_then(|index| self.stacks.get(index)).copied() {
-                let frames = places.entry(place).or_insert_with(|| {
-                    self.frames(place).into_iter().map(|frame| gathering.frame(frame)).collect()
+            while let Some((code, outer)) = preceding(at).and_then(|index| self.stacks.get(index)).copied() {
+                let frames = frames_of.entry(code).or_insert_with(|| {
+                    self.frames(code).into_iter().map(|frame| gathering.frame(frame)).collect()
                 });
                 let room = DEEPEST - stack.len();
                 stack.extend(frames.iter().take(room));
@@ -447,7 +447,7 @@ impl Interpreter {
             if all_frames > lines.limits.frames {
                 return Err(HeaptrackError::TooLarge { line: lines.number, what: "longer stacks" });
             }
-            // Where `new` came from is what is asked; massif and our recorder leave it out too.
+            // The allocation functions are left out, as by massif and the recorder: the caller is the site.
             let by_new =
                 |frame: &&u32| gathering.frames()[**frame as usize].function.starts_with("operator new");
             let allocators = stack.iter().take_while(by_new).count();
@@ -476,19 +476,19 @@ impl Interpreter {
         })
     }
 
-    /// A place's frames, the innermost first.
-    fn frames(&self, place: u32) -> Vec<Frame> {
-        let Some(index) = preceding(place).filter(|index| *index < self.code_addresses.len()) else {
+    /// A code address's frames, the innermost first.
+    fn frames(&self, code: u32) -> Vec<Frame> {
+        let Some(index) = preceding(code).filter(|index| *index < self.code_addresses.len()) else {
             return Vec::new();
         };
         let string =
             |index: u32| preceding(index).and_then(|index| self.strings.get(index)).map(String::as_str);
-        let place = &self.code_addresses[index];
+        let code = &self.code_addresses[index];
         let begin = index.checked_sub(1).map_or(0, |before| self.code_addresses[before].end);
-        let module = string(place.module).unwrap_or_default();
+        let module = string(code.module).unwrap_or_default();
         let module = module.rsplit('/').next().unwrap_or(module).to_owned();
-        let named = &self.named[begin..place.end];
-        let address = || format!("{:#x}", place.address);
+        let named = &self.named[begin..code.end];
+        let address = || format!("{:#x}", code.address);
         let mut frames: Vec<Frame> = named
             .iter()
             .map(|named| Frame {
@@ -513,12 +513,12 @@ fn number(lines: &Lines, expected: &'static str) -> Result<u64, HeaptrackError> 
     numbers(lines.text()).next().flatten().ok_or_else(|| lines.unexpected(expected))
 }
 
-/// A number of a table's entry, or none, if there are so many.
+/// The number of a table's entry; `None` if the table has fewer.
 fn below(index: u64, entries: usize) -> Option<u32> {
     (index <= entries as u64).then(|| u32::try_from(index).ok()).flatten()
 }
 
-/// Where the entry of that number is; 0 is none.
+/// The index of the entry of that number; 0 is none.
 fn preceding(number: u32) -> Option<usize> {
     (number as usize).checked_sub(1)
 }

@@ -1,8 +1,8 @@
 //! pprof's format: a gzip file of one protobuf message, which `go tool pprof` and many viewers read.
 //!
-//! The messages are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>, less the fields that a heap has no
-//! use for. A location is an address there; here, where addresses mean nothing outside of their process, it is a function with
-//! all that was inlined into it, and its address is 0.
+//! The messages are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>, without fields that a heap does not
+//! need. There, a location is a code address. Here it is a function with all functions inlined into it, and its address is 0:
+//! addresses have no meaning outside of their process.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::heap::profile::{Column, Frame, Gathering, Profile, Values};
 
-/// What no profile of a heap has more of, but a hostile one may have.
+/// Limits that only a hostile file exceeds.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Bytes when unpacked.
@@ -277,7 +277,7 @@ pub fn write(profile: &Profile) -> Vec<u8> {
     packed.finish().unwrap_or_default()
 }
 
-/// The number of the mapping of that name, which is told to viewers when it is met first.
+/// The number of the mapping of that name; a new mapping is added to the message.
 fn mapping(message: &mut Whole, known: &mut FxHashMap<i64, u64>, filename: i64) -> u64 {
     let (id, new) = number(known, filename);
     if new {

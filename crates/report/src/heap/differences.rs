@@ -88,7 +88,7 @@ pub struct Differences {
     pub peak_heap: Judged,
     /// What the allocator uses for it. Nothing where it does not say.
     pub peak_chunks: Option<Judged>,
-    /// The system's view, where it was read in both.
+    /// RSS against heap, where RSS was read in both.
     pub system: Option<SystemDifferences>,
 }
 

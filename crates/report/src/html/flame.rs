@@ -289,7 +289,7 @@ impl<'a> Drawing<'a> {
                     } }
                     tbody { @for (site, amounts) in sites.iter().take(MOST_LINES) { tr {
                         th scope="row" { code title=(visible::line(&site.function)) { (visible::line(&label::short(&site.function))) } }
-                        td { code { (visible::line(&site.place())) } }
+                        td { code { (visible::line(&site.location())) } }
                         td { @if let Some(made) = &site.made { code title=(visible::line(made)) { (visible::line(&label::short(made))) } } }
                         td class="number" { (label::amount(amounts[0], self.flame.column)) }
                         @if compared {
