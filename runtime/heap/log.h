@@ -29,7 +29,7 @@
  * allocated, a release before the block is freed, so that no block seems to be allocated twice. Numbers may be
  * missing: those of events whose recording was abandoned.
  *
- * Records; `...` is an unsigned LEB128 number unless said otherwise:
+ * Records; `...` is an unsigned LEB128 number unless another encoding is named:
  *
  *   kind 1 KNOWN   slot                                            an allocation like the last one of that slot
  *   kind 2 NEW     slot, node..., requested..., spare..., attributes  an allocation; sets the slot

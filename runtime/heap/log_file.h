@@ -27,8 +27,8 @@ void *log_file_map(uint32_t chunk, size_t size, enum log_loss *loss);
 /* Writes a whole chunk. 0: `loss` says why. */
 int log_file_write(uint32_t chunk, const void *data, enum log_loss *loss);
 /* Memory of the recorder's own, zeroed, and never shared. It is a private mapping of a file without a name,
- * in the folder of the log, so that the mappings of the process tell it from the program's memory. Where no
- * such file can be made, the memory is anonymous, and `anonymous` grows by its size. */
+ * in the folder of the log, so that its path in the process's mappings distinguishes it from the program's
+ * memory. Where no such file can be made, the memory is anonymous, and `anonymous` grows by its size. */
 void *log_file_memory(uint64_t size, uint64_t *anonymous);
 /* The descriptor that is kept for programs that this one executes; -1: there is none. */
 int log_file_descriptor(void);

@@ -27,7 +27,7 @@ pub fn rust_of(name: &str, text: &str) -> Result<String, HeaderError> {
 /// script again when the header changes.
 ///
 /// # Panics
-/// The header cannot be read or is not accepted; the message names its line. A build script has nobody else to report to.
+/// The header cannot be read or is not accepted; the message names its line. Cargo prints it.
 pub fn generate(header: &Path) {
     println!("cargo::rerun-if-changed={}", header.display());
     let text =

@@ -108,7 +108,7 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// Reads folded stacks into one column of a profile. Empty lines are passed over.
+/// Reads folded stacks into one column of a profile. Empty lines are skipped.
 pub fn read(bytes: &[u8], column: Column) -> Result<Profile, FoldedError> {
     let mut gathering = Gathering::default();
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {

@@ -321,7 +321,7 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<Field<'_>, PprofError>> {
     })
 }
 
-/// Takes a field off. Numbers are passed over: none of them is asked for.
+/// Takes a field off. Numbers are skipped: reading needs none of them.
 fn next_field<'a>(rest: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])>, String> {
     let key = varint(rest)?;
     let length = match key & 7 {
@@ -459,7 +459,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Reads a profile, packed or not, of this or another writer. Columns that no heap has are passed over.
+/// Reads a profile, packed or not, of this or another writer. Other columns are skipped.
 pub fn read(bytes: &[u8]) -> Result<Profile, PprofError> {
     read_within(bytes, LIMITS)
 }
