@@ -115,28 +115,29 @@ fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back
 fn it_is_told_how_long_the_blocks_of_each_site_live() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
-        built(&lab, "lives.c", options);
-        let logs = record(&lab, "./lives", &[]);
+        built(&lab, "lifetimes.c", options);
+        let logs = record(&lab, "./lifetimes", &[]);
         let log = logs[0].to_str().unwrap();
         let said = lab.widthwise(&["explain", log, "--skip-frames", "ask", "--json"]);
         assert_eq!(said.status, Some(0), "{said:?}");
         let told: Value = serde_json::from_str(&said.stdout).unwrap();
-        let lives = |function: &str| {
+        let lifetimes = |function: &str| {
             let mut sites = told["sites"].as_array().unwrap().iter();
             let site = sites.find(|site| site["function"] == function);
             site.unwrap_or_else(|| panic!("{abi}: no {function}: {told:#}"))["a"]["lifetimes"].clone()
         };
-        let shares =
-            |lives: &Value| ["temporary", "later", "never"].map(|share| number(lives, &format!("/{share}")));
-        assert_eq!(shares(&lives("at_once")), [3000, 0, 0], "{abi}");
+        let shares = |lifetimes: &Value| {
+            ["temporary", "later", "never"].map(|share| number(lifetimes, &format!("/{share}")))
+        };
+        assert_eq!(shares(&lifetimes("temporary")), [3000, 0, 0], "{abi}");
         // The last one that was asked for goes before any other is asked for, too.
-        let (one, two, good) = (lives("one_nap"), lives("two_naps"), lives("for_good"));
+        let (one, two, good) = (lifetimes("one_nap"), lifetimes("two_naps"), lifetimes("for_good"));
         assert_eq!([shares(&one), shares(&two)], [[1, 2999, 0]; 2], "{abi}");
         // A sleep may be longer than it should be, and never shorter.
-        assert!(number(&one, "/half_below_ns") > 50_000_000, "{abi}: {one}");
-        assert!(number(&two, "/half_below_ns") > 100_000_000, "{abi}: {two}");
+        assert!(number(&one, "/median_below_ns") > 50_000_000, "{abi}: {one}");
+        assert!(number(&two, "/median_below_ns") > 100_000_000, "{abi}: {two}");
         assert_eq!(shares(&good), [0, 0, 3000], "{abi}");
-        assert_eq!(good["half_below_ns"], Value::Null, "{abi}: {good}");
+        assert_eq!(good["median_below_ns"], Value::Null, "{abi}: {good}");
     }
     let said = lab.widthwise(&[
         "explain",
@@ -468,7 +469,7 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     }
     assert!(said.stdout.contains("The system sees something else"), "{said:?}");
     assert!(said.stdout.contains("MALLOC_MMAP_THRESHOLD_=131072"), "{said:?}");
-    // With the threshold pinned both views agree.
+    // With the threshold pinned RSS and heap agree.
     let said = lab.compare(
         "events.cpp --abi x86-64,x32 --rounds 1 --warmup 0 --heap --set-env MALLOC_MMAP_THRESHOLD_=131072",
     );

@@ -88,7 +88,7 @@ fn a_log_of_a_process_tree_has_every_process_and_what_it_lacks() {
              peak are lower bounds",
             "process 101: 1 block was released that had come from elsewhere",
             "process 103 executed /bin/true, which left no log: it is static, set-user-ID, or could not load the recorder",
-            "70.0 kB of the recorder's own memory look like the program's in the system's view",
+            "70.0 kB of the recorder's own memory count as the program's RSS",
         ]
     );
 }

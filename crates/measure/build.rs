@@ -1,4 +1,5 @@
-//! Builds the launcher (`runtime/launcher`, freestanding C) and carries it inside the library.
+//! Builds the launcher (`runtime/launcher`, freestanding C), which the library contains as bytes, and generates the layouts of its
+//! protocol and of the heap log from their headers.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,6 +7,8 @@ use std::process::Command;
 fn main() {
     let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
         .join("../../runtime/launcher");
+    widthwise_layout::generate(&folder.join("protocol.h"));
+    widthwise_layout::generate(&folder.join("../heap/log.h"));
     for file in ["launcher.c", "kernel.h", "../syscall.h"] {
         println!("cargo::rerun-if-changed={}", folder.join(file).display());
     }

@@ -1,4 +1,5 @@
-//! Builds the x32 runtime (`runtime/x32`, freestanding C) and carries it inside the library.
+//! Builds the x32 runtime (`runtime/x32`, freestanding C), which the library contains as bytes, and generates the layout of its
+//! account from its header.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,6 +7,7 @@ use std::process::Command;
 fn main() {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let folder = Path::new(&manifest).join("../../runtime/x32");
+    widthwise_layout::generate(&folder.join("account_file.h"));
     let mut sources: Vec<PathBuf> = Vec::new();
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for entry in entries {

@@ -1,9 +1,9 @@
-//! Folded stacks: any text is a profile or an error with its line, and a profile is the same after it was written and read again.
+//! Folded stacks: any text is a profile or an error with its line; writing and reading a profile returns the same profile.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::heap::folded::{self, Places};
 use widthwise_anatomy::heap::{naming, Column};
+use widthwise_anatomy::import::folded::{self, SourceLines};
 
 fuzz_target!(|bytes: &[u8]| {
     match folded::read(bytes, Column::PeakBytes) {
@@ -11,9 +11,9 @@ fuzz_target!(|bytes: &[u8]| {
             for frame in &profile.frames {
                 let _ = naming::key(&frame.function);
             }
-            let written = folded::write(&profile, Column::PeakBytes, Places::Shown);
+            let written = folded::write(&profile, Column::PeakBytes, SourceLines::Shown);
             let again = folded::read(written.as_bytes(), Column::PeakBytes).expect("what was written");
-            assert_eq!(folded::write(&again, Column::PeakBytes, Places::Shown), written);
+            assert_eq!(folded::write(&again, Column::PeakBytes, SourceLines::Shown), written);
         }
         Err(error) => assert!(error.to_string().starts_with("line ")),
     }

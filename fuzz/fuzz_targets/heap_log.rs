@@ -1,4 +1,4 @@
-//! Heap logs: whatever stands in one, it is read as far as it makes sense, never a panic.
+//! Heap logs: any bytes are read as far as possible, without a panic.
 #![no_main]
 
 use std::ops::ControlFlow;

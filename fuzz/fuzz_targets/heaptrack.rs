@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::heap::heaptrack;
+use widthwise_anatomy::import::heaptrack;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(peer) = heaptrack::read(bytes) {
-        let sum = peer.profile.sum();
+    if let Ok(recording) = heaptrack::read(bytes) {
+        let sum = recording.profile.sum();
         assert!(sum.peak_count <= sum.count && sum.live_count <= sum.count);
     }
 });

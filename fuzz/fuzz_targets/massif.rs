@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::heap::massif;
+use widthwise_anatomy::import::massif;
 
 fuzz_target!(|bytes: &[u8]| {
     match massif::read(bytes) {
-        Ok(peer) => assert!(peer.detailed.is_none_or(|point| point.bytes <= peer.peak.bytes)),
+        Ok(recording) => assert!(recording.detailed.is_none_or(|point| point.bytes <= recording.peak.bytes)),
         Err(error) => assert!(error.to_string().starts_with("line ")),
     }
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use widthwise_anatomy::heap::pprof;
+use widthwise_anatomy::import::pprof;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(profile) = pprof::read(bytes) {

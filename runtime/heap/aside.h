@@ -1,6 +1,6 @@
 /*
- * Calls a function on another stack: what is rare and needs more of a stack than a program's small ones have.
- * Signals have to be held: a handler would run on that stack, too.
+ * Calls a function on another stack: for rare work that needs more than a program's small stacks have. The
+ * caller blocks signals first: a handler would run on that stack, too.
  */
 #ifndef WIDTHWISE_HEAP_ASIDE_H
 #define WIDTHWISE_HEAP_ASIDE_H

@@ -1,5 +1,5 @@
-/* In front of the functions that close descriptors: the log's is not the program's, and stays open for
- * programs that this one executes. */
+/* Hooks of the functions that close descriptors. The log's descriptor stays open for programs that this one
+ * executes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ int HOOK(close)(int fd) {
         return (int)syscall(SYS_close, fd);
     }
     if (UNLIKELY(log_file_is_descriptor(fd))) {
-        errno = EBADF; /* as it would be without a log */
+        errno = EBADF; /* as without a recorder */
         return -1;
     }
     return REAL(close)(fd);

@@ -1,4 +1,4 @@
-/* In front of malloc and its kin, and of the program's own mmap. */
+/* Hooks of malloc, calloc, realloc, free and the aligned allocations, and of the program's own mmap. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
@@ -11,10 +11,10 @@
 #include "real.h"
 #include "recorder.h"
 
-/* An allocator may allocate to answer how large a block is: before the record begins. */
+/* `spare_of` comes before the record: an allocator may allocate to answer malloc_usable_size. */
 #define RECORD(block, size, attributes)                                                                      \
     do {                                                                                                     \
-        if (LIKELY((block) != NULL && !is_allocators(CALLER_PLACE))) {                                       \
+        if (LIKELY((block) != NULL && !is_allocators(CALLER_CODE))) {                                        \
             uint64_t spare = spare_of((block), (size));                                                      \
             struct stream *stream = recorder_enter(ENTERED);                                                 \
             if (LIKELY(stream != NULL)) {                                                                    \
@@ -24,9 +24,10 @@
         }                                                                                                    \
     } while (0)
 
-/* Before a block goes. One with a mapping of its own takes memory along that a stack may have been in. */
-static inline void release(void *block, uintptr_t place, uintptr_t entered) {
-    struct stream *stream = is_allocators(place) ? NULL : recorder_enter(entered);
+/* Records a release before the block is freed. A block with a mapping of its own may have held a stack, which
+ * cannot be read afterwards. */
+static inline void release(void *block, uintptr_t code, uintptr_t entered) {
+    struct stream *stream = is_allocators(code) ? NULL : recorder_enter(entered);
     if (UNLIKELY(real_is_glibc && ((const size_t *)block)[-1] & CHUNK_MAPPED)) {
         recorder_unmaps();
     }
@@ -54,13 +55,13 @@ void HOOK(free)(void *block) {
     if (UNLIKELY(!real_ready())) {
         return;
     }
-    release(block, CALLER_PLACE, ENTERED);
+    release(block, CALLER_CODE, ENTERED);
     REAL(free)(block);
 }
 
 void *HOOK(calloc)(size_t count, size_t size) {
     if (UNLIKELY(!real_ready())) {
-        return early_memory(count * size); /* which nobody has written to */
+        return early_memory(count * size); /* never written to, so it is zero */
     }
     void *block = REAL(calloc)(count, size);
     RECORD(block, count * size, LOG_CALLOC);
@@ -77,7 +78,7 @@ void *HOOK(realloc)(void *old, size_t size) {
         return block;
     }
     if (old != NULL) {
-        release(old, CALLER_PLACE, ENTERED);
+        release(old, CALLER_CODE, ENTERED);
     }
     void *block = REAL(realloc)(old, size);
     RECORD(block, size, LOG_REALLOC);
@@ -91,7 +92,7 @@ void *HOOK(realloc)(void *old, size_t size) {
     return block;
 }
 
-/* How an alignment is written: its power of two. */
+/* An alignment as the log has it: the exponent of its power of two. */
 static inline uint32_t aligned(size_t alignment) {
     return LOG_ALIGNED | (alignment > 1 ? (uint32_t)__builtin_ctzl(alignment) << 3 : 0);
 }
@@ -143,11 +144,11 @@ void *HOOK(pvalloc)(size_t size) {
     return block;
 }
 
-static inline void mapped(void *address, size_t size, int protection, int flags, uintptr_t place,
+static inline void mapped(void *address, size_t size, int protection, int flags, uintptr_t code,
                           uintptr_t stack, uintptr_t frame, uintptr_t entered) {
     struct stream *stream = address != MAP_FAILED ? recorder_enter(entered) : NULL;
     if (stream != NULL) {
-        uint32_t node = recorder.stacks ? recorder_stack(stream, place, stack, frame) : 0;
+        uint32_t node = recorder.stacks ? recorder_stack(stream, code, stack, frame) : 0;
         uint64_t numbers[5] = {(uintptr_t)address, size, node, (uint32_t)protection, (uint32_t)flags};
         recorder_write_event(stream, LOG_MAP, 5, numbers);
         recorder_leave(stream);
@@ -170,7 +171,7 @@ void *HOOK(mmap)(void *address, size_t size, int protection, int flags, int fd, 
         return MAP_FAILED;
     }
     void *found = REAL(mmap)(address, size, protection, flags, fd, offset);
-    if (!is_allocators(CALLER_PLACE)) {
+    if (!is_allocators(CALLER_CODE)) {
         mapped(found, size, protection, flags, CALLER, ENTERED);
     }
     return found;
@@ -182,7 +183,7 @@ void *HOOK(mmap64)(void *address, size_t size, int protection, int flags, int fd
         return MAP_FAILED;
     }
     void *found = REAL(mmap64)(address, size, protection, flags, fd, offset);
-    if (!is_allocators(CALLER_PLACE)) {
+    if (!is_allocators(CALLER_CODE)) {
         mapped(found, size, protection, flags, CALLER, ENTERED);
     }
     return found;
@@ -193,7 +194,7 @@ int HOOK(munmap)(void *address, size_t size) {
         errno = EINVAL;
         return -1;
     }
-    if (!is_allocators(CALLER_PLACE)) {
+    if (!is_allocators(CALLER_CODE)) {
         unmapped(address, size, ENTERED);
     }
     return REAL(munmap)(address, size);
@@ -212,8 +213,8 @@ void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {
         return MAP_FAILED;
     }
     void *found = REAL(mremap)(old, old_size, size, flags, wanted);
-    if (found != MAP_FAILED && !is_allocators(CALLER_PLACE)) {
-        /* After the call: it may have failed, and then all is as it was. */
+    if (found != MAP_FAILED && !is_allocators(CALLER_CODE)) {
+        /* After the call, which may fail and then changes nothing. */
         unmapped(old, old_size, ENTERED);
         mapped(found, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, CALLER, ENTERED);
     }
@@ -221,7 +222,7 @@ void *HOOK(mremap)(void *old, size_t old_size, size_t size, int flags, ...) {
 }
 
 #ifndef WIDTHWISE_HEAP_LINKED
-/* What is known of code addresses is true still where the module stays, since others have opened it too. */
+/* If others have opened the module too, it stays loaded, and the cached rules stay valid. */
 int HOOK(dlclose)(void *module) {
     if (UNLIKELY(!real_ready() || REAL(dlclose) == NULL)) {
         return -1;

@@ -1,5 +1,5 @@
-/* In front of the functions that leave frames without returning from them: of a signal's handler, perhaps,
- * that has interrupted the recorder. */
+/* Hooks of the functions that leave frames without returning from them. One of the frames may be that of a
+ * signal handler that has interrupted the recorder. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static uintptr_t stack_of(const struct __jmp_buf_tag *buffer) {
 
 #pragma GCC visibility push(default)
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
-/* An array of one, as a parameter. */
+/* jmp_buf is an array of one element; as a parameter it is a pointer. */
 #pragma GCC diagnostic ignored "-Warray-parameter"
 
 JUMP_BY_NAME(longjmp)

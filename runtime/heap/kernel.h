@@ -2,7 +2,7 @@
  * The system calls that the recorder makes for itself. The C library's functions of these names would be
  * recorded, some are points at which a thread may be cancelled, and some take locks.
  *
- * All give back what syscall() does: -1 and errno where they fail.
+ * All return what syscall() returns: -1 and errno if they fail.
  */
 #ifndef WIDTHWISE_HEAP_KERNEL_H
 #define WIDTHWISE_HEAP_KERNEL_H
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define PAGE 4096UL
-/* Since Linux 5.14: the pages are made now, and where there is no room it fails instead of sending SIGBUS. */
+/* Since Linux 5.14: allocates the pages now. Where there is no room it fails, and no SIGBUS comes later. */
 #define POPULATE_WRITE 23
 
 /* Where a call takes 64-bit numbers, i386 takes each as two registers. */
@@ -97,8 +97,8 @@ static inline uint64_t kernel_limit(int resource) {
     return limits[0];
 }
 
-/* The thread is left alone by signals until they are allowed again: what it does meanwhile is done once, also
- * in the child of a handler that forks, and no handler runs on the recorder's stack. */
+/* Blocks signals of the thread. What it does until they are unblocked happens once, even if a handler forks,
+ * and no handler runs on the recorder's stack. */
 static inline uint64_t kernel_hold_signals(void) {
     uint64_t all = ~0ULL, before = 0;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
@@ -109,7 +109,7 @@ static inline void kernel_allow_signals(uint64_t before) {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
-/* What a file operation of the recorder's own has raised while signals are held. */
+/* Takes a signal that the recorder's own file operation has raised while signals were blocked. */
 static inline void kernel_take_signal(int number) {
     uint64_t set = 1ULL << (number - 1);
     uint64_t none[2] = {0, 0};

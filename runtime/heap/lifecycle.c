@@ -1,5 +1,4 @@
-/* The recorder through the life of a process: its beginning, threads, forks, jumps out of handlers, its end.
- */
+/* The recorder during the life of a process: begin, threads, forks, jumps out of handlers, end. */
 #define _GNU_SOURCE
 #include "aside.h"
 #include "kernel.h"
@@ -17,9 +16,9 @@
 
 extern const char __libc_single_threaded __attribute__((weak));
 
-/* Of `epoch.number`: a thread of this child is making its log. */
+/* A value of `epoch.number`: a thread of this child is making its log. */
 #define STARTING 0xffffffffU
-/* A signal's handler that interrupts the record of a handler, and so on. */
+/* How many signal handlers may interrupt each other's records. */
 #define DEEPEST_NESTING 4
 #define FIRST_STACK 65536
 
@@ -27,19 +26,19 @@ static const char several_threads = 0;
 static char base[3072];          /* of the names of logs */
 static int started;              /* 1: a log is kept; -1: none is */
 static enum log_loss start_loss; /* why none is */
-static uint32_t epochs;          /* so many there have been */
+static uint32_t epochs;          /* their number so far */
 static uint32_t stream_count;
 static struct stream *idle_streams;
-/* Of the streams, and of `first_stack`. Who holds it is SILENT and holds signals, so no handler waits for
- * itself. */
+/* Guards the streams and `first_stack`. Its holder is SILENT and blocks signals, so that no handler waits for
+ * the thread that it interrupted. */
 static uint32_t lock;
 static uint8_t first_stack[FIRST_STACK] __attribute__((aligned(16)));
 static pthread_key_t key;
 static int has_key;
-static struct log_process found = {.state = 0}; /* what is known before there is a log */
+static struct log_process found = {.state = 0}; /* facts that are known before there is a log */
 
-/* The kernel lends the holder the priority of who waits: a thread of a real-time priority never yields to it.
- */
+/* A futex with priority inheritance: the kernel lends the holder the priority of a waiting real-time thread,
+ * which would never yield to the holder. */
 static void take(uint32_t *held) {
     uint32_t own = (uint32_t)syscall(SYS_gettid), none = 0;
     while (!__atomic_compare_exchange_n(held, &none, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
@@ -55,7 +54,7 @@ static void give(uint32_t *held) {
     }
 }
 
-/* While another thread of a child makes its log. */
+/* Waits while another thread of this child makes the log. */
 static void wait_a_little(void) {
     struct timespec time = {.tv_nsec = 50000};
     syscall(SYS_nanosleep, &time, NULL);
@@ -91,7 +90,7 @@ void recorder_aside(void (*function)(void *), void *argument) {
     errno = error;
 }
 
-/* What the log says of this process, in a chunk of its own. */
+/* Claims and fills the chunk that describes this process. */
 static int begin_process(uint32_t parent, uint64_t inherited) {
     uint32_t chunk;
     struct log_process *process = NULL;
@@ -130,7 +129,7 @@ static int begin_process(uint32_t parent, uint64_t inherited) {
     return 1;
 }
 
-/* A thread ends: another one may go on with its streams. */
+/* A thread ends: another thread may use its streams. */
 static void release_stream(void *argument) {
     struct thread *thread = &recorder_thread;
     (void)argument;
@@ -146,7 +145,7 @@ static void release_stream(void *argument) {
         take(&lock);
         while (stream != NULL) {
             struct stream *inner = stream->inner;
-            /* A thread that is cancelled in a record does not finish it. */
+            /* A thread that was cancelled during a record does not finish it. */
             stream->epoch = is_whole ? stream->epoch : 0;
             stream->outer = stream->inner = NULL;
             stream->next = idle_streams;
@@ -160,8 +159,8 @@ static void release_stream(void *argument) {
     kernel_allow_signals(before);
 }
 
-/* In the child, that a signal's handler may have forked: records that it interrupted are finished in memory
- * that the parent does not share. */
+/* In the child of a fork, perhaps by a signal handler: records that the handler interrupted are finished in
+ * memory that the parent does not share. */
 void recorder_forked(void) {
     struct stream *stream = recorder_thread.stream;
     uint64_t before = kernel_hold_signals();
@@ -187,7 +186,7 @@ static void start(void) {
     found.state |= LOG_LINKED;
 #endif
     recorder.single_threaded = &__libc_single_threaded != NULL ? &__libc_single_threaded : &several_threads;
-    /* MADV_WIPEONFORK takes memory without a file only. */
+    /* MADV_WIPEONFORK is for memory without a file. */
     struct epoch *epoch = kernel_map(NULL, PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (epoch == NULL || !log_file_open(base) || !begin_process(LOG_NO_PARENT, 0)) {
         return;
@@ -206,7 +205,7 @@ static void start_child(void) {
     idle_streams = NULL;
     stream_count = 0;
     if (!begin_process(recorder.process_chunk, recorder.number)) {
-        started = -1; /* its events are counted where its parent's are */
+        started = -1; /* its events are counted with its parent's */
     }
 }
 
@@ -222,7 +221,7 @@ static struct stream *take_stream(void) {
         }
         stream->name = stream_count++;
         stream->process = recorder.process_chunk;
-        /* Nothing was allocated before that a record could repeat. */
+        /* Nothing was allocated yet, so no KNOWN record may refer to a slot. */
         stream->number = (uint64_t)-1;
         stream->time = recorder.process->began;
         stream->events_per_reading = stream->until_reading = 1;
@@ -232,11 +231,11 @@ static struct stream *take_stream(void) {
     return stream;
 }
 
-/* What was known of code addresses is forgotten, and so are the stacks that were made of them. */
+/* Clears the cached rules of code addresses and the stacks that consist of these addresses. */
 static void forget(struct stream *stream) {
     int is_new = stream->index == 0;
     modules_forget(stream);
-    memset(stream->slots, 0xff, sizeof stream->slots); /* like no block */
+    memset(stream->slots, 0xff, sizeof stream->slots); /* equal to no block */
     stack_forget(stream);
     stream->address = 0;
     stream->epoch = recorder.epoch->number;
@@ -245,7 +244,8 @@ static void forget(struct stream *stream) {
     }
 }
 
-/* The stream for a handler that has interrupted a record of this one. NULL: there are too many. */
+/* The stream for a handler that has interrupted a record of this stream. NULL: too many interrupt each other.
+ */
 static struct stream *nested(struct stream *outer) {
     unsigned depth = 1;
     for (struct stream *one = outer; one->outer != NULL; one = one->outer) {
@@ -266,7 +266,7 @@ static struct stream *nested(struct stream *outer) {
 
 struct preparation {
     struct thread *thread;
-    uint32_t inside; /* as it was before */
+    uint32_t inside; /* the thread's earlier state */
     struct stream *stream;
 };
 
@@ -306,7 +306,7 @@ static void prepare(void *argument) {
     preparation->stream = stream;
 }
 
-/* Of the threads of a child one makes its log; the others wait for it. */
+/* One thread of a child makes its log; the others wait. */
 static void begin_child(void) {
     uint32_t none = 0;
     if (__atomic_compare_exchange_n(&recorder.epoch->number, &none, STARTING, 0, __ATOMIC_ACQ_REL,
@@ -349,13 +349,13 @@ struct stream *recorder_prepare(void) {
 }
 
 void recorder_resume(struct stream *stream) {
-    /* A context that a handler has left and another one has come back to ends its record in any order. */
+    /* With swapcontext, records of handlers may end in any order. */
     if (recorder_thread.stream == stream) {
-        recorder_thread.stream = stream->outer; /* whose record goes on */
+        recorder_thread.stream = stream->outer; /* whose record continues */
     }
 }
 
-/* The records of frames that are left are never finished: their streams begin anew. */
+/* A jump abandons the records of the frames that it leaves: their streams begin again. */
 void recorder_jumps(uintptr_t target) {
     struct thread *thread = &recorder_thread;
     struct stream *left = NULL;
@@ -376,7 +376,7 @@ void recorder_jumps(uintptr_t target) {
     }
     left->epoch = 0;
     if (left->outer != NULL) {
-        thread->stream = left->outer; /* whose record is interrupted still */
+        thread->stream = left->outer; /* whose record is still interrupted */
     } else {
         thread->stream = left;
         thread->inside = OUTSIDE;
@@ -391,7 +391,8 @@ void recorder_closed(void) {
     }
 }
 
-/* Every process has its place in the log, whether it allocates or not: one that has none was not recorded. */
+/* Every process gets its chunk in the log, whether it allocates or not: a process without one was not
+ * recorded. */
 __attribute__((constructor)) static void begin(void) {
     if (real_ready()) {
         struct stream *stream = recorder_enter(ENTERED);
@@ -401,7 +402,7 @@ __attribute__((constructor)) static void begin(void) {
     }
 }
 
-/* A child of vfork that ends runs in its parent's memory, and is not the process of the log. */
+/* A child of vfork that ends here runs in its parent's memory; the log is the parent's. */
 void recorder_ends(void) {
     if (recorder.epoch != NULL && recorder.epoch->number != 0 && recorder.epoch->number != STARTING &&
         recorder.process != NULL && recorder.process->process == (uint32_t)syscall(SYS_getpid)) {

@@ -1,44 +1,45 @@
-/* A table is a table. clang-format knows these words alone: */
+/* The tables in this comment keep their columns: */
 /* clang-format off */
 /*
  * The log of the heaps of a process tree: what the recorder writes, and `crates/anatomy` reads.
  *
- * Everything is little-endian and of fixed width, whatever the program's. A file is a header of one page, then
+ * Everything is little-endian and of fixed width in every ABI. A file is a header of one page, then
  * chunks of 64 KiB; chunk I begins at byte LOG_HEADER + I * LOG_CHUNK. The file is sparse: its size is reserved
  * in advance, so that no limit on file sizes stops the recorder later. `log_file.chunks` says how many chunks
  * were claimed; what lies beyond them is empty. A claimed chunk whose magic is 0 was never written to.
  *
  * Every process that writes to the file has one chunk of its own with the magic PROC, which holds a
- * `struct log_process` and nothing else; a parent's comes before its children's. A fork writes to its parent's file. A program that was started by exec
- * writes to the file of the process before it where it finds it, or to a new file.
+ * `struct log_process` and nothing else; a parent's comes before its children's. A fork writes to its parent's
+ * file. A program that was started by exec writes to the file of the process before it if it finds that file,
+ * and otherwise to a new file.
  *
- * All other chunks hold records, magic CHNK. A thread writes into chunks of its own, so that none waits for
- * another; the chunks of one thread are a stream. A stream belongs to one process. A byte 0 where a record
+ * All other chunks hold records, magic CHNK. Each thread writes into chunks of its own, so that no thread waits
+ * for another; the chunks of one thread are a stream. A stream belongs to one process. A byte 0 where a record
  * should begin is the end of its chunk, so a record's first byte is stored last.
  *
- * Whatever ends the process, all that was stored is there: a stream's first chunk in the file is its chunk
- * buffer, which is mapped. Records are written there; when it is full a copy is flushed to another chunk of the
- * file, with `flushed` 0, and the buffer is used for the next. (Pages of the file that are each written to by one write() cost a
- * third of what pages cost that are each mapped, and the buffer stays in the cache.) So of two chunks of one
- * stream and index the first in the file counts, since the copy may be unfinished; and a buffer that says that
- * it was flushed does not count.
+ * All stored records survive the end of the process, including SIGKILL: a stream's first chunk in the file is
+ * its chunk buffer, which is mapped. Records are written there. When the buffer is full, a copy is flushed to
+ * another chunk of the file, with `flushed` 0, and the buffer is used for the next chunk. (Writing a page with
+ * write() costs a third of mapping it, and the buffer stays in the cache.) Of two chunks with the same stream and
+ * index the first in the file counts, since the copy may be unfinished. A buffer that is marked as flushed does
+ * not count.
  *
  * Streams are put in order by sequence numbers: every event has one, larger by one than the event before it
- * in its stream unless the record says how much larger. An allocation gets its number when the block has
- * come, a release before it goes, so that no block seems to be had twice. Numbers may be missing: an event
- * whose recording was abandoned has none.
+ * in its stream unless the record says how much larger. An allocation gets its number after the block was
+ * allocated, a release before the block is freed, so that no block seems to be allocated twice. Numbers may be
+ * missing: those of events whose recording was abandoned.
  *
- * Records; `...` is an unsigned LEB128 number unless said otherwise:
+ * Records; `...` is an unsigned LEB128 number unless another encoding is named:
  *
- *   kind 1 KNOWN   slot                                            a block like the last one of that slot
- *   kind 2 NEW     slot, node..., requested..., spare..., attributes  a block, and from now on that slot
- *   kind 3 FREE                                                    a block goes
+ *   kind 1 KNOWN   slot                                            an allocation like the last one of that slot
+ *   kind 2 NEW     slot, node..., requested..., spare..., attributes  an allocation; sets the slot
+ *   kind 3 FREE                                                    a release
  *   kind 4 OTHER   one of the records below, named by its second byte
  *
- * The first byte of the kinds 1 to 3 is kind | length << 3 | GAP | ODD. Then come: where GAP is set, by how
- * much more than one the number grew...; where ODD is set, the lowest three bits of the address, in a byte;
- * `length` bytes of the address's distance from the one before it in this stream, in units of 8, zigzag; and
- * what the table says.
+ * The first byte of the kinds 1 to 3 is kind | length << 3 | GAP | ODD. Then follow: if GAP is set, by how much
+ * more than one the number grew...; if ODD is set, the lowest three bits of the address, in a byte; `length`
+ * bytes of the address's distance from the one before it in this stream, in units of 8, zigzag; and the fields
+ * of the table.
  *
  *   NODE     parent..., address a stack: its innermost call returns to the address (zigzag ..., distance from
  *                               the one before), around it is the stack `parent`. Stacks are numbered from 1
@@ -46,18 +47,18 @@
  *                               not go on
  *   TIME     ...                nanoseconds since the last one of this stream
  *   NUMBER   ...                the number of the event in the next record
- *   THREAD   ...                the stream is another thread's now, whose number the kernel has
+ *   THREAD   ...                the stream is another thread's from here on: its kernel number
  *   MODULE   bias..., low..., high..., length of its path..., path
  *                               in this stream, from here to the next FORGET, the addresses from low up to
  *                               high are this file's. It comes before the first NODE that needs it, and
  *                               replaces every earlier module that it overlaps
- *   FORGET   number...          stacks, slots and modules of this stream are forgotten. The stream goes on as
+ *   FORGET   number...          stacks, slots and modules of this stream are cleared. The stream continues as
  *                               if the last event had had this number and the address 0, and the last NODE the
  *                               address 0; stacks are numbered from 1 again
  *   MAP      address..., bytes..., node..., protection..., flags...
- *                               an event: the program itself asked for memory
+ *                               an event: the program itself mapped memory
  *   UNMAP    address..., bytes...
- *                               an event: and gave it back
+ *                               an event: the program itself unmapped memory
  *   KEPT                        the block of the last FREE of this stream is still there: realloc had no room
  *   EXEC     process..., state..., length of its path..., path
  *                               the process of that number is about to execute the file (0), has failed to (1),
@@ -70,6 +71,7 @@
 #ifndef WIDTHWISE_HEAP_LOG_H
 #define WIDTHWISE_HEAP_LOG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define LOG_MAGIC "\x89WWHEAP\n"
@@ -94,21 +96,25 @@ enum log_other {
     LOG_EXEC
 };
 
+/* What came of a program that was to be executed: `state` of EXEC. */
+enum log_exec { LOG_ABOUT_TO, LOG_FAILED, LOG_STARTED };
+
 #define LOG_GAP 0x40
 #define LOG_ODD 0x80
 #define LOG_BROKEN 0xffffffffU
 
-/* Attributes of a block: how it was asked for, 3 bits; its alignment where one was asked for, as a power of
- * two, 5 bits. Its spare bytes are those that it has beyond the requested ones; the number's lowest two bits
- * say where glibc has it: 1 mapped by itself, 2 in an arena other than the main one. */
+/* Attributes of a block: its log_origin, 3 bits; the requested alignment, if any, as a power of two, 5 bits.
+ * Its spare bytes are those beyond the requested ones; the number's lowest two bits are its log_arena: glibc
+ * has it in the main arena, mapped by itself, or in an arena other than the main one. */
+enum log_arena { LOG_MAIN, LOG_MAPPED, LOG_SECONDARY };
 enum log_origin { LOG_MALLOC, LOG_CALLOC, LOG_REALLOC, LOG_ALIGNED, LOG_OPERATOR };
 
-/* What is to be known beside the records. */
+/* Bits of `log_process.state`. */
 enum log_state {
     LOG_ENDED =
         1, /* it ended by exit(), by _exit() or by returning from main; not by a signal, nor by exec */
     LOG_HAS_STACKS = 4,
-    LOG_OWN_MALLOC = 8, /* the program brings its own malloc, which calls do not reach the recorder through */
+    LOG_OWN_MALLOC = 8, /* the program brings its own malloc, whose calls the recorder cannot intercept */
     LOG_GLIBC =
         16, /* blocks are glibc's: a word before each (two where it is mapped by itself) is the chunk's */
     LOG_LINKED = 32 /* the recorder was linked into the program */
@@ -165,5 +171,10 @@ struct log_process {
     char allocator[256]; /* the file that malloc is in */
     char program[3072];  /* /proc/self/exe, then NUL */
 };
+
+/* The layout is the same for every ABI: crates/layout generates the reader's structures from this header. */
+_Static_assert(sizeof(struct log_file) == 40 && offsetof(struct log_file, reserved) == 24, "log_file");
+_Static_assert(sizeof(struct log_chunk) == 32 && offsetof(struct log_chunk, flushed) == 16, "log_chunk");
+_Static_assert(sizeof(struct log_process) == 3448 && offsetof(struct log_process, lost) == 40, "log_process");
 
 #endif

@@ -7,20 +7,20 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-/* The size that a log is reserved by its first process, and how it grows. */
+/* The size that the first process reserves for a log, and the factor by which it grows. */
 #define FIRST_RESERVE (256ULL << 20)
 #define GROWTH 4
-/* Memory of the recorder's own that is mapped at the beginning, for the first threads. */
+/* The recorder's own memory for the first threads, mapped at the beginning. */
 #define ARENA (4U << 20)
 #define MUCH_ROOM (64ULL << 20)
-/* Where the kept descriptor is: behind those that a program gets that opens a few files, and if it takes
- * these numbers for itself, further up. The limit on descriptors may leave none of these: then below the
- * limit. */
-#define PLACES 4
-#define DESCRIPTORS 10
+/* Ranges for the number of the kept descriptor. The first is above the numbers that a program gets which
+ * opens a few files; the others serve where the program uses these. The last is below the limit on
+ * descriptors. */
+#define RANGES 4
+#define RANGE_SIZE 10
 
 static char path[4096];   /* of the log */
-static char folder[4096]; /* that it is in */
+static char folder[4096]; /* of the log */
 static struct log_file *header;
 static struct statx identity; /* which file it is */
 static int kept = -1;
@@ -34,7 +34,7 @@ static int is_same(const struct statx *one, const struct statx *other) {
            one->stx_dev_minor == other->stx_dev_minor;
 }
 
-/* The log has its name still. */
+/* Whether the path still names the log. */
 static int has_name(struct statx *status) {
     return kernel_status_of_path(path, status) == 0 && is_same(status, &identity);
 }
@@ -44,11 +44,11 @@ static int is_the_log(int fd) {
     return fd >= 0 && kernel_status(fd, &status) == 0 && is_same(&status, &identity);
 }
 
-/* While another thread runs, a descriptor of the recorder's is in the program's way: the thread may put its
- * own file in its place, or fork a child that has it. */
+/* With several threads the recorder opens no descriptor: another thread could replace it by dup2, or fork a
+ * child that inherits it. */
 static int may_open(void) { return &__libc_single_threaded != NULL && __libc_single_threaded; }
 
-/* By its name; whatever else has that name by now is left alone. */
+/* Opens the log by its path. -1: another file has that path now. */
 static int open_by_name(void) {
     int fd = may_open() ? kernel_open(path, O_RDWR) : -1;
     if (fd >= 0 && !is_the_log(fd)) {
@@ -58,7 +58,7 @@ static int open_by_name(void) {
     return fd;
 }
 
-/* Makes the file larger, as far as the limit on file sizes allows; its size then. */
+/* Enlarges the file as far as the limit on file sizes allows; returns its size. */
 static uint64_t reserve(uint64_t before, uint64_t wanted) {
     uint64_t limit = kernel_limit(RLIMIT_FSIZE) & ~(uint64_t)(PAGE - 1);
     uint64_t size = wanted < limit ? wanted : limit;
@@ -79,17 +79,17 @@ static int is_log(const struct log_file *file) {
            file->page == PAGE && file->chunk == LOG_CHUNK;
 }
 
-static uint64_t place(unsigned index) {
-    static const uint64_t high[PLACES - 1] = {1000, 2000, 4000};
+static uint64_t first_descriptor(unsigned index) {
+    static const uint64_t high[RANGES - 1] = {1000, 2000, 4000};
     uint64_t limit = kernel_limit(RLIMIT_NOFILE);
-    return index < PLACES - 1 ? high[index] : limit >= 3 * DESCRIPTORS ? limit - DESCRIPTORS : ~0ULL;
+    return index < RANGES - 1 ? high[index] : limit >= 3 * RANGE_SIZE ? limit - RANGE_SIZE : ~0ULL;
 }
 
-/* A descriptor of the same file that stays open in programs that are executed, above a number. */
+/* A descriptor of the same file above a number. It stays open across exec. */
 static int duplicate(int fd, uint64_t above) {
-    for (unsigned i = 0; i < PLACES; i++) {
-        uint64_t from = place(i);
-        if (from > above && from + DESCRIPTORS <= kernel_limit(RLIMIT_NOFILE)) {
+    for (unsigned i = 0; i < RANGES; i++) {
+        uint64_t from = first_descriptor(i);
+        if (from > above && from + RANGE_SIZE <= kernel_limit(RLIMIT_NOFILE)) {
             int found = (int)syscall(SYS_fcntl, fd, F_DUPFD, (long)from);
             if (found >= 0) {
                 return found;
@@ -99,11 +99,11 @@ static int duplicate(int fd, uint64_t above) {
     return -1;
 }
 
-/* A log that a process before this one has kept a descriptor of; of `file`, if that is given. */
+/* The descriptor of a log that an earlier process of this pid kept; of `file`, if that is given. */
 static int find_kept(const struct statx *file) {
-    for (unsigned i = 0; i < PLACES; i++) {
-        uint64_t from = place(i);
-        for (uint64_t fd = from; fd < from + DESCRIPTORS && fd < INT_MAX; fd++) {
+    for (unsigned i = 0; i < RANGES; i++) {
+        uint64_t from = first_descriptor(i);
+        for (uint64_t fd = from; fd < from + RANGE_SIZE && fd < INT_MAX; fd++) {
             struct statx status;
             struct log_file found;
             if (kernel_status((int)fd, &status) == 0 && (status.stx_mode & S_IFMT) == S_IFREG &&
@@ -131,7 +131,7 @@ static void *map_nameless(uint64_t size) {
     return memory;
 }
 
-/* From here on the descriptor is not needed any more. */
+/* Maps the log's header; the descriptor is not needed afterwards. */
 static int use(int fd, int is_kept) {
     if (kernel_status(fd, &identity) != 0) {
         return 0;
@@ -163,8 +163,8 @@ static int folder_status(const char *file, struct statx *status) {
     return found;
 }
 
-/* Whether a log lies in the folder of `base`, by whatever name of that folder, and its name begins as that
- * does. */
+/* Whether a log lies in the folder of `base`, under any name of that folder, and its file name begins with
+ * that of `base`. */
 static int is_beside(const char *log, const char *base) {
     struct statx one, other;
     const char *name = strrchr(base, '/');
@@ -172,9 +172,9 @@ static int is_beside(const char *log, const char *base) {
            folder_status(base, &other) && is_same(&one, &other);
 }
 
-/* The kept log of the run that `base` belongs to. Its name is not known where the link cannot be read, or the
- * file lies outside of this root folder; a log of another name is of another recording, which has started
- * this one. */
+/* The kept log of the run that `base` belongs to. A log of another name belongs to another recording, which
+ * started this one. The name is unknown where the link cannot be read, or where the file lies outside of this
+ * root folder. */
 static int join_kept(const char *base) {
     int fd = find_kept(NULL);
     if (fd >= 0) {
@@ -189,7 +189,7 @@ static int join_kept(const char *base) {
     return fd;
 }
 
-/* One that widthwise has made for all processes of a run. */
+/* Uses a log that widthwise has made for all processes of a run. */
 static int join(const char *base) {
     struct log_file found;
     int fd = kernel_open(base, O_RDWR);
@@ -201,7 +201,7 @@ static int join(const char *base) {
     return fd;
 }
 
-/* A new one. A number that comes round again, or another program in the same process, has another. */
+/* Makes a new log. A reused process number, or another program in the same process, gets another log. */
 static int make(const char *base) {
     uint32_t process = (uint32_t)syscall(SYS_getpid);
     int fd = -1;
@@ -247,7 +247,7 @@ int log_file_open(const char *base) {
     return fd >= 0;
 }
 
-/* The file's size is raised when half of it is used: while it can be. */
+/* The file's size is raised when half of it is used, while that is possible. */
 static void grow(void) {
     struct statx status;
     if (has_name(&status)) {
@@ -330,7 +330,7 @@ void *log_file_map(uint32_t chunk, size_t size, enum log_loss *loss) {
     return memory;
 }
 
-/* By a file descriptor, where the limit on file sizes does not reach so far down. */
+/* Writes through a descriptor, if the limit on file sizes allows this offset. */
 static int write_by_name(const void *data, uint64_t offset, enum log_loss *loss) {
     if (kernel_limit(RLIMIT_FSIZE) < offset + LOG_CHUNK) {
         return 0;
@@ -390,14 +390,14 @@ void *log_file_memory(uint64_t size, uint64_t *anonymous) {
 
 int log_file_descriptor(void) {
     if (kept >= 0 && !is_the_log(kept)) {
-        kept = -1; /* the program has closed it, and the number is its own now */
+        kept = -1; /* the program has closed it and uses the number itself */
     }
     return kept;
 }
 
 int log_file_is_descriptor(int fd) { return fd >= 0 && fd == kept && fd == log_file_descriptor(); }
 
-void log_file_move_descriptor(void) { kept = duplicate(kept, (uint64_t)kept + DESCRIPTORS); }
+void log_file_move_descriptor(void) { kept = duplicate(kept, (uint64_t)kept + RANGE_SIZE); }
 
 void log_file_trim(void) {
     struct statx status;

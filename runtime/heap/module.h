@@ -9,11 +9,11 @@ struct stretch {
     uintptr_t low, size;
 };
 
-static inline int is_within(struct stretch stretch, uintptr_t place) {
-    return place - stretch.low < stretch.size;
+static inline int is_within(struct stretch stretch, uintptr_t code) {
+    return code - stretch.low < stretch.size;
 }
 
-/* From the first byte of its first segment to the last of its last; empty where nothing of it is loaded. */
+/* From the first byte of its first segment to the last byte of its last; empty if nothing of it is loaded. */
 static inline struct stretch module_stretch(const struct dl_phdr_info *info) {
     uintptr_t low = UINTPTR_MAX, high = 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {

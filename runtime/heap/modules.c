@@ -9,7 +9,7 @@
 
 #define FIRST_RULES 4096
 
-/* A module as the dynamic linker has it. */
+/* A module, as the dynamic linker describes it. */
 struct object {
     struct stretch stretch;
     uintptr_t bias;
@@ -34,7 +34,7 @@ struct objects {
     struct object all[OBJECTS];
     uint32_t count;
     uint64_t changes;
-    uint32_t process; /* that they were listed in */
+    uint32_t process; /* in which they were listed */
 };
 
 static struct objects listed;
@@ -57,9 +57,9 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *argument) {
     return 0;
 }
 
-static int find_listed(uintptr_t place, struct object *object) {
+static int find_listed(uintptr_t code, struct object *object) {
     for (uint32_t i = 0; i < listed.count; i++) {
-        if (is_within(listed.all[i].stretch, place)) {
+        if (is_within(listed.all[i].stretch, code)) {
             *object = listed.all[i];
             return 1;
         }
@@ -67,24 +67,24 @@ static int find_listed(uintptr_t place, struct object *object) {
     return 0;
 }
 
-/* dl_iterate_phdr takes a lock, which a thread of the parent may have held: in a child it is not called, and
- * what was loaded after the fork is not known there. */
-static int find_by_list(uintptr_t place, struct object *object) {
+/* dl_iterate_phdr takes a lock, which a thread of the parent may have held at the fork. A child does not call
+ * it, and therefore does not know the modules that were loaded after the fork. */
+static int find_by_list(uintptr_t code, struct object *object) {
     static int lock;
     int found = 0;
     if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE) == 0) {
-        found = find_listed(place, object);
+        found = find_listed(code, object);
         if (!found && recorder.process->parent == LOG_NO_PARENT) {
             listed.count = 0;
             dl_iterate_phdr(list_object, &listed);
-            found = find_listed(place, object);
+            found = find_listed(code, object);
         }
         __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
     }
     return found;
 }
 
-/* A static program allocates to make that function ready, and before. */
+/* A static program allocates before dl_iterate_phdr works, and to make it work. */
 #ifdef WIDTHWISE_HEAP_LINKED
 static int is_ready;
 __attribute__((constructor)) static void begin(void) { is_ready = 1; }
@@ -92,12 +92,12 @@ __attribute__((constructor)) static void begin(void) { is_ready = 1; }
 static const int is_ready = 1;
 #endif
 
-static int find_object(uintptr_t place, struct object *object) {
+static int find_object(uintptr_t code, struct object *object) {
     if (!is_ready || _dl_find_object == NULL) {
-        return find_by_list(place, object);
+        return find_by_list(code, object);
     }
     struct dl_find_object found;
-    if (_dl_find_object((void *)place, &found) != 0) {
+    if (_dl_find_object((void *)code, &found) != 0) {
         return 0;
     }
     uintptr_t low = (uintptr_t)found.dlfo_map_start;
@@ -113,14 +113,14 @@ int modules_is_loaded(uintptr_t within) {
     return _dl_find_object != NULL && _dl_find_object((void *)within, &found) == 0;
 }
 
-static uint32_t slot_of(const struct stream *stream, uintptr_t place) {
-    return (uint32_t)(((uint64_t)place * 0x9e3779b97f4a7c15U) >> 32) & (stream->rule_room - 1);
+static uint32_t slot_of(const struct stream *stream, uintptr_t code) {
+    return (uint32_t)(((uint64_t)code * 0x9e3779b97f4a7c15U) >> 32) & (stream->rule_room - 1);
 }
 
 /* The rule of that code address, or the free slot where it would be. */
-static struct rule *rule_slot(struct stream *stream, uintptr_t place) {
-    uint32_t slot = slot_of(stream, place);
-    while (stream->rules[slot].place != 0 && stream->rules[slot].place != place) {
+static struct rule *rule_slot(struct stream *stream, uintptr_t code) {
+    uint32_t slot = slot_of(stream, code);
+    while (stream->rules[slot].code != 0 && stream->rules[slot].code != code) {
         slot = (slot + 1) & (stream->rule_room - 1);
     }
     return &stream->rules[slot];
@@ -137,8 +137,8 @@ static void grow_rules(void *argument) {
     stream->rules = rules;
     stream->rule_room = room;
     for (uint32_t i = 0; i < old_room; i++) {
-        if (old[i].place != 0) {
-            *rule_slot(stream, old[i].place) = old[i];
+        if (old[i].code != 0) {
+            *rule_slot(stream, old[i].code) = old[i];
         }
     }
     if (old != NULL) {
@@ -146,7 +146,7 @@ static void grow_rules(void *argument) {
     }
 }
 
-/* Half of the table stays free; where it cannot grow, all that it has is forgotten. */
+/* Half of the table stays free. If it cannot grow, it is cleared. */
 static int has_room(struct stream *stream) {
     if (UNLIKELY(stream->rule_count * 2 >= stream->rule_room)) {
         recorder_aside(grow_rules, stream);
@@ -163,45 +163,45 @@ static int has_room(struct stream *stream) {
 
 static void remember(struct stream *stream, struct rule rule) {
     if (has_room(stream)) {
-        *rule_slot(stream, rule.place) = rule;
+        *rule_slot(stream, rule.code) = rule;
         stream->rule_count++;
     }
 }
 
-/* A module stands in the table by its first byte, to which no call returns. */
+/* A module is in the table under the address of its first byte, to which no call returns. */
 static void write_module(struct stream *stream, const struct object *object) {
-    if (stream->rule_room != 0 && rule_slot(stream, object->stretch.low)->place != 0) {
+    if (stream->rule_room != 0 && rule_slot(stream, object->stretch.low)->code != 0) {
         return;
     }
     const char *name =
         object->name != NULL && object->name[0] != 0 ? object->name : recorder.process->program;
     uint64_t numbers[3] = {object->bias, object->stretch.low, object->stretch.low + object->stretch.size};
     if (recorder_write_text(stream, LOG_MODULE, 3, numbers, name)) {
-        remember(stream, (struct rule){.place = object->stretch.low, .kind = RULE_MODULE});
+        remember(stream, (struct rule){.code = object->stretch.low, .kind = RULE_MODULE});
     }
 }
 
-static struct rule learn(struct stream *stream, uintptr_t place) {
+static struct rule learn(struct stream *stream, uintptr_t code) {
     struct object object;
-    struct rule rule = {.kind = RULE_NONE, .place = place};
-    if (find_object(place, &object)) {
+    struct rule rule = {.kind = RULE_NONE, .code = code};
+    if (find_object(code, &object)) {
         write_module(stream, &object);
         if (object.header != NULL) {
-            rule = unwind_rule(object.header, place, &stream->scratch);
+            rule = unwind_rule(object.header, code, &stream->scratch);
         }
     }
     remember(stream, rule);
     return rule;
 }
 
-struct rule modules_find_rule(struct stream *stream, uintptr_t place) {
+struct rule modules_find_rule(struct stream *stream, uintptr_t code) {
     if (LIKELY(stream->rule_room != 0)) {
-        const struct rule *rule = rule_slot(stream, place);
-        if (LIKELY(rule->place == place)) {
+        const struct rule *rule = rule_slot(stream, code);
+        if (LIKELY(rule->code == code)) {
             return *rule;
         }
     }
-    return learn(stream, place);
+    return learn(stream, code);
 }
 
 void modules_forget(struct stream *stream) {

@@ -1,7 +1,7 @@
 /*
- * In front of C++'s operators new and delete. libstdc++'s call malloc and free, which are recorded there; an
- * allocator that brings operators of its own (jemalloc, tcmalloc, mimalloc) does not, so they are recorded
- * here.
+ * Hooks of C++'s operators new and delete. libstdc++'s operators call malloc and free, whose hooks record the
+ * block. Allocators with operators of their own (jemalloc, tcmalloc, mimalloc) do not, so that these hooks
+ * record the block.
  *
  * The functions have the names that the C++ ABI gives them (Itanium C++ ABI, 5.1.4): `m` is `unsigned long`,
  * which size_t is in LP64, and `j` is `unsigned int`.
@@ -23,12 +23,12 @@
 #endif
 #define PUBLIC __attribute__((visibility("default")))
 
-/* The operators of libstdc++ are malloc and free, but for what happens when there is no memory (libsupc++,
- * new_op.cc), and so may be passed by; an allocator's are its own business. */
+/* The operators of libstdc++ are malloc and free, except when there is no memory (libsupc++, new_op.cc), so
+ * the hook may call these directly. An allocator's operators are always called. */
 struct found {
     void *function;
     int is_allocators, is_plain;
-    int is_everyones; /* it stays as long as the process */
+    int is_global; /* found for the whole process, and valid until its end */
     uint32_t epoch;   /* in which it was found */
 };
 
@@ -46,19 +46,19 @@ static void classify(struct found *found) {
     }
 }
 
-/* A library that was opened for itself (RTLD_LOCAL) has its operators where nobody else looks: itself, or the
- * libraries that it needs. */
+/* The operators of a library that was opened with RTLD_LOCAL are visible only to it and to the libraries that
+ * it needs. */
 static void look(void *argument) {
     struct search *search = argument;
     struct thread *thread = &recorder_thread;
     uint32_t before = thread->inside;
-    thread->inside = SILENT; /* what the search allocates is the recorder's */
-    struct found found = {.is_everyones = 1};
+    thread->inside = SILENT; /* allocations of the search are the recorder's own */
+    struct found found = {.is_global = 1};
     found.function = dlsym(RTLD_NEXT, search->name);
     if (found.function == NULL) {
         Dl_info info;
         void *module = NULL;
-        found.is_everyones = 0;
+        found.is_global = 0;
         if (dladdr1((void *)search->caller, &info, &module, RTLD_DL_LINKMAP)) {
             found.function = dlsym(module, search->name);
         }
@@ -67,10 +67,10 @@ static void look(void *argument) {
         classify(&found);
     }
     found.epoch = recorder.epoch != NULL ? recorder.epoch->number : 0;
-    /* Another thread sees all of it or nothing. */
+    /* Published in one step: another thread sees all of it or nothing. */
     search->found->is_allocators = found.is_allocators;
     search->found->is_plain = found.is_plain || found.function == NULL;
-    search->found->is_everyones = found.is_everyones;
+    search->found->is_global = found.is_global;
     search->found->epoch = found.epoch;
     __atomic_store_n(&search->found->function, found.function, __ATOMIC_RELEASE);
     thread->inside = before;
@@ -78,13 +78,13 @@ static void look(void *argument) {
 
 static int is_known(const struct found *found) {
     return found->function != NULL &&
-           (found->is_everyones || (recorder.epoch != NULL && found->epoch == recorder.epoch->number));
+           (found->is_global || (recorder.epoch != NULL && found->epoch == recorder.epoch->number));
 }
 
-/* Where there is none the operator is malloc, or free: nothing else can be behind a call that came here. */
+/* If no operator is found, malloc or free takes its part. */
 static void find(struct found *found, const char *name, uintptr_t caller) {
     if (!real_ready()) {
-        return; /* the linker looks for functions of C, and asks for memory as C does: never from here */
+        return; /* dlsym allocates by malloc, so it never calls an operator */
     }
     struct search search = {found, name, caller};
     struct stream *stream = recorder_enter(ENTERED);
@@ -99,10 +99,10 @@ static void find(struct found *found, const char *name, uintptr_t caller) {
 #define FIND(symbol)                                                                                         \
     static struct found found;                                                                               \
     if (UNLIKELY(!is_known(&found))) {                                                                       \
-        find(&found, #symbol, CALLER_PLACE);                                                                 \
+        find(&found, #symbol, CALLER_CODE);                                                                  \
     }
 
-/* There is nobody to throw. */
+/* No libstdc++ is loaded that could throw bad_alloc. */
 static void recorder_no_memory(void) {
     static const char text[] = "widthwise heap recorder: operator new: no memory, and no library to throw\n";
     recorder_say(text, sizeof text - 1);
@@ -119,7 +119,7 @@ static void recorder_no_memory(void) {
         }                                                                                                    \
     } while (0)
 
-/* `plain`: what libstdc++ asks malloc and its kin for. */
+/* `plain`: the call by which libstdc++'s operator gets the block. */
 #define NEW(symbol, parameters, arguments, plain, attributes)                                                \
     PUBLIC void *symbol parameters {                                                                         \
         FIND(symbol)                                                                                         \
@@ -136,7 +136,7 @@ static void recorder_no_memory(void) {
             recorder_no_memory();                                                                            \
             return NULL;                                                                                     \
         }                                                                                                    \
-        if (!found.is_allocators || is_allocators(CALLER_PLACE)) {                                           \
+        if (!found.is_allocators || is_allocators(CALLER_CODE)) {                                            \
             return next arguments;                                                                           \
         }                                                                                                    \
         block = next arguments;                                                                              \
@@ -148,7 +148,7 @@ static void recorder_no_memory(void) {
     PUBLIC void symbol parameters {                                                                          \
         FIND(symbol)                                                                                         \
         void(*next) parameters = (void(*) parameters)found.function;                                         \
-        if ((!found.is_plain && !found.is_allocators) || is_allocators(CALLER_PLACE)) {                      \
+        if ((!found.is_plain && !found.is_allocators) || is_allocators(CALLER_CODE)) {                       \
             next arguments;                                                                                  \
             return;                                                                                          \
         }                                                                                                    \
@@ -165,7 +165,7 @@ static void recorder_no_memory(void) {
             return;                                                                                          \
         }                                                                                                    \
         next arguments;                                                                                      \
-        /* No jump: the operator may jump to free, which then would be called by the program. */             \
+        /* No tail call: the operator may jump to free, whose caller would then be the program. */           \
         __asm__ volatile("");                                                                                \
     }
 

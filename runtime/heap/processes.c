@@ -1,5 +1,5 @@
-/* In front of the functions that execute programs. A program that has emptied its environment loses its
- * children for the recorder: what the dynamic linker and the recorder need is put back. */
+/* Hooks of the functions that execute programs. If a program has emptied its environment, the hooks add the
+ * variables that the dynamic linker and the recorder need. */
 #define _GNU_SOURCE
 #include "processes.h"
 #include "kernel.h"
@@ -10,14 +10,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* States of EXEC. */
-enum execution { BEGINS, HAS_FAILED, WAS_STARTED };
-
 #define VARIABLES 3
 #define PRELOAD "LD_PRELOAD="
 
 static const char *const names[VARIABLES] = {PRELOAD, "WIDTHWISE_HEAP_LOG=", "WIDTHWISE_HEAP_STACKS="};
-static char values[VARIABLES][4096]; /* NAME=VALUE; of LD_PRELOAD the recorder's own entry alone */
+static char values[VARIABLES][4096]; /* NAME=VALUE; LD_PRELOAD with the recorder's own entry only */
 static int has_children;
 
 void processes_fork(void) { has_children = 1; }
@@ -37,7 +34,7 @@ static const char *find(char *const *environment, const char *name) {
     return NULL;
 }
 
-/* The entry of LD_PRELOAD that is the recorder's: entries are parted by colons and spaces (ld.so(8)). */
+/* The recorder's entry of LD_PRELOAD: colons and spaces separate entries (ld.so(8)). */
 static void keep_entry(const char *list) {
     const char *at = list + strlen(PRELOAD);
     while (*at != 0) {
@@ -94,8 +91,8 @@ static void make_room(void *argument) {
     stream->environment_room = wanted->room;
 }
 
-/* The environment with what is missing. It lies in memory of the thread's stream: a child of vfork shares it
- * with a thread that waits. */
+/* The environment with the missing variables, in memory of the thread's stream: a child of vfork shares that
+ * memory with its parent's thread, which waits. */
 static char *const *completed(struct stream *stream, char *const *environment) {
     if (is_complete(environment)) {
         return environment;
@@ -136,7 +133,7 @@ static char *const *completed(struct stream *stream, char *const *environment) {
 }
 
 /* `process`: 0 where it is not known. */
-static void write_execution(uint64_t process, enum execution state, const char *path, uintptr_t entered) {
+static void write_execution(uint64_t process, enum log_exec state, const char *path, uintptr_t entered) {
     int error = errno;
     struct stream *stream = recorder_enter(entered);
     has_children = 1;
@@ -169,13 +166,13 @@ static char *const *prepared(char *const *environment, uintptr_t entered) {
             return -1;                                                                                       \
         }                                                                                                    \
         environment = prepared(environment, ENTERED);                                                        \
-        write_execution(OWN_NUMBER, BEGINS, path, ENTERED);                                                  \
+        write_execution(OWN_NUMBER, LOG_ABOUT_TO, path, ENTERED);                                            \
         int result = call;                                                                                   \
-        write_execution(OWN_NUMBER, HAS_FAILED, path, ENTERED);                                              \
+        write_execution(OWN_NUMBER, LOG_FAILED, path, ENTERED);                                              \
         return result;                                                                                       \
     } while (0)
 
-/* The arguments of execl and its kin, as an array on the stack, which is where glibc puts them, too. */
+/* The arguments of execl, execle and execlp as an array on the stack, as in glibc. */
 #define GATHER(words, first, last)                                                                           \
     va_list more;                                                                                            \
     size_t count = 1;                                                                                        \
@@ -209,7 +206,7 @@ int HOOK(fexecve)(int fd, char *const *words, char *const *environment) {
 
 static int spawned(int result, const pid_t *process, const char *path, uintptr_t entered) {
     if (result == 0) {
-        write_execution((uint64_t)*process, WAS_STARTED, path, entered);
+        write_execution((uint64_t)*process, LOG_STARTED, path, entered);
     }
     return result;
 }
@@ -238,8 +235,8 @@ int HOOK(posix_spawnp)(pid_t *process, const char *path, const posix_spawn_file_
                    ENTERED);
 }
 
-/* These take the environment as it is, and the C library does not say which process it starts: only a command
- * that will not be recorded is written to the log. */
+/* system and popen use the environment as it is, and do not return the process number. The log gets the
+ * command only if it will not be recorded. */
 int HOOK(system)(const char *command) {
     if (UNLIKELY(!real_ready())) {
         errno = ENOSYS;
@@ -247,12 +244,12 @@ int HOOK(system)(const char *command) {
     }
     has_children = 1;
     if (command != NULL && !is_complete(environ)) {
-        write_execution(0, WAS_STARTED, command, ENTERED);
+        write_execution(0, LOG_STARTED, command, ENTERED);
     }
     return REAL(system)(command);
 }
 
-/* No destructor runs: without these such a process would look as if a signal had killed it. */
+/* _exit runs no destructor. Without these hooks the log would look as if a signal had killed the process. */
 void HOOK(_exit)(int status) {
     if (real_ready()) {
         recorder_ends();
@@ -280,7 +277,7 @@ FILE *HOOK(popen)(const char *command, const char *type) {
     }
     has_children = 1;
     if (!is_complete(environ)) {
-        write_execution(0, WAS_STARTED, command, ENTERED);
+        write_execution(0, LOG_STARTED, command, ENTERED);
     }
     return REAL(popen)(command, type);
 }

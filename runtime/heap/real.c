@@ -26,7 +26,7 @@ size_t early_size(const void *address) { return ((const size_t *)address)[-1]; }
 
 #ifdef WIDTHWISE_HEAP_LINKED
 
-/* A program with a malloc of its own cannot be linked with --wrap of it; what is here is the C library's. */
+/* A program with a malloc of its own cannot be linked with --wrap, so this malloc is the C library's. */
 __attribute__((constructor)) static void know_allocator(void) {
     real_is_glibc = 1;
     recorder_allocator("", 1, 0);
@@ -37,7 +37,7 @@ __attribute__((constructor)) static void know_allocator(void) {
 struct real real;
 
 static int is_glibc(const void *function) {
-    /* Only glibc has both, and only its malloc keeps a block's size in the word before it. */
+    /* Only glibc has both functions, and only its malloc stores a block's size before the block. */
     Dl_info allocator, library;
     void *version = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
     return version != NULL && dladdr(function, &allocator) && dladdr(version, &library) &&
@@ -49,7 +49,7 @@ struct measured {
     struct stretch *stretch;
 };
 
-/* The whole of the module that a place is in. */
+/* The whole of the module that holds a code address. */
 static int measure(struct dl_phdr_info *info, size_t size, void *argument) {
     struct measured *measured = argument;
     struct stretch stretch = module_stretch(info);
@@ -68,10 +68,10 @@ static int defines(void *module, const struct link_map *map, const char *name) {
     return function != NULL && dladdr(function, &info) && (uintptr_t)info.dli_fbase == (uintptr_t)map->l_addr;
 }
 
-/* Whether the program's calls of malloc reach another one than the recorder's. The symbol alone does not say
- * so: a program at fixed addresses that takes malloc's address has an entry of its procedure linkage table
- * for it, an undefined symbol with a value, through which calls reach the first definition behind the program
- * (System V ABI, "Function Addresses"). */
+/* Whether the program's calls of malloc reach another malloc than the recorder's. A symbol in the program is
+ * no proof. A program at fixed addresses that takes malloc's address has an entry of its procedure linkage
+ * table for it: an undefined symbol with a value, through which calls reach the first definition behind the
+ * program (System V ABI, "Function Addresses"). */
 static int is_replaced(void) {
     Dl_info first = {0}, own = {0};
     const ElfW(Sym) *symbol = NULL;

@@ -1,11 +1,12 @@
 /*
- * The functions that the recorder stands in front of. Preloaded, they are the next ones of their names in the
- * program's search order: the C library's, or those of an allocator that was preloaded after the recorder.
- * Linked into the program, they are what the linker's --wrap leaves.
+ * The functions that the recorder intercepts. With preloading they are the next ones of their names in the
+ * program's search order: the C library's, or those of an allocator that was preloaded after the recorder. In
+ * a program that the recorder is linked into, they are the `__real_` functions of the linker's --wrap.
  */
 #ifndef WIDTHWISE_HEAP_REAL_H
 #define WIDTHWISE_HEAP_REAL_H
 
+#include "log.h"
 #include "module.h"
 
 #include <setjmp.h>
@@ -83,26 +84,25 @@ struct real {
 };
 #undef MEMBER
 extern struct real real;
-/* Finds them. 0 while they are being looked for: what is asked for then comes out of `early_memory`. */
+/* Finds them. 0 while the search is in progress: allocations are served from `early_memory` then. */
 int real_find(void);
 static inline int real_ready(void) { return __builtin_expect(real.malloc != NULL, 1) || real_find(); }
 static inline int has_usable_size(void) { return real.malloc_usable_size != NULL; }
 
 #endif
 
-/* Whether a block's size stands before it. */
+/* Whether the allocator is glibc's, which stores a block's size before it. */
 extern int real_is_glibc;
-/* Where an allocator lies that is not glibc: what it asks of itself, or of the system, is not the program's
- * doing. */
+/* Where an allocator lies that is not glibc's. The memory that it requests from itself or from the system is
+ * not an allocation of the program. */
 extern struct stretch real_allocator;
-/* Its operators jump to free and the like: whoever looks then sees the recorder's own call of the operator.
- */
+/* Its operators jump to free (a tail call), so the return address is that of the recorder's own call. */
 extern struct stretch real_recorder;
-static inline int is_allocators(uintptr_t place) {
-    return is_within(real_allocator, place) || is_within(real_recorder, place);
+static inline int is_allocators(uintptr_t code) {
+    return is_within(real_allocator, code) || is_within(real_recorder, code);
 }
 
-/* Memory for those who ask while the real functions are being looked for: it is never given back. */
+/* Memory for allocations during the search for the real functions. It is never freed. */
 extern uint8_t early[1 << 16];
 void *early_memory(size_t size);
 static inline int is_early(const void *address) {
@@ -115,17 +115,17 @@ size_t early_size(const void *address);
 #define CHUNK_MAPPED 2
 #define CHUNK_OTHER_ARENA 4
 
-/* The bytes beyond the requested ones, and where glibc has the block: `spare` of a record. */
+/* `spare` of a record: the bytes beyond the requested ones, and glibc's arena. */
 static inline uint64_t spare_of(void *block, size_t requested) {
-    size_t usable, place = 0;
+    size_t usable, arena = LOG_MAIN;
     if (real_is_glibc) {
         size_t chunk = ((const size_t *)block)[-1];
-        place = chunk & CHUNK_MAPPED ? 1 : chunk & CHUNK_OTHER_ARENA ? 2 : 0;
+        arena = chunk & CHUNK_MAPPED ? LOG_MAPPED : chunk & CHUNK_OTHER_ARENA ? LOG_SECONDARY : LOG_MAIN;
         usable = (chunk & ~(size_t)7) - (chunk & CHUNK_MAPPED ? 2 : 1) * sizeof(size_t);
     } else {
         usable = has_usable_size() ? REAL(malloc_usable_size)(block) : requested;
     }
-    return (uint64_t)(usable - requested) << 2 | place;
+    return (uint64_t)(usable - requested) << 2 | arena;
 }
 
 #endif

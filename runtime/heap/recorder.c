@@ -8,8 +8,8 @@
 struct recorder recorder;
 __thread struct thread recorder_thread __attribute__((tls_model("initial-exec")));
 
-/* A child of fork may go on with a record that a handler, which forked, has interrupted. It is its parent's.
- */
+/* Where a signal handler forks, the child may continue a record that the handler interrupted. That record is
+ * the parent's. */
 static int is_parents(const struct stream *stream) {
     return recorder.epoch->number == 0 || stream->process != recorder.process_chunk;
 }
@@ -26,8 +26,8 @@ static void begin_chunk(struct stream *stream) {
     stream->end = (uint8_t *)stream->buffer + LOG_CHUNK - LONGEST_RECORD;
 }
 
-/* What ends the process may come between any two lines: from the moment that the buffer has been flushed
- * until it is the next chunk it does not count. */
+/* The process may end between any two lines: a buffer that is marked as flushed does not count until it
+ * begins the next chunk. */
 static void rotate(void *argument) {
     struct stream *stream = argument;
     uint32_t chunk;

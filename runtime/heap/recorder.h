@@ -1,11 +1,11 @@
 /*
- * Writes records. What is called at every allocation is here, to be inlined into the functions that stand in
- * front of malloc and its kin (hooks.c, operators.c); what happens rarely is in recorder.c (records and
- * chunks), lifecycle.c (the process, its threads and forks), stack.c (walks), modules.c and log_file.c.
+ * Writes records. This header holds the code of every allocation, which the hooks inline (hooks.c,
+ * operators.c). Rarer code is in recorder.c (records and chunks), lifecycle.c (the process, its threads and
+ * forks), stack.c (walks), modules.c and log_file.c.
  *
  * The rules of this code: it runs inside malloc, in signal handlers, on stacks of a few kilobytes, in
  * children of fork, before and after main. It never allocates, takes no lock that another thread could hold
- * across a fork, needs less than 2 KiB of the caller's stack, and gives errno back as it found it.
+ * across a fork, needs less than 2 KiB of the caller's stack, and preserves errno.
  */
 #ifndef WIDTHWISE_HEAP_RECORDER_H
 #define WIDTHWISE_HEAP_RECORDER_H
@@ -25,8 +25,8 @@
 #define READABLE_PAGES 64
 #define NEAR_RULES 512
 #define OWN_STACK 32768
-/* A reading of the clock costs as much as a small allocation: where these follow each other closely, it is
- * read at every so many events, and where they do not, at each. */
+/* A reading of the clock costs as much as a small allocation. Where events follow each other closely, the
+ * clock is read once in several events; elsewhere it is read at each. */
 #define MOST_EVENTS_PER_READING 256
 #define CLOSELY 1000U /* ns from one to the next */
 /* No record but MODULE and EXEC is longer. */
@@ -40,7 +40,7 @@ struct block {
 };
 
 struct frame {
-    uintptr_t place; /* the address it is returned to */
+    uintptr_t code;  /* the code address that the call returns to */
     uintptr_t stack; /* the stack pointer there */
     uintptr_t frame; /* the frame pointer there */
     uint32_t node;
@@ -49,7 +49,7 @@ struct frame {
 /* A stack: nodes lie in memory by their numbers, so that those of one stack, which were made one after the
  * other, lie side by side. */
 struct node {
-    uintptr_t place;
+    uintptr_t code;
     uint32_t parent;   /* its number */
     uint32_t sibling;  /* the next child of its parent */
     uint32_t child;    /* the first of its own */
@@ -81,14 +81,14 @@ struct stream {
     uint32_t depth;
     uint32_t unmappings; /* as of that walk: memory that was unmapped since cannot be read any more */
     struct frame frames[DEEPEST];
-    struct frame walked[DEEPEST]; /* of the walk that is going on, the innermost call first */
+    struct frame walked[DEEPEST]; /* of the walk in progress, the innermost call first */
     uintptr_t readable[READABLE_PAGES];
     struct rule near_rules[NEAR_RULES]; /* those used last, which stay in the processor's nearest cache */
     uint32_t rule_count, rule_room;
     struct rule
         *rules; /* a table by code address; the first addresses of modules that were written are in it, too */
     struct unwind_scratch scratch;
-    uintptr_t node_place;
+    uintptr_t node_code;
     uint32_t node_count, node_room; /* number 0 is the empty stack */
     struct node *nodes;
     struct node broken;   /* what could not be followed further */
@@ -102,15 +102,15 @@ struct stream {
     uint8_t own_stack[OWN_STACK] __attribute__((aligned(16)));
 };
 
-/* In a page that the kernel clears in a child of fork: where it is 0, this is a process without a log of its
- * own. */
+/* In a page that the kernel clears in a child of fork: 0 means that this process has no log of its own yet.
+ */
 struct epoch {
     uint32_t number; /* changes also when a module is closed */
 };
 
 enum inside {
     OUTSIDE,
-    RECORDING, /* a signal's handler that allocates meanwhile writes to another stream */
+    RECORDING, /* a signal handler that allocates now writes to another stream */
     SILENT     /* what is allocated now is the recorder's own; signals are held */
 };
 
@@ -126,23 +126,23 @@ struct recorder {
     const char *single_threaded; /* __libc_single_threaded */
     int stacks;
     uint32_t process_chunk;
-    uint32_t unmappings; /* it counts them, so that nobody reads what was unmapped */
+    uint32_t unmappings; /* their number: a walk reads no memory that was unmapped since */
 };
 
 extern struct recorder recorder;
 extern __thread struct thread recorder_thread __attribute__((tls_model("initial-exec")));
 
-/* Makes the thread able to record. NULL: nothing is to be recorded. */
+/* Prepares the thread for recording. NULL: nothing is to be recorded. */
 struct stream *recorder_prepare(void);
-/* The thread goes on with the record that it was interrupted in. */
+/* The thread continues the record that a handler interrupted. */
 void recorder_resume(struct stream *stream);
-/* Goes on in another chunk. 0: there is none. */
+/* Continues in another chunk. 0: there is none. */
 int recorder_rotate(struct stream *stream);
 /* An event cannot be recorded. */
 void recorder_lose(struct stream *stream);
 void recorder_write_time(struct stream *stream);
-/* The number of the stack of a call that returns to `place` with these registers. */
-uint32_t recorder_stack(struct stream *stream, uintptr_t place, uintptr_t stack, uintptr_t frame);
+/* The number of the stack of a call that returns to `code` with these registers. */
+uint32_t recorder_stack(struct stream *stream, uintptr_t code, uintptr_t stack, uintptr_t frame);
 /* One of the records named by their second byte, made of numbers. 0: there is no room. */
 int recorder_write(struct stream *stream, enum log_other kind, unsigned count, const uint64_t *numbers);
 /* The same for a record that is an event. */
@@ -153,9 +153,9 @@ int recorder_write_text(struct stream *stream, enum log_other kind, unsigned cou
                         const char *text);
 /* On standard error. */
 void recorder_say(const char *text, size_t size);
-/* The file that a function of the allocator is in has been found. */
+/* The file of the allocator's functions has been found. */
 void recorder_allocator(const char *path, int glibc, int replaced);
-/* A module was closed: what is known of code addresses may not be true any more. */
+/* A module was closed: cached rules of code addresses may be wrong now. */
 void recorder_closed(void);
 /* The process ends by a call of its own. */
 void recorder_ends(void);
@@ -166,16 +166,16 @@ void recorder_forked(void);
 /* Calls a function with signals held, on the recorder's own stack if there is one. */
 void recorder_aside(void (*function)(void *), void *argument);
 
-/* The state of the caller of the function that this is used in; it has to keep a frame pointer. */
-#define CALLER_PLACE ((uintptr_t)__builtin_return_address(0))
+/* The state of the caller of the function that uses this macro; that function needs a frame pointer. */
+#define CALLER_CODE ((uintptr_t)__builtin_return_address(0))
 #define CALLER_STACK ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(stack_word))
 #define CALLER_FRAME ((uintptr_t) * (stack_word *)__builtin_frame_address(0))
-#define CALLER CALLER_PLACE, CALLER_STACK, CALLER_FRAME
+#define CALLER CALLER_CODE, CALLER_STACK, CALLER_FRAME
 /* A handler's frames lie below this on the stack that it interrupts: the kernel's signal frame alone is
  * larger than the distance. A jump to above it leaves the function that this is used in. */
 #define ENTERED (CALLER_STACK - 256)
 
-/* Begins an event. NULL: nothing is to be recorded. */
+/* Begins an event. NULL: the event is not to be recorded. */
 static inline struct stream *recorder_enter(uintptr_t entered) {
     struct thread *thread = &recorder_thread;
     struct stream *stream = thread->stream;
@@ -201,7 +201,7 @@ static inline void recorder_leave(struct stream *stream) {
     thread->inside = OUTSIDE;
 }
 
-/* What was readable may not be any more: a coroutine's stack, perhaps. */
+/* Memory was unmapped, perhaps a coroutine's stack: cached readable pages are not valid any more. */
 static inline void recorder_unmaps(void) { __atomic_fetch_add(&recorder.unmappings, 1, __ATOMIC_RELAXED); }
 
 static inline uint64_t recorder_number(void) {
@@ -222,7 +222,8 @@ static inline uint8_t *put_number(uint8_t *at, uint64_t value) {
 
 static inline uint64_t zigzag(int64_t value) { return (uint64_t)value << 1 ^ (uint64_t)(value >> 63); }
 
-/* What the kinds 1 to 3 begin with. The first byte is given back, to be stored when the record is whole. */
+/* Writes the beginning of the kinds 1 to 3. Its first byte goes to `first`: recorder_commit stores it when
+ * the record is complete. */
 static inline uint8_t *put_event(struct stream *stream, uint8_t *at, uint64_t number, uintptr_t address,
                                  uint8_t *first) {
     uint64_t gap = number - stream->number - 1;
@@ -255,8 +256,8 @@ static inline int recorder_room(struct stream *stream) {
     return 1;
 }
 
-/* Makes a record that has been written valid. What follows it is cleared first: the file was empty, but a
- * record may have been written eight bytes at a time. */
+/* Makes a complete record valid. The byte behind it is cleared first, since a record may have been written
+ * eight bytes at a time. */
 static inline void recorder_commit(struct stream *stream, uint8_t *end, uint8_t first) {
     *end = 0;
     __asm__ volatile("" ::: "memory");
@@ -277,7 +278,7 @@ __attribute__((noinline)) static uint8_t *recorder_put_new(uint8_t *at, struct b
 
 __attribute__((always_inline)) static inline void recorder_allocated(struct stream *stream, void *address,
                                                                      size_t requested, uint64_t spare,
-                                                                     uint32_t attributes, uintptr_t place,
+                                                                     uint32_t attributes, uintptr_t code,
                                                                      uintptr_t stack, uintptr_t frame) {
     uint64_t number = recorder_number();
     if (UNLIKELY(!recorder_room(stream))) {
@@ -285,7 +286,7 @@ __attribute__((always_inline)) static inline void recorder_allocated(struct stre
     }
     uint32_t node = 0;
     if (recorder.stacks) {
-        node = recorder_stack(stream, place, stack, frame);
+        node = recorder_stack(stream, code, stack, frame);
         if (UNLIKELY(stream->at >= stream->end) && !recorder_rotate(stream)) {
             recorder_lose(stream);
             return;

@@ -7,12 +7,11 @@
 #include "recorder.h"
 
 #define FIRST_NODES 1024
-/* So many children of a stack are looked at before the index is asked. */
+/* A search visits this many children of a stack before it uses the index. */
 #define NEAR 8
 
-/* A program that has closed its descriptors or entered a sandbox still may ask whether memory can be read:
- * the kernel copies the mask before it looks at what is to be done with it (kernel/signal.c, rt_sigprocmask).
- */
+/* Whether memory can be read, without a descriptor and also in a sandbox: rt_sigprocmask copies the mask
+ * before it checks its first argument (kernel/signal.c). */
 __attribute__((noinline)) static int can_be_read(uintptr_t address) {
     int error = errno;
     long result = syscall(SYS_rt_sigprocmask, ~0L, (void *)(address & ~(uintptr_t)7), NULL, 8);
@@ -34,8 +33,8 @@ static inline int is_readable(struct stream *stream, uintptr_t address) {
     return LIKELY(stream->readable[page % READABLE_PAGES] == page) || learn_readable(stream, address);
 }
 
-static uint32_t slot_of(const struct stream *stream, uintptr_t place, uint32_t parent) {
-    uint64_t mixed = ((uint64_t)place * 0x9e3779b97f4a7c15U) ^ ((uint64_t)parent * 0xff51afd7ed558ccdU);
+static uint32_t slot_of(const struct stream *stream, uintptr_t code, uint32_t parent) {
+    uint64_t mixed = ((uint64_t)code * 0x9e3779b97f4a7c15U) ^ ((uint64_t)parent * 0xff51afd7ed558ccdU);
     return (uint32_t)(mixed ^ mixed >> 29) & (stream->node_room * 2 - 1);
 }
 
@@ -45,7 +44,7 @@ static struct node *node_at(struct stream *stream, uint32_t number) {
 
 static void put_in_index(struct stream *stream, uint32_t number) {
     const struct node *node = &stream->nodes[number];
-    uint32_t slot = slot_of(stream, node->place, node->parent);
+    uint32_t slot = slot_of(stream, node->code, node->parent);
     while (stream->node_index[slot] != 0) {
         slot = (slot + 1) & (stream->node_room * 2 - 1);
     }
@@ -79,10 +78,10 @@ static void grow_nodes(void *argument) {
     }
 }
 
-static uint32_t find_in_index(const struct stream *stream, uintptr_t place, uint32_t parent) {
-    uint32_t slot = slot_of(stream, place, parent), number;
+static uint32_t find_in_index(const struct stream *stream, uintptr_t code, uint32_t parent) {
+    uint32_t slot = slot_of(stream, code, parent), number;
     while ((number = stream->node_index[slot]) != 0) {
-        if (stream->nodes[number].place == place && stream->nodes[number].parent == parent) {
+        if (stream->nodes[number].code == code && stream->nodes[number].parent == parent) {
             break;
         }
         slot = (slot + 1) & (stream->node_room * 2 - 1);
@@ -90,14 +89,14 @@ static uint32_t find_in_index(const struct stream *stream, uintptr_t place, uint
     return number;
 }
 
-/* The children that are asked for often are kept in front; behind the first few the index is asked. 0: there
- * is none. */
-static uint32_t find_child(struct stream *stream, struct node *outer, uintptr_t place, uint32_t parent) {
+/* Children that are found often move to the front of the list; behind the first few the index is used. 0:
+ * there is no such child. */
+static uint32_t find_child(struct stream *stream, struct node *outer, uintptr_t code, uint32_t parent) {
     struct node *nodes = stream->nodes, *before = NULL;
     uint32_t number = outer->child;
     for (unsigned looked = 0; number != 0; looked++) {
         struct node *node = &nodes[number];
-        if (node->place == place) {
+        if (node->code == code) {
             if (before != NULL) {
                 before->sibling = node->sibling;
                 node->sibling = outer->child;
@@ -106,7 +105,7 @@ static uint32_t find_child(struct stream *stream, struct node *outer, uintptr_t 
             return number;
         }
         if (looked == NEAR - 1 && outer->children > NEAR) {
-            return find_in_index(stream, place, parent);
+            return find_in_index(stream, code, parent);
         }
         before = node;
         number = node->sibling;
@@ -114,14 +113,14 @@ static uint32_t find_child(struct stream *stream, struct node *outer, uintptr_t 
     return 0;
 }
 
-static uint32_t make_node(struct stream *stream, struct node *outer, uintptr_t place, uint32_t parent) {
-    uint64_t numbers[2] = {parent, zigzag((int64_t)((uint64_t)place - (uint64_t)stream->node_place))};
+static uint32_t make_node(struct stream *stream, struct node *outer, uintptr_t code, uint32_t parent) {
+    uint64_t numbers[2] = {parent, zigzag((int64_t)((uint64_t)code - (uint64_t)stream->node_code))};
     if (!recorder_write(stream, LOG_NODE, 2, numbers)) {
         return LOG_BROKEN;
     }
     uint32_t number = ++stream->node_count;
-    stream->nodes[number] = (struct node){place, parent, outer->child, 0, 0};
-    stream->node_place = place;
+    stream->nodes[number] = (struct node){code, parent, outer->child, 0, 0};
+    stream->node_code = code;
     outer->child = number;
     outer->children++;
     if (outer->children == NEAR + 1) {
@@ -134,7 +133,7 @@ static uint32_t make_node(struct stream *stream, struct node *outer, uintptr_t p
     return number;
 }
 
-static uint32_t node_of(struct stream *stream, uintptr_t place, uint32_t parent) {
+static uint32_t node_of(struct stream *stream, uintptr_t code, uint32_t parent) {
     if (UNLIKELY(stream->node_count + 1 >= stream->node_room)) {
         recorder_aside(grow_nodes, stream);
         if (stream->node_count + 1 >= stream->node_room) {
@@ -143,11 +142,11 @@ static uint32_t node_of(struct stream *stream, uintptr_t place, uint32_t parent)
         }
     }
     struct node *outer = node_at(stream, parent);
-    if (LIKELY(stream->nodes[outer->child].place == place)) {
+    if (LIKELY(stream->nodes[outer->child].code == code)) {
         return outer->child;
     }
-    uint32_t number = find_child(stream, outer, place, parent);
-    return number != 0 ? number : make_node(stream, outer, place, parent);
+    uint32_t number = find_child(stream, outer, code, parent);
+    return number != 0 ? number : make_node(stream, outer, code, parent);
 }
 
 void stack_forget(struct stream *stream) {
@@ -158,21 +157,21 @@ void stack_forget(struct stream *stream) {
     stream->broken = (struct node){0};
     stream->depth = 0;
     stream->node_count = 0;
-    stream->node_place = 0;
+    stream->node_code = 0;
 }
 
-/* Whether outside of a frame nothing has changed since the last walk. */
+/* Whether the stack outside of a frame is as it was at the last walk. */
 static int is_as_it_was(const struct stream *stream, uint32_t depth) {
     for (uint32_t i = 0; i + 1 < depth; i++) {
         const struct frame *frame = &stream->frames[i];
-        if ((uintptr_t)((const stack_word *)frame->stack)[-1] != frame->place) {
+        if ((uintptr_t)((const stack_word *)frame->stack)[-1] != frame->code) {
             return 0;
         }
     }
     return 1;
 }
 
-/* Memory was unmapped since the last walk: a coroutine's stack, perhaps. */
+/* Memory was unmapped since the last walk, perhaps a coroutine's stack. */
 static void begin_walk(struct stream *stream) {
     uint32_t unmappings = __atomic_load_n(&recorder.unmappings, __ATOMIC_RELAXED);
     if (UNLIKELY(stream->unmappings != unmappings)) {
@@ -184,7 +183,7 @@ static void begin_walk(struct stream *stream) {
 
 enum step { STEP_CALLER, STEP_INTERRUPTED, STEP_OUTERMOST, STEP_LOST };
 
-/* From the frame of a signal's handler to what it interrupted. */
+/* From the frame of a signal handler to the interrupted one. */
 static enum step step_to_interrupted(struct stream *stream, struct frame *at, struct rule rule) {
     uintptr_t stack = at->stack;
     if (!is_readable(stream, stack + (uintptr_t)rule.cfa) ||
@@ -192,17 +191,18 @@ static enum step step_to_interrupted(struct stream *stream, struct frame *at, st
         !is_readable(stream, stack + (uintptr_t)rule.frame)) {
         return STEP_LOST;
     }
-    at->place = (uintptr_t) * (const stack_word *)(stack + (uintptr_t)rule.address);
+    at->code = (uintptr_t) * (const stack_word *)(stack + (uintptr_t)rule.address);
     at->frame = (uintptr_t) * (const stack_word *)(stack + (uintptr_t)rule.frame);
-    /* The handler may have had a stack of its own, above or below the interrupted one. */
+    /* The handler may run on another stack, above or below the interrupted one. */
     at->stack = (uintptr_t) * (const stack_word *)(stack + (uintptr_t)rule.cfa);
     return STEP_INTERRUPTED;
 }
 
 /* From a frame to the one around it. An interrupted instruction is not a call's return address. */
 static enum step step(struct stream *stream, struct frame *at, int interrupted) {
-    /* A call may be the last instruction of its function; an interrupted one is where it is. */
-    struct rule rule = modules_rule(stream, at->place - !interrupted);
+    /* A call may be the last instruction of its function, so its rule is looked up one byte before the return
+     * address; an interrupted instruction is looked up at its own address. */
+    struct rule rule = modules_rule(stream, at->code - !interrupted);
     uintptr_t stack = at->stack, frame = at->frame, outer = 0;
     if (LIKELY(rule.kind == RULE_STACK)) {
         outer = stack + (uintptr_t)rule.cfa;
@@ -220,7 +220,7 @@ static enum step step(struct stream *stream, struct frame *at, int interrupted) 
     if (outer <= stack || !is_readable(stream, outer - sizeof(stack_word))) {
         return STEP_LOST;
     }
-    at->place = (uintptr_t)((const stack_word *)outer)[-1];
+    at->code = (uintptr_t)((const stack_word *)outer)[-1];
     if (rule.frame != SAME_FRAME) {
         uintptr_t saved = rule.frame == FRAME_AT_ITSELF ? frame : outer + (uintptr_t)(intptr_t)rule.frame;
         if (!is_readable(stream, saved)) {
@@ -229,20 +229,20 @@ static enum step step(struct stream *stream, struct frame *at, int interrupted) 
         at->frame = (uintptr_t) * (const stack_word *)saved;
     }
     at->stack = outer;
-    return at->place == 0 ? STEP_OUTERMOST : STEP_CALLER;
+    return at->code == 0 ? STEP_OUTERMOST : STEP_CALLER;
 }
 
-/* Field by field: wider moves would wait for the narrow ones that have just been made. */
+/* Field by field: wide loads would wait for the narrow stores that precede them (store forwarding). */
 static inline void put_frame(struct frame *to, const struct frame *from, uint32_t node) {
-    *(volatile uintptr_t *)&to->place = from->place;
+    *(volatile uintptr_t *)&to->code = from->code;
     *(volatile uintptr_t *)&to->stack = from->stack;
     *(volatile uintptr_t *)&to->frame = from->frame;
     to->node = node;
 }
 
-uint32_t recorder_stack(struct stream *stream, uintptr_t place, uintptr_t stack, uintptr_t frame) {
+uint32_t recorder_stack(struct stream *stream, uintptr_t code, uintptr_t stack, uintptr_t frame) {
     begin_walk(stream);
-    struct frame at = {place, stack, frame, 0};
+    struct frame at = {code, stack, frame, 0};
     uint32_t count = 0, depth = stream->depth, parent = 0;
     int interrupted = 0, has_signal = 0;
     for (;;) {
@@ -250,7 +250,7 @@ uint32_t recorder_stack(struct stream *stream, uintptr_t place, uintptr_t stack,
             depth--;
         }
         if (depth > 0 && stream->frames[depth - 1].stack == at.stack &&
-            stream->frames[depth - 1].place == at.place && stream->frames[depth - 1].frame == at.frame &&
+            stream->frames[depth - 1].code == at.code && stream->frames[depth - 1].frame == at.frame &&
             is_as_it_was(stream, depth)) {
             parent = stream->frames[depth - 1].node;
             break;
@@ -277,10 +277,10 @@ uint32_t recorder_stack(struct stream *stream, uintptr_t place, uintptr_t stack,
     }
     while (count > 0) {
         count--;
-        parent = node_of(stream, stream->walked[count].place, parent);
+        parent = node_of(stream, stream->walked[count].code, parent);
         put_frame(&stream->frames[depth++], &stream->walked[count], parent);
     }
-    /* A handler's stack may be another one than what it interrupts, which may be gone next time. */
+    /* A handler may run on another stack than the interrupted one, which may not exist at the next walk. */
     stream->depth = has_signal ? 0 : depth;
     return parent;
 }

@@ -4,7 +4,7 @@
 
 #include "recorder.h"
 
-/* All of them are forgotten. */
+/* Clears them. */
 void stack_forget(struct stream *stream);
 
 #endif

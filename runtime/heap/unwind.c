@@ -22,7 +22,7 @@
 
 struct bytes {
     const uint8_t *at, *end;
-    int ended; /* something reached beyond the end */
+    int ended; /* a read went beyond the end */
 };
 
 static uint64_t fixed(struct bytes *bytes, unsigned size) {
@@ -106,7 +106,7 @@ static uintptr_t pointer(struct bytes *bytes, uint8_t encoding, uintptr_t data) 
     return value;
 }
 
-/* Of an entry: what is common to all of its kind, and its own part. */
+/* An entry: the instructions that it shares with others (CIE), and its own (FDE). */
 struct description {
     struct bytes common, own;
     uint64_t code_unit;
@@ -171,14 +171,13 @@ static int read_own(struct description *description, const uint8_t *at) {
     description->begins = pointer(&bytes, description->encoding, 0);
     description->size = pointer(&bytes, description->encoding & 0x0f, 0);
     bytes.at +=
-        unsigned_number(&bytes); /* every table that is read here has an augmentation, if an empty one */
+        unsigned_number(&bytes); /* every entry that is read here has an augmentation, perhaps an empty one */
     description->own = bytes;
     return !bytes.ended;
 }
 
-/* The table of .eh_frame_hdr: pairs of 32-bit distances from its own beginning, in the order of the places.
- */
-static const uint8_t *entry_of(const uint8_t *header, uintptr_t place) {
+/* The table of .eh_frame_hdr: pairs of 32-bit distances from its own beginning, sorted by code address. */
+static const uint8_t *entry_of(const uint8_t *header, uintptr_t code) {
     struct bytes bytes = {header, header + 64, 0};
     if (fixed(&bytes, 1) != 1) {
         return NULL;
@@ -192,14 +191,14 @@ static const uint8_t *entry_of(const uint8_t *header, uintptr_t place) {
     }
     uintptr_t count = pointer(&bytes, count_encoding, (uintptr_t)header);
     struct {
-        int32_t place, entry;
+        int32_t code, entry;
     } row;
     const uint8_t *table = bytes.at;
     uintptr_t low = 0, high = count;
     while (low < high) {
         uintptr_t middle = low + (high - low) / 2;
         memcpy(&row, table + middle * sizeof row, sizeof row);
-        if ((uintptr_t)header + (uintptr_t)(intptr_t)row.place <= place) {
+        if ((uintptr_t)header + (uintptr_t)(intptr_t)row.code <= code) {
             low = middle + 1;
         } else {
             high = middle;
@@ -212,8 +211,8 @@ static const uint8_t *entry_of(const uint8_t *header, uintptr_t place) {
     return header + row.entry;
 }
 
-/* A register plus a number, and what is stored there: no compiler writes other expressions for what is read
- * here. */
+/* Reads an expression: a register plus a number, or the word stored there. No compiler writes other
+ * expressions for the registers that are followed here. */
 static int sum(struct bytes *bytes, uint64_t *base, int64_t *offset, int *stored) {
     uint64_t size = unsigned_number(bytes);
     if (size > (uint64_t)(bytes->end - bytes->at)) {
@@ -241,145 +240,198 @@ static struct saved *saved_of(struct unwind_state *state, uint64_t number) {
                                       : &state->other;
 }
 
-/* Follows the instructions up to a place. `initial`: what the common part has set, to which entries may
- * return. */
-static int follow(const struct description *description, struct bytes bytes, struct unwind_scratch *scratch,
-                  const struct unwind_state *initial, uintptr_t place) {
-    struct unwind_state *state = &scratch->state, *remembered = scratch->remembered;
-    unsigned depth = 0;
-    uintptr_t here = description->begins;
-    while (bytes.at < bytes.end && !bytes.ended) {
-        uint8_t code = (uint8_t)fixed(&bytes, 1), low = code & 0x3f;
-        uint64_t number, distance = 0;
-        int64_t offset;
-        uint64_t base;
-        int stored;
-        switch (code & 0xc0) {
-        case 0x40:
-            distance = low;
-            break;
-        case 0x80:
-            *saved_of(state, low) =
-                (struct saved){AT_CFA, 0, (int64_t)unsigned_number(&bytes) * description->data_unit};
-            continue;
-        case 0xc0:
-            *saved_of(state, low) = *saved_of((struct unwind_state *)initial, low);
-            continue;
-        default:
-            switch (low) {
-            case 0x00: /* nop */
-                continue;
-            case 0x01:
-                distance = 0;
-                here = pointer(&bytes, description->encoding, 0);
-                if (here > place) {
-                    return 1;
-                }
-                continue;
-            case 0x02:
-                distance = fixed(&bytes, 1);
-                break;
-            case 0x03:
-                distance = fixed(&bytes, 2);
-                break;
-            case 0x04:
-                distance = fixed(&bytes, 4);
-                break;
-            case 0x05: /* offset_extended */
-                number = unsigned_number(&bytes);
-                offset = (int64_t)unsigned_number(&bytes) * description->data_unit;
-                *saved_of(state, number) = (struct saved){AT_CFA, 0, offset};
-                continue;
-            case 0x06: /* restore_extended */
-                number = unsigned_number(&bytes);
-                *saved_of(state, number) = *saved_of((struct unwind_state *)initial, number);
-                continue;
-            case 0x07: /* undefined */
-                *saved_of(state, unsigned_number(&bytes)) = (struct saved){LOST, 0, 0};
-                continue;
-            case 0x08: /* same_value */
-                *saved_of(state, unsigned_number(&bytes)) = (struct saved){KEPT, 0, 0};
-                continue;
-            case 0x09: /* register */
-                number = unsigned_number(&bytes);
-                unsigned_number(&bytes);
-                *saved_of(state, number) = (struct saved){LOST, 0, 0};
-                continue;
-            case 0x0a: /* remember_state */
-                if (depth == REMEMBERED) {
-                    return 0;
-                }
-                remembered[depth++] = *state;
-                continue;
-            case 0x0b: /* restore_state */
-                if (depth == 0) {
-                    return 0;
-                }
-                *state = remembered[--depth];
-                continue;
-            case 0x0c: /* def_cfa */
-                state->base = unsigned_number(&bytes);
-                state->offset = (int64_t)unsigned_number(&bytes);
-                state->stored = 0;
-                state->known = 1;
-                continue;
-            case 0x0d: /* def_cfa_register */
-                state->base = unsigned_number(&bytes);
-                state->stored = 0;
-                continue;
-            case 0x0e: /* def_cfa_offset */
-                state->offset = (int64_t)unsigned_number(&bytes);
-                continue;
-            case 0x0f: /* def_cfa_expression */
-                state->known = sum(&bytes, &state->base, &state->offset, &state->stored);
-                continue;
-            case 0x10: /* expression */
-                number = unsigned_number(&bytes);
-                if (sum(&bytes, &base, &offset, &stored) && !stored) {
-                    *saved_of(state, number) = (struct saved){AT_REGISTER, base, offset};
-                } else {
-                    *saved_of(state, number) = (struct saved){LOST, 0, 0};
-                }
-                continue;
-            case 0x11: /* offset_extended_sf */
-                number = unsigned_number(&bytes);
-                offset = signed_number(&bytes) * description->data_unit;
-                *saved_of(state, number) = (struct saved){AT_CFA, 0, offset};
-                continue;
-            case 0x12: /* def_cfa_sf */
-                state->base = unsigned_number(&bytes);
-                state->offset = signed_number(&bytes) * description->data_unit;
-                state->stored = 0;
-                state->known = 1;
-                continue;
-            case 0x13: /* def_cfa_offset_sf */
-                state->offset = signed_number(&bytes) * description->data_unit;
-                continue;
-            case 0x14: /* val_offset */
-                *saved_of(state, unsigned_number(&bytes)) = (struct saved){LOST, 0, 0};
-                unsigned_number(&bytes);
-                continue;
-            case 0x15: /* val_offset_sf */
-                *saved_of(state, unsigned_number(&bytes)) = (struct saved){LOST, 0, 0};
-                signed_number(&bytes);
-                continue;
-            case 0x16: /* val_expression */
-                *saved_of(state, unsigned_number(&bytes)) = (struct saved){LOST, 0, 0};
-                sum(&bytes, &base, &offset, &stored);
-                continue;
-            case 0x2e: /* GNU_args_size */
-                unsigned_number(&bytes);
-                continue;
-            default:
-                return 0;
-            }
+/* Call frame instructions: DWARF 5, 6.4.2 and 7.24; the last one is GNU's. */
+enum instruction {
+    ADVANCE_LOC_1_TO_63 = 0x40, /* the highest two bits; the operand is in the others */
+    OFFSET_OF_REGISTER = 0x80,
+    RESTORE_REGISTER = 0xc0,
+    NOP = 0x00,
+    SET_LOC = 0x01,
+    ADVANCE_LOC1 = 0x02,
+    ADVANCE_LOC2 = 0x03,
+    ADVANCE_LOC4 = 0x04,
+    OFFSET_EXTENDED = 0x05,
+    RESTORE_EXTENDED = 0x06,
+    UNDEFINED = 0x07,
+    SAME_VALUE = 0x08,
+    REGISTER = 0x09,
+    REMEMBER_STATE = 0x0a,
+    RESTORE_STATE = 0x0b,
+    DEF_CFA = 0x0c,
+    DEF_CFA_REGISTER = 0x0d,
+    DEF_CFA_OFFSET = 0x0e,
+    DEF_CFA_EXPRESSION = 0x0f,
+    EXPRESSION = 0x10,
+    OFFSET_EXTENDED_SF = 0x11,
+    DEF_CFA_SF = 0x12,
+    DEF_CFA_OFFSET_SF = 0x13,
+    VAL_OFFSET = 0x14,
+    VAL_OFFSET_SF = 0x15,
+    VAL_EXPRESSION = 0x16,
+    GNU_ARGS_SIZE = 0x2e
+};
+
+/* Instructions that are being followed. */
+struct program {
+    const struct description *description;
+    struct bytes bytes;
+    struct unwind_state *state, *remembered;
+    const struct unwind_state *initial; /* what the common part has set: `restore` returns to it */
+    unsigned depth;                     /* of the remembered states */
+    uintptr_t here;                     /* the code address that the state holds for */
+};
+
+/* Instructions that move `here`. 0: it is none of these. */
+static int moves(struct program *program, uint8_t instruction) {
+    struct bytes *bytes = &program->bytes;
+    uint64_t units;
+    if ((instruction & 0xc0) == ADVANCE_LOC_1_TO_63) {
+        units = instruction & 0x3f;
+    } else if (instruction >= ADVANCE_LOC1 && instruction <= ADVANCE_LOC4) {
+        units = fixed(bytes, 1U << (instruction - ADVANCE_LOC1));
+    } else if (instruction == SET_LOC) {
+        program->here = pointer(bytes, program->description->encoding, 0);
+        return 1;
+    } else {
+        return 0;
+    }
+    program->here += (uintptr_t)(units * program->description->code_unit);
+    return 1;
+}
+
+/* Instructions that define the CFA. 0: it is none of these. */
+static int defines_cfa(struct program *program, uint8_t instruction) {
+    struct unwind_state *state = program->state;
+    struct bytes *bytes = &program->bytes;
+    switch (instruction) {
+    case DEF_CFA:
+        state->base = unsigned_number(bytes);
+        state->offset = (int64_t)unsigned_number(bytes);
+        state->stored = 0;
+        state->known = 1;
+        return 1;
+    case DEF_CFA_SF:
+        state->base = unsigned_number(bytes);
+        state->offset = signed_number(bytes) * program->description->data_unit;
+        state->stored = 0;
+        state->known = 1;
+        return 1;
+    case DEF_CFA_REGISTER:
+        state->base = unsigned_number(bytes);
+        state->stored = 0;
+        return 1;
+    case DEF_CFA_OFFSET:
+        state->offset = (int64_t)unsigned_number(bytes);
+        return 1;
+    case DEF_CFA_OFFSET_SF:
+        state->offset = signed_number(bytes) * program->description->data_unit;
+        return 1;
+    case DEF_CFA_EXPRESSION:
+        state->known = sum(bytes, &state->base, &state->offset, &state->stored);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* `expression`: the register is saved where an expression says. */
+static struct saved by_expression(struct bytes *bytes) {
+    uint64_t base;
+    int64_t offset;
+    int stored;
+    return sum(bytes, &base, &offset, &stored) && !stored ? (struct saved){AT_REGISTER, base, offset}
+                                                          : (struct saved){LOST, 0, 0};
+}
+
+/* Instructions that say where a register is saved. 0: it is none of these. */
+static int saves(struct program *program, uint8_t instruction) {
+    struct unwind_state *initial = (struct unwind_state *)program->initial;
+    struct bytes *bytes = &program->bytes;
+    int64_t unit = program->description->data_unit;
+    int is_short = (instruction & 0xc0) != 0;
+    uint8_t kind = is_short ? instruction & 0xc0 : instruction;
+    if (kind != OFFSET_OF_REGISTER && kind != RESTORE_REGISTER &&
+        (kind < OFFSET_EXTENDED || kind > VAL_EXPRESSION)) {
+        return 0;
+    }
+    uint64_t number = is_short ? instruction & 0x3f : unsigned_number(bytes);
+    struct saved *saved = saved_of(program->state, number);
+    switch (kind) {
+    case OFFSET_OF_REGISTER:
+    case OFFSET_EXTENDED:
+        *saved = (struct saved){AT_CFA, 0, (int64_t)unsigned_number(bytes) * unit};
+        return 1;
+    case OFFSET_EXTENDED_SF:
+        *saved = (struct saved){AT_CFA, 0, signed_number(bytes) * unit};
+        return 1;
+    case RESTORE_REGISTER:
+    case RESTORE_EXTENDED:
+        *saved = *saved_of(initial, number);
+        return 1;
+    case SAME_VALUE:
+        *saved = (struct saved){KEPT, 0, 0};
+        return 1;
+    case EXPRESSION:
+        *saved = by_expression(bytes);
+        return 1;
+    case VAL_EXPRESSION:
+        by_expression(bytes);
+        *saved = (struct saved){LOST, 0, 0};
+        return 1;
+    case REGISTER:
+    case VAL_OFFSET:
+    case VAL_OFFSET_SF:
+        unsigned_number(bytes); /* a signed number has as many bytes */
+        *saved = (struct saved){LOST, 0, 0};
+        return 1;
+    case UNDEFINED:
+        *saved = (struct saved){LOST, 0, 0};
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Instructions that keep states, or change none. 0: it is none of these, or there is no such state. */
+static int remembers(struct program *program, uint8_t instruction) {
+    switch (instruction) {
+    case REMEMBER_STATE:
+        if (program->depth == REMEMBERED) {
+            return 0;
         }
-        here += (uintptr_t)(distance * description->code_unit);
-        if (here > place) {
-            return 1;
+        program->remembered[program->depth++] = *program->state;
+        return 1;
+    case RESTORE_STATE:
+        if (program->depth == 0) {
+            return 0;
+        }
+        *program->state = program->remembered[--program->depth];
+        return 1;
+    case GNU_ARGS_SIZE:
+        unsigned_number(&program->bytes);
+        return 1;
+    default:
+        return instruction == NOP;
+    }
+}
+
+/* Follows the instructions up to a code address. 0: they cannot be followed. */
+static int follow(const struct description *description, struct bytes bytes, struct unwind_scratch *scratch,
+                  const struct unwind_state *initial, uintptr_t code) {
+    struct program program = {description, bytes, &scratch->state,    scratch->remembered,
+                              initial,     0,     description->begins};
+    while (program.bytes.at < program.bytes.end && !program.bytes.ended) {
+        uint8_t instruction = (uint8_t)fixed(&program.bytes, 1);
+        if (moves(&program, instruction)) {
+            if (program.here > code) {
+                return 1;
+            }
+        } else if (!remembers(&program, instruction) && !defines_cfa(&program, instruction) &&
+                   !saves(&program, instruction)) {
+            return 0;
         }
     }
-    return !bytes.ended;
+    return !program.bytes.ended;
 }
 
 static int fits(int64_t value, int bits) {
@@ -415,7 +467,7 @@ static struct rule packed(const struct unwind_state *state, int is_signal) {
         rule.frame = (int16_t)state->frame.offset;
     } else if (state->frame.where == AT_REGISTER && state->frame.base == FRAME_POINTER &&
                state->frame.offset == 0) {
-        /* A function that aligns its stack: the caller's is saved where its own points to. */
+        /* A function that aligns its stack: the caller's frame pointer is saved where its own points to. */
         rule.frame = FRAME_AT_ITSELF;
     } else if (state->frame.where != KEPT) {
         return rule;
@@ -429,18 +481,18 @@ static struct rule packed(const struct unwind_state *state, int is_signal) {
     return rule;
 }
 
-struct rule unwind_rule(const uint8_t *header, uintptr_t place, struct unwind_scratch *scratch) {
+struct rule unwind_rule(const uint8_t *header, uintptr_t code, struct unwind_scratch *scratch) {
     struct description description;
     struct rule rule = {.kind = RULE_NONE};
     memset(&scratch->state, 0, sizeof scratch->state);
-    const uint8_t *entry = entry_of(header, place);
-    if (entry != NULL && read_own(&description, entry) && place - description.begins < description.size &&
+    const uint8_t *entry = entry_of(header, code);
+    if (entry != NULL && read_own(&description, entry) && code - description.begins < description.size &&
         follow(&description, description.common, scratch, &scratch->state, UINTPTR_MAX)) {
         scratch->initial = scratch->state;
-        if (follow(&description, description.own, scratch, &scratch->initial, place)) {
+        if (follow(&description, description.own, scratch, &scratch->initial, code)) {
             rule = packed(&scratch->state, description.is_signal);
         }
     }
-    rule.place = place;
+    rule.code = code;
     return rule;
 }

@@ -1,13 +1,13 @@
 /*
  * Walks the stack by the program's own unwind tables (.eh_frame), fast enough to do it at every allocation.
  *
- * Two things make it fast. What a table says of a place in the program is decoded once and remembered in
- * sixteen bytes. And the walk stops as soon as it meets the stack that was walked last: a frame with the same
- * place, stack and frame pointer, outside of which every return address is still as it was. Most calls differ
+ * Two things make it fast. The rule of a code address is decoded from the table once and cached in
+ * sixteen bytes. The walk stops as soon as it meets the stack that was walked last: a frame with the same
+ * code, stack and frame pointer, outside of which every return address is still as it was. Most calls differ
  * from the last one in a few frames only.
  *
  * Only two registers are followed, the stack and the frame pointer: GCC and Clang describe every call site
- * with these. Neither libunwind nor libgcc is needed, and so none has to exist for x32.
+ * with these. The walk needs neither libunwind nor libgcc, which may not exist for x32.
  */
 #ifndef WIDTHWISE_HEAP_UNWIND_H
 #define WIDTHWISE_HEAP_UNWIND_H
@@ -35,14 +35,15 @@ enum rule_kind {
 #define SAME_FRAME INT16_MIN      /* the frame pointer is the caller's still */
 #define FRAME_AT_ITSELF INT16_MAX /* the caller's is saved where the frame pointer points to */
 
-/* How to get from a place to its caller. Offsets in bytes. The return address lies just below the CFA. */
+/* How to get from a code address to its caller. Offsets in bytes. The return address lies just below the CFA.
+ */
 struct rule {
-    uintptr_t place;
+    uintptr_t code;
     int32_t cfa : 26;
     uint32_t kind : 6;
     int16_t
         frame; /* from the CFA (RULE_SIGNAL: from the stack pointer) to where the frame pointer is saved */
-    int16_t address; /* of RULE_SIGNAL: from the stack pointer to the interrupted place */
+    int16_t address; /* of RULE_SIGNAL: from the stack pointer to the interrupted code address */
 };
 
 enum where { KEPT, AT_CFA, AT_REGISTER, LOST };
@@ -68,7 +69,7 @@ struct unwind_scratch {
     struct unwind_state state, initial, remembered[REMEMBERED];
 };
 
-/* Decodes the rule of the instruction at `place`, which is in the module with that .eh_frame_hdr. */
-struct rule unwind_rule(const uint8_t *header, uintptr_t place, struct unwind_scratch *scratch);
+/* Decodes the rule of the instruction at `code`; `header` is the .eh_frame_hdr of its module. */
+struct rule unwind_rule(const uint8_t *header, uintptr_t code, struct unwind_scratch *scratch);
 
 #endif

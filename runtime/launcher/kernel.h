@@ -13,7 +13,6 @@
 
 #include "../syscall.h"
 
-#define CPU_WORDS 16
 #define SIGKILL 9
 #define SIGCHLD 17
 #define SIGSTOP 19
@@ -81,7 +80,7 @@ static inline long sys_read(int fd, void *data, uint64_t size) {
 static inline long sys_write(int fd, const void *data, uint64_t size) {
     return SYSCALL(__NR_write, fd, data, size, 0);
 }
-/* A peer that is gone is an error here, and no signal. */
+/* If the other end is closed, this is an error and no signal. */
 static inline long sys_send(int fd, const void *data, uint64_t size) {
     return syscall6(__NR_sendto, fd, (long)data, (long)size, 0x4000 /* MSG_NOSIGNAL */, 0, 0);
 }
@@ -117,7 +116,7 @@ struct ended {
     int signal, error, code, padding, pid;
     int rest[27];
 };
-/* Who has ended, if anybody has; left to be reaped. */
+/* A process that has ended, if there is one. It is not reaped. */
 static inline long sys_wait_without_reaping(struct ended *ended) {
     return syscall6(__NR_waitid, P_ALL, 0, (long)ended, WEXITED | WNOWAIT | WNOHANG | WALL, 0, 0);
 }
@@ -133,7 +132,7 @@ __attribute__((noreturn)) static inline void sys_exit_group(int status) {
         SYSCALL(__NR_exit_group, status, 0, 0, 0);
 }
 
-/* Sleeps until then, CLOCK_MONOTONIC; at once if that is past. */
+/* Sleeps until that time of CLOCK_MONOTONIC; returns immediately if it is past. */
 static inline void sleep_until(uint64_t at_ns) {
     struct timespec at = {(int64_t)(at_ns / 1000000000), (int64_t)(at_ns % 1000000000)};
     while (SYSCALL(__NR_clock_nanosleep, 1 /* CLOCK_MONOTONIC */, 1 /* TIMER_ABSTIME */, &at, 0) == -EINTR) {

@@ -1,90 +1,25 @@
 /*
- * The launcher: starts runs of programs, one at a time, with nothing of ours in it.
+ * The launcher: starts runs of programs, one at a time.
  *
  * It is a process of its own, freestanding and a few pages large, for three reasons:
  *
  *  1. Linux folds the peak resident size of the old image into the new one's ru_maxrss at execve
  *     (fs/exec.c, exec_mmap: setmax_mm_hiwater_rss). Started from a large process, a small program would be
  *     reported as large as its parent. This parent is smaller than any program.
- *  2. It is the child subreaper (prctl(2)), so that a daemonised grandchild comes back to it, is waited for,
- *     accounted for, and killed when the run is over.
- *  3. It outlives a killed `widthwise`: at the end of file on its socket it kills what still runs, puts the
- *     system's THP setting back, and leaves.
+ *  2. It is the child subreaper (prctl(2)): it becomes the parent of a daemonised grandchild, waits for it,
+ *     counts its resources, and kills it when the run is over.
+ *  3. It outlives a killed `widthwise`: at the end of file on its socket it kills all processes of the run,
+ *     restores the system's THP setting, and exits.
  *
- * Protocol (native byte order, 64-bit words). Over the stream socket that is file descriptor 3 come requests:
- * a `struct request` and its strings. Each is answered, when the run and all it left behind are gone, by one
- * `struct reply`. Several requests may lie there: their runs are made one after the other, without anybody
- * being woken in between. Over the socket that is file descriptor 4 comes a `struct order` now and then: it
- * ends the run that is going on, or passes over runs that have not begun. The end of file there says that
- * widthwise is gone. crates/measure/src/launcher.rs speaks the other side.
+ * protocol.h describes how requests come in and replies go out.
  */
 #include <stdint.h>
 
 #include "kernel.h"
+#include "protocol.h"
 
-enum { SOCKET = 3, ORDERS = 4 };
-
-/* Bits of request.flags. */
-enum { FIXED_ADDRESSES = 1, THP_NEVER = 2, EXIT_STOP = 4, FIND_PARENTS = 8 };
-
-/* What could not be done: reply.failed_step. Numbers are shared with launcher.rs. */
-enum step {
-    STEP_NONE,
-    STEP_CLONE,
-    STEP_AFFINITY,
-    STEP_DIRECTORY,
-    STEP_STDIN,
-    STEP_STDOUT,
-    STEP_STDERR,
-    STEP_PERSONALITY,
-    STEP_THP,
-    STEP_EXEC,
-    STEP_REQUEST,
-    STEP_TRACE,
-    STEP_PASSED_OVER,
-};
-
-struct request {
-    uint64_t size;   /* of the whole request, strings included */
-    uint64_t number; /* counts up */
-    uint64_t flags;
-    uint64_t thp;       /* 0: leave; 1: always; 2: madvise, written to the system's setting */
-    uint64_t arguments; /* number of strings after the first five: argv */
-    uint64_t variables; /* number of strings after those: envp */
-    uint64_t
-        not_before_ns; /* CLOCK_MONOTONIC: no execve before then, so that several launchers start as one */
-    uint64_t cpus[CPU_WORDS]; /* all zero: leave the affinity alone */
-    /* strings, each with its NUL: file, directory, stdin, stdout, stderr, argv…, envp… */
-};
-
-struct order {
-    uint64_t end;       /* the run of this number, if it is going on */
-    uint64_t pass_over; /* runs up to this number that have not begun */
-};
-
-struct reply {
-    uint64_t failed_step;
-    uint64_t error;
-    uint64_t pid;
-    uint64_t status;             /* as wait4 gives it */
-    uint64_t began_ns, ended_ns; /* CLOCK_MONOTONIC: just before execve, just after the end was seen */
-    uint64_t user_us, system_us;
-    uint64_t minor_faults, major_faults;
-    uint64_t voluntary_switches, involuntary_switches;
-    uint64_t peak_resident_kib; /* the largest ru_maxrss among the processes reaped */
-    uint64_t reaped;            /* processes that were waited for here: the program and orphans */
-    uint64_t left_over;         /* of these: still running when the program had ended, and killed */
-    uint64_t cut_off;           /* the run was ended early, by an order */
-    uint64_t escaped;           /* processes that could not be killed in five seconds */
-    uint64_t parents; /* FIND_PARENTS: of those reaped, the ones that had waited for children of theirs */
-    uint64_t exit_peak_resident_kib, exit_peak_virtual_kib; /* EXIT_STOP: of the largest process */
-    uint64_t exit_peak_resident_sum_kib, exit_processes;
-    /* Of the campaign's group since it was made, where there is one: CPU time, and forks refused. */
-    uint64_t group_user_us, group_system_us, refused_forks;
-};
-
-static char buffer[4 << 20] __attribute__((aligned(16)));
-static char *pointers[1 << 16];
+static char buffer[MOST_REQUEST_BYTES] __attribute__((aligned(16)));
+static char *pointers[MOST_STRINGS];
 static char child_stack[64 << 10] __attribute__((aligned(16)));
 
 /* Shared with the child, which runs in this memory until its execve. */
@@ -93,19 +28,19 @@ static volatile struct {
     int released; /* 0 while the launcher still has to attach to it (EXIT_STOP) */
 } child;
 
-/* The group in which programs are started, and whether everything in it has been killed at one stroke. */
+/* The cgroup in which programs are started, and whether cgroup.kill has killed it. */
 static const char *group_parent;
 static char group_path[4096 + 64];
 static int group_fd = -1, group_kill_fd = -1, group_killed;
 /* cpu.stat of the campaign's group, and pids.events of it and of its sibling in a v1 hierarchy. */
 static int group_usage_fd = -1, group_event_fds[2] = {-1, -1};
-/* Runs up to this number are not to be begun any more. */
-static uint64_t pass_over;
-/* Where this process may run. It is set when a run asks for another place than the one before. */
-static uint64_t place[CPU_WORDS];
+/* Runs up to this number that have not begun are skipped. */
+static uint64_t skip_up_to;
+/* The affinity of this process. It changes when a run asks for other CPUs than the run before. */
+static uint64_t affinity[CPU_WORDS];
 static const char *thp_original;
 
-/* Makes a group for the runs to come, below the campaign's. A new one after each kill: the kernel (6.12
+/* Makes a cgroup for later runs, below the campaign's. A new one after each kill: the kernel (6.12
  * to 6.18 at least) kills every later child that is cloned into a group with CLONE_INTO_CGROUP once the group
  * has been killed, since it compares the group's kill count with that of the parent's own group
  * (cgroup_css_set_fork). */
@@ -128,7 +63,7 @@ static void make_group(void) {
     group_kill_fd = (int)sys_open(path, O_WRONLY | O_CLOEXEC, 0);
 }
 
-/* The end: whoever made the campaign's group may be gone already, so it is removed from here. */
+/* Exits. widthwise, which made the campaign's cgroup, may be gone, so the launcher removes the cgroup. */
 __attribute__((noreturn)) static void leave(int status) {
     if (group_fd >= 0) {
         sys_rmdir(group_path);
@@ -140,7 +75,7 @@ __attribute__((noreturn)) static void leave(int status) {
 static void send_all(const void *data, uint64_t size) {
     const char *at = data;
     while (size > 0) {
-        long n = sys_send(SOCKET, at, size);
+        long n = sys_send(REQUEST_SOCKET, at, size);
         if (n == -EINTR)
             continue;
         if (n <= 0)
@@ -236,7 +171,7 @@ static int start(void *argument) {
     redirect(plan->in, O_RDONLY | O_CLOEXEC, 0, STEP_STDIN);
     redirect(plan->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 1, STEP_STDOUT);
     redirect(plan->err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 2, STEP_STDERR);
-    if ((request->flags & FIXED_ADDRESSES) && (n = sys_personality(ADDR_NO_RANDOMIZE)) < 0)
+    if ((request->flags & NO_ASLR) && (n = sys_personality(ADDR_NO_RANDOMIZE)) < 0)
         fail(STEP_PERSONALITY, n);
     if ((request->flags & THP_NEVER) && (n = sys_prctl(PR_SET_THP_DISABLE, 1)) < 0)
         fail(STEP_THP, n);
@@ -259,8 +194,8 @@ static void account(struct reply *reply, const struct rusage *usage) {
     reply->major_faults += (uint64_t)usage->major_faults;
     reply->voluntary_switches += (uint64_t)usage->voluntary_switches;
     reply->involuntary_switches += (uint64_t)usage->involuntary_switches;
-    if ((uint64_t)usage->peak_resident_kib > reply->peak_resident_kib)
-        reply->peak_resident_kib = (uint64_t)usage->peak_resident_kib;
+    if ((uint64_t)usage->peak_resident_kib > reply->max_rss_kib)
+        reply->max_rss_kib = (uint64_t)usage->peak_resident_kib;
     reply->reaped++;
 }
 
@@ -322,13 +257,13 @@ static void read_peaks(struct reply *reply, long pid) {
     uint64_t resident = field(text, "VmHWM:"), virtual_ = field(text, "VmPeak:");
     if (resident == 0 && virtual_ == 0)
         return; /* another thread of the process was the last to hold the memory */
-    if (resident > reply->exit_peak_resident_kib)
-        reply->exit_peak_resident_kib = resident;
+    if (resident > reply->exit_max_rss_kib)
+        reply->exit_max_rss_kib = resident;
     if (virtual_ > reply->exit_peak_virtual_kib)
         reply->exit_peak_virtual_kib = virtual_;
     /* Threads share the memory: only the thread group's leader stands for the process. */
     if (field(text, "Tgid:") == (uint64_t)pid) {
-        reply->exit_peak_resident_sum_kib += resident;
+        reply->exit_max_rss_sum_kib += resident;
         reply->exit_processes++;
     }
 }
@@ -338,7 +273,7 @@ enum {
                     PTRACE_O_EXITKILL
 };
 
-/* One stop of a traced process: let it go on as if nobody had looked. */
+/* Reads one stop of a traced process and continues the process. */
 static void pass_stop(struct reply *reply, long pid, int status) {
     int signal = (status >> 8) & 0xff, event = status >> 16;
     if (event == PTRACE_EVENT_EXIT) {
@@ -357,8 +292,8 @@ static void pass_stop(struct reply *reply, long pid, int status) {
     sys_ptrace(PTRACE_CONT, pid, 0, signal);
 }
 
-/* Kills every process of the run: those of its group at once (a fork cannot slip through, kernel/signal.c
- * and copy_process), the cgroup's where we have one, and every orphan that came to us. */
+/* Kills every process of the run: its process group in one call (no fork can escape: kernel/signal.c and
+ * copy_process), its cgroup if there is one, and every orphan that the launcher has become the parent of. */
 static void kill_all(long root) {
     if (group_kill_fd >= 0) {
         sys_write(group_kill_fd, "1", 1);
@@ -387,92 +322,113 @@ static void kill_all(long root) {
     sys_close((int)fd);
 }
 
-/* Waits until the program has ended and nothing it started is left. */
-static void watch(struct reply *reply, uint64_t number, long root, int traced, int find_parents) {
-    enum { GRACE_MS = 100, PATIENCE_MS = 5000 };
-    int root_ended = 0, killing = 0, orphaned = 0;
-    uint64_t deadline = 0;
+/* A run in flight. */
+struct flight {
+    struct reply *reply;
+    uint64_t number;
+    long root;                /* the program's process */
+    int traced, find_parents; /* as the request asks */
+    int root_ended, killing, widthwise_gone;
+    uint64_t deadline;
+};
+
+enum { GRACE_MS = 100, PATIENCE_MS = 5000 };
+
+static void begin_killing(struct flight *flight) {
+    flight->killing = 1;
+    flight->deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
+}
+
+/* Reaps the processes that have ended. 0: none is left. */
+static int reap(struct flight *flight) {
+    struct reply *reply = flight->reply;
+    /* Before the reaping, so that the accounting of one process is not in another's time. */
+    uint64_t woken = now_ns();
     for (;;) {
-        /* Taken before the reaping, so that the accounting of one process is not in another's time. */
-        uint64_t woken = now_ns();
-        for (;;) {
-            int status;
-            struct rusage usage;
-            long next = -1;
-            if (find_parents) {
-                struct ended ended;
-                clear(&ended, sizeof ended);
-                if (sys_wait_without_reaping(&ended) == 0 && ended.pid > 0) {
-                    next = ended.pid;
-                    reply->parents += (uint64_t)is_parent(next);
-                }
-            }
-            long pid = sys_wait4(next, &status, WNOHANG | WALL, &usage);
-            if (pid == -EINTR)
-                continue;
-            if (pid == -ECHILD) {
-                if (orphaned) {
-                    thp_restore();
-                    leave(1);
-                }
-                return;
-            }
-            if (pid <= 0)
-                break;
-            if ((status & 0xff) == 0x7f) { /* stopped: only ever reported of traced processes */
-                if (traced)
-                    pass_stop(reply, pid, status);
-                continue;
-            }
-            account(reply, &usage);
-            if (pid == root) {
-                root_ended = 1;
-                reply->status = (uint64_t)(unsigned)status;
-                reply->ended_ns = woken;
-                if (!killing)
-                    deadline = woken + (uint64_t)GRACE_MS * 1000000;
-            } else if (killing && root_ended) {
-                reply->left_over++;
+        int status;
+        struct rusage usage;
+        long next = -1;
+        if (flight->find_parents) {
+            struct ended ended;
+            clear(&ended, sizeof ended);
+            if (sys_wait_without_reaping(&ended) == 0 && ended.pid > 0) {
+                next = ended.pid;
+                reply->parents += (uint64_t)is_parent(next);
             }
         }
-
-        long wait_ms = -1;
-        if (killing) {
-            if (now_ns() > deadline) {
-                reply->escaped = 1;
-                return;
-            }
-            kill_all(root_ended ? 0 : root);
-            wait_ms = 5;
-        } else if (root_ended) {
-            /* What the program leaves behind has a moment to end by itself, as the end of a pipeline does. */
-            if (now_ns() > deadline) {
-                killing = 1;
-                deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
-                continue;
-            }
-            wait_ms = 5;
+        long pid = sys_wait4(next, &status, WNOHANG | WALL, &usage);
+        if (pid == -EINTR)
+            continue;
+        if (pid == -ECHILD)
+            return 0;
+        if (pid <= 0)
+            return 1;
+        if ((status & 0xff) == 0x7f) { /* stopped: only ever reported of traced processes */
+            if (flight->traced)
+                pass_stop(reply, pid, status);
+            continue;
         }
-
-        struct pollfd poll = {ORDERS, POLLIN, 0};
-        if (sys_ppoll_with_sigchld(orphaned ? 0 : &poll, wait_ms) > 0) {
-            struct order order;
-            if (!receive_all(ORDERS, &order, sizeof order)) {
-                orphaned = 1; /* widthwise is gone: nobody will read the reply */
-            } else {
-                if (order.pass_over > pass_over)
-                    pass_over = order.pass_over;
-                if (order.end != number)
-                    continue; /* it had ended before the order came */
-                reply->cut_off = 1;
-            }
-            killing = 1;
-            deadline = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
+        account(reply, &usage);
+        if (pid == flight->root) {
+            flight->root_ended = 1;
+            reply->status = (uint64_t)(unsigned)status;
+            reply->ended_ns = woken;
+            if (!flight->killing)
+                flight->deadline = woken + (uint64_t)GRACE_MS * 1000000;
+        } else if (flight->killing && flight->root_ended) {
+            reply->left_over++;
         }
     }
 }
 
-/* Fills in the plan's strings; 0 if the request is not what it says it is. */
+/* Takes an order, or the end of file. */
+static void obey(struct flight *flight) {
+    struct order order;
+    if (!receive_all(ORDER_SOCKET, &order, sizeof order)) {
+        flight->widthwise_gone = 1; /* the reply has no reader */
+        begin_killing(flight);
+        return;
+    }
+    if (order.skip_up_to > skip_up_to)
+        skip_up_to = order.skip_up_to;
+    if (order.cancel == flight->number) { /* otherwise that run ended before the order came */
+        flight->reply->cancelled = 1;
+        begin_killing(flight);
+    }
+}
+
+/* Waits until the program has ended and no process that it started is left. */
+static void watch(struct flight *flight) {
+    for (;;) {
+        if (!reap(flight)) {
+            if (flight->widthwise_gone) {
+                thp_restore();
+                leave(1);
+            }
+            return;
+        }
+
+        long wait_ms = flight->killing || flight->root_ended ? 5 : -1;
+        if (flight->killing) {
+            if (now_ns() > flight->deadline) {
+                flight->reply->escaped = 1;
+                return;
+            }
+            kill_all(flight->root_ended ? 0 : flight->root);
+        } else if (flight->root_ended && now_ns() > flight->deadline) {
+            /* What the program left behind has had a moment to end by itself, as the end of a pipeline does.
+             */
+            begin_killing(flight);
+            continue;
+        }
+
+        struct pollfd poll = {ORDER_SOCKET, POLLIN, 0};
+        if (sys_ppoll_with_sigchld(flight->widthwise_gone ? 0 : &poll, wait_ms) > 0)
+            obey(flight);
+    }
+}
+
+/* Fills in the plan's strings; 0 if the request's counts do not fit its size. */
 static int unpack(struct plan *plan, const struct request *request) {
     char *at = buffer + sizeof *request, *end = buffer + request->size;
     uint64_t strings = 5 + request->arguments + request->variables;
@@ -504,22 +460,22 @@ static int unpack(struct plan *plan, const struct request *request) {
     return 1;
 }
 
-/* Goes to these CPUs, and with it every program to come. */
-static long move_to(const uint64_t *cpus) {
-    int pinned = 0, there = 1;
+/* Sets the affinity of the launcher, which every later program inherits. */
+static long set_affinity(const uint64_t *cpus) {
+    int pinned = 0, unchanged = 1;
     for (int i = 0; i < CPU_WORDS; i++) {
         pinned |= cpus[i] != 0;
-        there &= cpus[i] == place[i];
+        unchanged &= cpus[i] == affinity[i];
     }
-    if (!pinned || there)
+    if (!pinned || unchanged)
         return 0;
-    long n = sys_sched_setaffinity(0, sizeof place, cpus);
+    long n = sys_sched_setaffinity(0, sizeof affinity, cpus);
     for (int i = 0; i < CPU_WORDS && n >= 0; i++)
-        place[i] = cpus[i];
+        affinity[i] = cpus[i];
     return n;
 }
 
-/* What the campaign's group has used so far: nothing but runs is in it. */
+/* Reads what the campaign's cgroup has used so far: it holds nothing but runs. */
 static void read_group(struct reply *reply) {
     static char text[1024];
     if (group_usage_fd >= 0) {
@@ -543,42 +499,30 @@ static void refuse(struct reply *reply, enum step step, long error) {
     send_all(reply, sizeof *reply);
 }
 
-static void run(const struct request *request) {
-    struct reply reply;
-    clear(&reply, sizeof reply);
-    struct plan plan;
-    plan.request = request;
-    int traced = (request->flags & EXIT_STOP) != 0;
-    child.step = STEP_NONE;
-    child.error = 0;
-    child.released = !traced;
-
-    long n;
-    if (request->number <= pass_over) {
-        refuse(&reply, STEP_PASSED_OVER, -ECANCELED);
-        return;
+/* Applies what the request asks of the launcher itself. Returns the step that failed, with its error. */
+static enum step prepare(struct plan *plan, const struct request *request, long *error) {
+    if (request->number <= skip_up_to) {
+        *error = -ECANCELED;
+        return STEP_SKIPPED;
     }
-    if (!unpack(&plan, request)) {
-        refuse(&reply, STEP_REQUEST, -EINVAL);
-        return;
+    if (!unpack(plan, request)) {
+        *error = -EINVAL;
+        return STEP_REQUEST;
     }
-    if ((n = move_to(request->cpus)) < 0) {
-        refuse(&reply, STEP_AFFINITY, n);
-        return;
-    }
-    if (request->thp) {
+    if ((*error = set_affinity(request->cpus)) < 0)
+        return STEP_AFFINITY;
+    if (request->thp != THP_KEEP) {
         thp_original = thp_read();
-        if ((n = thp_write(request->thp == 1 ? "always" : "madvise")) < 0) {
+        if ((*error = thp_write(request->thp == THP_ALWAYS ? "always" : "madvise")) < 0) {
             thp_original = 0;
-            refuse(&reply, STEP_THP, n);
-            return;
+            return STEP_THP;
         }
     }
+    return STEP_NONE;
+}
 
-    /* The child sets it on the memory that it shares with the launcher: left there, every later run would
-     * have it too. */
-    int huge_pages = (request->flags & THP_NEVER) && sys_prctl(PR_GET_THP_DISABLE, 0) == 0;
-
+/* Starts the child that becomes the program; its number, or an error. */
+static long clone_child(struct plan *plan, int traced) {
     struct clone_arguments arguments;
     clear(&arguments, sizeof arguments);
     arguments.flags = CLONE_VM | (traced ? 0 : CLONE_VFORK);
@@ -593,25 +537,55 @@ static void run(const struct request *request) {
         arguments.flags |= CLONE_INTO_CGROUP;
         arguments.cgroup = (uint64_t)group_fd;
     }
-    long pid = sys_clone3(&arguments, start, &plan);
+    long pid = sys_clone3(&arguments, start, plan);
     if (pid == -ENOSYS || pid == -EPERM) { /* a kernel before 5.3, or a container that filters clone3 */
         arguments.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
-        pid = sys_clone(&arguments, start, &plan);
+        pid = sys_clone(&arguments, start, plan);
     }
+    return pid;
+}
+
+/* Attaches to the child, which waits for it, and releases the child. */
+static void trace(long pid) {
+    long n = sys_ptrace(PTRACE_SEIZE, pid, 0, TRACE_OPTIONS);
+    if (n < 0) {
+        sys_kill(pid, SIGKILL);
+        child.step = STEP_TRACE;
+        child.error = (uint64_t)-n;
+    }
+    child.released = 1;
+}
+
+static void run(const struct request *request) {
+    struct reply reply;
+    clear(&reply, sizeof reply);
+    struct plan plan;
+    plan.request = request;
+    int traced = (request->flags & EXIT_STOP) != 0;
+    child.step = STEP_NONE;
+    child.error = 0;
+    child.released = !traced;
+
+    long error = 0;
+    enum step failed = prepare(&plan, request, &error);
+    if (failed != STEP_NONE) {
+        refuse(&reply, failed, error);
+        return;
+    }
+
+    /* The child sets PR_SET_THP_DISABLE on the memory that it shares with the launcher. It is cleared
+     * afterwards: later runs would inherit it. */
+    int huge_pages = (request->flags & THP_NEVER) && sys_prctl(PR_GET_THP_DISABLE, 0) == 0;
+    long pid = clone_child(&plan, traced);
     if (pid < 0) {
         reply.failed_step = STEP_CLONE;
         reply.error = (uint64_t)-pid;
     } else {
-        if (traced) {
-            n = sys_ptrace(PTRACE_SEIZE, pid, 0, TRACE_OPTIONS);
-            if (n < 0) {
-                sys_kill(pid, SIGKILL);
-                child.step = STEP_TRACE;
-                child.error = (uint64_t)-n;
-            }
-            child.released = 1;
-        }
-        watch(&reply, request->number, pid, traced, (request->flags & FIND_PARENTS) != 0);
+        if (traced)
+            trace(pid);
+        struct flight flight = {
+            &reply, request->number, pid, traced, (request->flags & FIND_PARENTS) != 0, 0, 0, 0, 0};
+        watch(&flight);
         reply.pid = (uint64_t)pid;
         reply.failed_step = child.step;
         reply.error = child.error;
@@ -624,15 +598,15 @@ static void run(const struct request *request) {
     send_all(&reply, sizeof reply);
 }
 
-/* argv: launcher CGROUP [EVENTS [EVENTS]]: a cgroup v2 folder in which programs are started, or nothing where
- * there is none; and files that say how many forks were refused. */
+/* argv: launcher CGROUP [EVENTS [EVENTS]]: the cgroup v2 folder in which programs are started, or an empty
+ * word; and files that count refused forks. */
 int main_(int argc, char **argv) {
     sys_setsid();
     sys_prctl(PR_SET_NAME,
-              (long)"ww-launcher"); /* it was started from a memory file, whose number it would show */
+              (long)"ww-launcher"); /* otherwise its name is that of the memory file's descriptor */
     sys_prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sys_close_on_exec(SOCKET);
-    sys_close_on_exec(ORDERS);
+    sys_close_on_exec(REQUEST_SOCKET);
+    sys_close_on_exec(ORDER_SOCKET);
     sys_prepare_sigchld();
     if (argc > 1 && argv[1][0] && length(argv[1]) < 4096) {
         static char path[4096 + 64];
@@ -644,10 +618,10 @@ int main_(int argc, char **argv) {
     for (int i = 0; i < 2 && i + 2 < argc; i++)
         group_event_fds[i] = (int)sys_open(argv[i + 2], O_RDONLY | O_CLOEXEC, 0);
     struct request *request = (struct request *)buffer;
-    while (receive_all(SOCKET, buffer, sizeof *request)) {
+    while (receive_all(REQUEST_SOCKET, buffer, sizeof *request)) {
         if (request->size < sizeof *request || request->size > sizeof buffer)
             return 1;
-        if (!receive_all(SOCKET, buffer + sizeof *request, request->size - sizeof *request))
+        if (!receive_all(REQUEST_SOCKET, buffer + sizeof *request, request->size - sizeof *request))
             break;
         run(request);
     }

@@ -2,76 +2,23 @@
  * The runtime's own cost, for those who measure the program: pages, page faults, calls by their way, time.
  *
  * `--account FILE` names a file of ACCOUNT_SIZE zero bytes, which every process of the program maps; without
- * it nothing is counted. What is in it survives a process that is killed. crates/measure/src/run/runtime.rs
- * reads it: the layout here and there must agree.
+ * it nothing is counted. What is in it survives a process that is killed. account_file.h has its layout.
  */
 #ifndef X32_ACCOUNT_H
 #define X32_ACCOUNT_H
 
+#include "account_file.h"
 #include "table.h"
 #include "thread.h"
 
-#define ACCOUNT_MAGIC 0x3174636132337877UL /* "wx32act1" */
-#define ACCOUNT_HEAD PAGE
-#define ACCOUNT_CELLS 129U
-#define ACCOUNT_RECORDS 8192U
+_Static_assert(ACCOUNT_HEAD == PAGE, "what follows the head begins at a page");
+_Static_assert(ACCOUNT_NUMBERS == TABLE_SIZE + 2, "the table has grown");
 /* Of numbers beyond the table, and of 64-bit calls. */
 #define ACCOUNT_OTHERS TABLE_SIZE
-#define ACCOUNT_NUMBERS (TABLE_SIZE + 2)
 /* One of so many calls that enter the runtime is timed. */
 #define ACCOUNT_SHARE_BITS 4
 /* Ticks: a timed stretch that took longer was interrupted. */
 #define ACCOUNT_LONGEST 100000UL
-
-struct account_head {
-    u64 magic;
-    u32 opened;    /* images of the runtime that opened this file */
-    u32 announced; /* execs that were to make one, the first not among them */
-    u32 records;   /* processes, or images of one, that asked for a record: there may be no room */
-};
-
-/* What a thread has counted. The first cell takes what threads that have ended had counted. */
-struct __attribute__((aligned(64))) counts {
-    u32 owner; /* a thread's number; 0 where nobody's */
-    u32 reserved;
-    u64 plain;         /* calls made by a stub itself */
-    u64 signals;       /* signals that were delivered by the runtime */
-    u64 doors;         /* calls through the i386 entry */
-    u64 sampled_ticks; /* of the time-stamp counter, in calls that entered without a trap: of one in 16, times
-                          16 */
-    u64 signal_ticks;  /* in the delivery of signals */
-    u64 probe_ticks;   /* of calls through the i386 entry that do nothing, made after some of the others */
-    u64 probes;
-    u32 entered[ACCOUNT_NUMBERS]; /* calls of rewritten sites that enter the runtime, by number */
-    u32 trapped[ACCOUNT_NUMBERS]; /* calls that trapped */
-};
-_Static_assert(sizeof(struct counts) == 4480 && offsetof(struct counts, entered) == 64,
-               "crates/measure/src/run/runtime.rs");
-
-enum account_state {
-    ACCOUNT_ALIVE = 1,
-    ACCOUNT_ENDED = 2,
-    ACCOUNT_REPLACED = 3, /* by another program: execve */
-};
-
-/* One image of the runtime in one process. Amounts are bytes. */
-struct account_record {
-    u32 process, state;
-    u64 resident;    /* the runtime's own at the moment of `peak` */
-    u64 peak;        /* of the whole process, as getrusage says, when it was last looked at */
-    u64 peak_before; /* the same, when this image began: that of the images before it */
-    u64 virtual_;    /* address space of the runtime's own */
-    u64 minor_faults, major_faults;
-    u64 load_ns;      /* CPU time up to the program's first instruction */
-    u64 rewriting_ns; /* CPU time of rewriting sites */
-    u64 ticks;        /* of this account itself */
-    u32 blind;        /* the pages could not be counted */
-    u32 forked;       /* a copy of a process, not an image that was loaded */
-    u32 calls;        /* that entered the runtime; of several threads, about */
-    u32 rewritings;
-    u32 reserved[7];
-};
-_Static_assert(sizeof(struct account_record) == 128, "crates/measure/src/run/runtime.rs");
 
 #define ACCOUNT_CELLS_SIZE (ACCOUNT_CELLS * sizeof(struct counts))
 #define ACCOUNT_SIZE                                                                                         \

@@ -245,7 +245,7 @@ impl Facts {
     /// Nothing is missing, and nothing is remarked but that the recorder had to take memory that has no file.
     pub fn whole(self) -> Facts {
         let mut remarks = self.remarks();
-        remarks.retain(|remark| !remark.contains("the recorder's own memory look like the program's"));
+        remarks.retain(|remark| !remark.contains("the recorder's own memory count as the program's RSS"));
         assert_eq!(remarks, [""; 0], "{}", self.what);
         assert_eq!(self.sum("lost_events"), 0, "{}", self.what);
         self

@@ -1,20 +1,15 @@
-//! What a program asked of its allocator, where, and for how long: out of the logs of `runtime/heap`.
+//! A program's allocations, their stacks and lifetimes, from the logs of `runtime/heap`.
 
 pub mod completeness;
 pub mod decoder;
-pub mod discrepancy;
 pub mod executed;
-pub mod folded;
 pub mod headers;
-pub mod heaptrack;
 pub mod history;
-pub mod lives;
+pub mod lifetimes;
 pub mod log;
-pub mod massif;
 pub mod naming;
-pub mod peer;
-pub mod pprof;
 pub mod profile;
+pub mod rss_against_heap;
 pub mod site;
 pub mod stacks;
 pub mod symbols;
@@ -22,9 +17,8 @@ pub mod wrappers;
 
 pub use decoder::{Exec, ExecState};
 pub use history::{Blocks, History, Moment};
-pub use lives::Lives;
+pub use lifetimes::Lifetimes;
 pub use log::{Header, LogError, LogFile, Loss, Process};
-pub use peer::{Peer, Point};
 pub use profile::{Column, Frame, Gathering, Profile, Sample, Values};
 pub use stacks::{CodeAddress, ModuleId, StackId, Stacks};
 pub use symbols::{StackValues, Symbols};

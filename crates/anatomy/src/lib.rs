@@ -1,3 +1,4 @@
 //! Why two variants of a program differ. Pure: files in, facts out.
 
 pub mod heap;
+pub mod import;

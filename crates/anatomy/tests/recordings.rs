@@ -1,16 +1,17 @@
 //! What massif and heaptrack recorded of one program, read back; and files that they never wrote.
 
-use widthwise_anatomy::heap::heaptrack::{self, HeaptrackError};
-use widthwise_anatomy::heap::massif::{self, MassifError};
-use widthwise_anatomy::heap::peer::{Clock, Peer};
-use widthwise_anatomy::heap::{folded, Column};
+use widthwise_anatomy::heap::Column;
+use widthwise_anatomy::import::folded;
+use widthwise_anatomy::import::heaptrack::{self, HeaptrackError};
+use widthwise_anatomy::import::massif::{self, MassifError};
+use widthwise_anatomy::import::recording::{Clock, Recording};
 
 const MASSIF: &str = include_str!("recordings/massif.out.1");
 const HEAPTRACK: &[u8] = include_bytes!("recordings/heaptrack.steps.1.zst");
 
 /// Stacks that begin with `main`, from there on.
-fn stacks(peer: &Peer, column: Column) -> Vec<String> {
-    let text = folded::write(&peer.profile, column, folded::Places::Shown);
+fn stacks(recording: &Recording, column: Column) -> Vec<String> {
+    let text = folded::write(&recording.profile, column, folded::SourceLines::Shown);
     let mut lines: Vec<String> = text
         .lines()
         .filter_map(|line| {
@@ -24,34 +25,37 @@ fn stacks(peer: &Peer, column: Column) -> Vec<String> {
 
 #[test]
 fn massifs_peak_and_its_stacks_are_those_of_the_program() {
-    let peer = massif::read(MASSIF.as_bytes()).expect("a file of massif");
-    assert_eq!((peer.command.as_str(), peer.clock), ("./steps", Clock::Bytes));
-    assert_eq!((peer.peak.bytes, peer.peak.extra_bytes, peer.peak.time), (139_104, Some(1616), 144_720));
-    assert_eq!(peer.detailed, Some(peer.peak));
-    assert_eq!(peer.profile.sum().peak_bytes, 139_104);
+    let recording = massif::read(MASSIF.as_bytes()).expect("a file of massif");
+    assert_eq!((recording.command.as_str(), recording.clock), ("./steps", Clock::Bytes));
     assert_eq!(
-        stacks(&peer, Column::PeakBytes),
+        (recording.peak.bytes, recording.peak.extra_bytes, recording.peak.time),
+        (139_104, Some(1616), 144_720)
+    );
+    assert_eq!(recording.detailed, Some(recording.peak));
+    assert_eq!(recording.profile.sum().peak_bytes, 139_104);
+    assert_eq!(
+        stacks(&recording, Column::PeakBytes),
         ["main (steps.cc:30);chain(int) (steps.cc:13);made (steps.cc:9) 2400", "main (steps.cc:31) 64000"]
     );
-    let course: Vec<u64> = peer.course.iter().map(|point| point.bytes).collect();
+    let course: Vec<u64> = recording.course.iter().map(|point| point.bytes).collect();
     assert_eq!(course, [0, 72_704, 82_384, 139_104, 75_104, 2400]);
 }
 
 #[test]
 fn heaptracks_peak_and_its_stacks_are_those_of_the_program() {
-    let peer = heaptrack::read(HEAPTRACK).expect("a recording");
-    assert_eq!((peer.command.as_str(), peer.clock), ("./steps", Clock::Milliseconds));
-    assert_eq!((peer.peak.bytes, peer.peak.count), (139_104, Some(102)));
-    let sum = peer.profile.sum();
+    let recording = heaptrack::read(HEAPTRACK).expect("a recording");
+    assert_eq!((recording.command.as_str(), recording.clock), ("./steps", Clock::Milliseconds));
+    assert_eq!((recording.peak.bytes, recording.peak.count), (139_104, Some(102)));
+    let sum = recording.profile.sum();
     assert_eq!((sum.peak_bytes, sum.peak_count), (139_104, 102));
     assert_eq!((sum.count, sum.bytes), (153, 72_704 + 8000 + 150 * 24 + 64_000));
     // What the C++ library frees at the end is gone by then.
     assert_eq!((sum.live_count, sum.live_bytes), (100, 2400));
     assert_eq!(
-        stacks(&peer, Column::PeakBytes),
+        stacks(&recording, Column::PeakBytes),
         ["main (steps.cc:30);chain(int) (steps.cc:13);made (steps.cc:9) 2400", "main (steps.cc:31) 64000"]
     );
-    let end = peer.course.last().expect("an end");
+    let end = recording.course.last().expect("an end");
     assert_eq!((end.bytes, end.resident_bytes), (2400, Some(0x3c5 * 4096)));
 }
 
@@ -61,9 +65,9 @@ fn both_see_the_same_program() {
     let [massif, heaptrack] = [massif.expect("a file"), heaptrack.expect("a recording")];
     assert_eq!(stacks(&massif, Column::PeakBytes), stacks(&heaptrack, Column::PeakBytes));
     // Inlined calls are marked in both.
-    for peer in [massif, heaptrack] {
+    for recording in [massif, heaptrack] {
         let inlined =
-            |name| peer.profile.frames.iter().find(|frame| frame.function == name).map(|f| f.inlined);
+            |name| recording.profile.frames.iter().find(|frame| frame.function == name).map(|f| f.inlined);
         assert_eq!((inlined("made"), inlined("chain(int)")), (Some(true), Some(false)));
     }
 }
@@ -103,7 +107,7 @@ fn what_massif_does_not_write_is_named_with_its_line() {
         massif_error("heap_tree=empty", "heap_tree=odd\u{1b}"),
         "line 11: should be `empty`, `detailed` or `peak`, and is \"odd\\u{1b}\""
     );
-    let tree = "`n`, how many children, `: `, bytes and a place, indented by its depth";
+    let tree = "`n`, how many children, `: `, bytes and a location, indented by its depth";
     assert!(massif_error(" n0: 64000 ", "n0: 64000 ").starts_with(&format!("line 42: should be {tree}")));
     assert!(massif_error("n4: 139104", "n5: 139104").starts_with(&format!("line 48: should be {tree}")));
     assert!(massif_error("n4: 139104", "n99999999999999999999: 1").contains(tree));
@@ -120,36 +124,36 @@ fn without_a_peak_the_largest_snapshot_with_stacks_is_taken() {
     let text = MASSIF.replace("heap_tree=peak", "heap_tree=detailed");
     let small = "#-----------\nsnapshot=6\n#-----------\ntime=300000\nmem_heap_B=10\nmem_heap_extra_B=0\nmem_stacks_B=0\n\
                  heap_tree=detailed\nn0: 10 (heap allocation functions)\n";
-    let peer = massif::read(format!("{text}{small}").as_bytes()).expect("a file of massif");
-    assert_eq!(peer.profile.sum().peak_bytes, 139_104);
+    let recording = massif::read(format!("{text}{small}").as_bytes()).expect("a file of massif");
+    assert_eq!(recording.profile.sum().peak_bytes, 139_104);
     // The peak is preferred, even where it is not the highest (its inaccuracy is 1 % unless it is told otherwise).
-    let peer = massif::read(
+    let recording = massif::read(
         format!("{MASSIF}{}", small.replace("B=10", "B=200000").replace("n0: 10", "n0: 200000")).as_bytes(),
     );
-    let peer = peer.expect("a file of massif");
-    assert_eq!((peer.peak.bytes, peer.detailed.map(|point| point.bytes)), (200_000, Some(139_104)));
+    let recording = recording.expect("a file of massif");
+    assert_eq!((recording.peak.bytes, recording.detailed.map(|point| point.bytes)), (200_000, Some(139_104)));
 }
 
 #[test]
 fn massifs_small_places_keep_their_bytes() {
     let text = MASSIF.replace("n0: 0 in 1 place,", "n0: 16 in 2 places,").replace("n4: 139104", "n4: 139120");
-    let peer = massif::read(text.as_bytes()).expect("a file of massif");
-    let text = folded::write(&peer.profile, Column::PeakBytes, folded::Places::Hidden);
+    let recording = massif::read(text.as_bytes()).expect("a file of massif");
+    let text = folded::write(&recording.profile, Column::PeakBytes, folded::SourceLines::Hidden);
     assert!(text.contains("\n[in 2 places, below massif's threshold (1.00%)] 16\n"), "{text}");
 }
 
 /// A recording in plain text: its head, and these lines.
-fn heaptrack_of(lines: &str) -> Result<Peer, HeaptrackError> {
+fn heaptrack_of(lines: &str) -> Result<Recording, HeaptrackError> {
     heaptrack::read(format!("v 10400 3\nX ./p\nI 1000 10\n{lines}").as_bytes())
 }
 
 #[test]
 fn texts_with_ends_of_lines_and_mangled_names_are_read() {
-    let peer = heaptrack_of("s 3 /p\n\ns 5 a\nb\ns\ns 9 _Z4growim\ni 10 1 3 2 7\nt 1 0\na 8 1\n+ 0\n")
+    let recording = heaptrack_of("s 3 /p\n\ns 5 a\nb\ns\ns 9 _Z4growim\ni 10 1 3 2 7\nt 1 0\na 8 1\n+ 0\n")
         .expect("a recording");
-    assert_eq!(peer.profile.frames[0].function, "grow(int, unsigned long)");
+    assert_eq!(recording.profile.frames[0].function, "grow(int, unsigned long)");
     assert_eq!(
-        (peer.profile.frames[0].file.as_deref(), peer.profile.frames[0].line),
+        (recording.profile.frames[0].file.as_deref(), recording.profile.frames[0].line),
         (Some("a\nb\ns"), Some(7))
     );
     let older = heaptrack::read(b"v 10100 2\ns /p\ns main f\ni 10 1 2 0 0\nt 1 0\na 8 1\n+ 0\n")
@@ -160,13 +164,19 @@ fn texts_with_ends_of_lines_and_mangled_names_are_read() {
 #[test]
 fn blocks_that_come_and_go_are_accounted_for_at_the_peak_and_at_the_end() {
     let tables = "s 1 p\ns 1 f\ns 1 g\ni 10 1 2\ni 20 1 3\nt 1 0\nt 2 1\na 10 1\na 40 2\n";
-    let peer = heaptrack_of(&format!("{tables}c 1\n+ 0\n+ 1\n+ 1\n- 1\nc 2\n- 0\n- 0\n+ 1\nc 3\n- 1\n"))
+    let recording = heaptrack_of(&format!("{tables}c 1\n+ 0\n+ 1\n+ 1\n- 1\nc 2\n- 0\n- 0\n+ 1\nc 3\n- 1\n"))
         .expect("a recording");
-    assert_eq!((peer.peak.time, peer.peak.bytes, peer.peak.count), (1, 0x90, Some(3)));
-    assert_eq!(folded::write(&peer.profile, Column::PeakBytes, folded::Places::Hidden), "f 16\nf;g 128\n");
-    assert_eq!(folded::write(&peer.profile, Column::AllocCount, folded::Places::Hidden), "f 1\nf;g 3\n");
-    assert_eq!(folded::write(&peer.profile, Column::LiveBytes, folded::Places::Hidden), "f;g 64\n");
-    let course: Vec<(u64, u64)> = peer.course.iter().map(|point| (point.time, point.bytes)).collect();
+    assert_eq!((recording.peak.time, recording.peak.bytes, recording.peak.count), (1, 0x90, Some(3)));
+    assert_eq!(
+        folded::write(&recording.profile, Column::PeakBytes, folded::SourceLines::Hidden),
+        "f 16\nf;g 128\n"
+    );
+    assert_eq!(
+        folded::write(&recording.profile, Column::AllocCount, folded::SourceLines::Hidden),
+        "f 1\nf;g 3\n"
+    );
+    assert_eq!(folded::write(&recording.profile, Column::LiveBytes, folded::SourceLines::Hidden), "f;g 64\n");
+    let course: Vec<(u64, u64)> = recording.course.iter().map(|point| (point.time, point.bytes)).collect();
     assert_eq!(course, [(0, 0), (1, 0x90), (2, 0x80), (3, 0x80), (3, 0x40)]);
 }
 
@@ -175,9 +185,10 @@ fn what_heaptrack_does_not_write_is_named_with_its_line() {
     let told =
         |lines: &str| heaptrack_of(lines).expect_err("a recording that heaptrack does not write").to_string();
     assert!(told("+ 0\n").starts_with(
-        "line 4: should be `+` or `-` and a kind of block that was told before, and is \"+ 0\""
+        "line 4: should be `+` or `-` and a kind of block from an earlier line, and is \"+ 0\""
     ));
-    assert!(told("t 1 0\n").starts_with("line 4: should be `t`, a place and a stack, both told before"));
+    assert!(told("t 1 0\n")
+        .starts_with("line 4: should be `t`, a code address and a stack, both from earlier lines"));
     assert!(told("i 10\nt 1 1\n").starts_with("line 5: should be `t`"), "a stack around itself");
     assert!(told("i 10 1\n").starts_with("line 4: should be `i`"));
     assert!(told("a 10 1\n").starts_with("line 4: should be `a`"));

@@ -18,18 +18,23 @@ use crate::cgroup::{Cgroup, Usage};
 /// The program itself, built by build.rs.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 
-/// `sizeof buffer` in launcher.c.
-const MOST_BYTES: usize = 4 << 20;
-/// `sizeof pointers / sizeof *pointers` in launcher.c.
-const MOST_STRINGS: usize = 1 << 16;
-const CPU_WORDS: usize = 16;
+/// The launcher's protocol, generated from `runtime/launcher/protocol.h` by build.rs.
+#[allow(dead_code)]
+mod protocol {
+    include!(concat!(env!("OUT_DIR"), "/protocol.rs"));
+}
+
+const MOST_BYTES: usize = protocol::MOST_REQUEST_BYTES as usize;
+const MOST_STRINGS: usize = protocol::MOST_STRINGS as usize;
+const CPU_WORDS: usize = protocol::CPU_WORDS as usize;
+const REPLY_SIZE: usize = protocol::Reply::SIZE;
 
 /// The launcher could not be started, or went away.
 #[derive(Debug, Error)]
 pub enum LauncherError {
     /// The launcher's own process could not be made.
     #[error("the launcher could not be started: {0}")]
-    LaunchSpec(io::Error),
+    Start(io::Error),
     /// It ended in the middle of a campaign.
     #[error("the launcher ended unexpectedly ({0}); was it killed? `--resume` goes on from the last run")]
     Gone(io::Error),
@@ -74,7 +79,7 @@ pub struct Request<'a> {
     pub not_before: Duration,
 }
 
-/// Which step failed when a program could not be started. Numbers as in launcher.c.
+/// Which step failed when a program could not be started: `enum step` of protocol.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// clone(2).
@@ -100,7 +105,7 @@ pub enum Step {
     /// ptrace(2).
     Trace,
     /// None: it was told not to begin this one.
-    PassedOver,
+    Skipped,
 }
 
 /// What the launcher saw of a run.
@@ -177,12 +182,15 @@ pub struct Launcher {
 impl Launcher {
     /// Starts the launcher's process. Programs are started in the cgroup where there is one.
     pub fn start(cgroup: &Cgroup) -> Result<Launcher, LauncherError> {
-        let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::LaunchSpec)?;
-        let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::LaunchSpec)?;
-        // Out of the way of the numbers 3 and 4, which are the sockets' on the other side.
-        let image = memory_file().and_then(|file| above(&file, 5)).map_err(LauncherError::LaunchSpec)?;
-        let their_socket = above(&their_socket, 5).map_err(LauncherError::LaunchSpec)?;
-        let their_orders = above(&their_orders, 5).map_err(LauncherError::LaunchSpec)?;
+        let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::Start)?;
+        let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::Start)?;
+        // Above the numbers that the sockets have in the launcher.
+        let (request_socket, order_socket) =
+            (protocol::REQUEST_SOCKET as libc::c_int, protocol::ORDER_SOCKET as libc::c_int);
+        let free = request_socket.max(order_socket) + 1;
+        let image = memory_file().and_then(|file| above(&file, free)).map_err(LauncherError::Start)?;
+        let their_socket = above(&their_socket, free).map_err(LauncherError::Start)?;
+        let their_orders = above(&their_orders, free).map_err(LauncherError::Start)?;
         let ends = [their_socket.as_raw_fd(), their_orders.as_raw_fd()];
         let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
         command.arg0("widthwise-launcher").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
@@ -190,12 +198,12 @@ impl Launcher {
         // SAFETY: only async-signal-safe calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
-                // The sockets become descriptors 3 and 4, open across exec.
-                check(libc::dup2(ends[0], 3))?;
-                check(libc::dup2(ends[1], 4))
+                // dup2 clears close-on-exec.
+                check(libc::dup2(ends[0], request_socket))?;
+                check(libc::dup2(ends[1], order_socket))
             });
         }
-        let process = command.spawn().map_err(LauncherError::LaunchSpec)?;
+        let process = command.spawn().map_err(LauncherError::Start)?;
         Ok(Launcher { process, socket, orders, unsent: Vec::new(), received: Vec::new(), asked: 0 })
     }
 
@@ -227,17 +235,17 @@ impl Launcher {
     }
 
     /// Ends the run of that number, and all it started, if it is going on.
-    pub fn cancelled(&mut self, number: u64) -> Result<(), LauncherError> {
-        self.order([number, 0])
+    pub fn cancel(&mut self, number: u64) -> Result<(), LauncherError> {
+        self.order(protocol::Order { cancel: number, skip_up_to: 0 })
     }
 
     /// Tells it not to begin what has not begun.
     pub fn skip_rest(&mut self) -> Result<(), LauncherError> {
-        self.order([0, self.asked])
+        self.order(protocol::Order { cancel: 0, skip_up_to: self.asked })
     }
 
-    fn order(&mut self, words: [u64; 2]) -> Result<(), LauncherError> {
-        self.orders.write_all(&words.map(u64::to_ne_bytes).concat()).map_err(LauncherError::Gone)
+    fn order(&mut self, order: protocol::Order) -> Result<(), LauncherError> {
+        self.orders.write_all(&order.bytes()).map_err(LauncherError::Gone)
     }
 
     /// Sleeps until a reply is there, so much time has passed, or a signal has come (Ctrl-C, a window's resize).
@@ -265,11 +273,7 @@ impl Launcher {
         self.received.extend_from_slice(&buffer[..n as usize]);
         let whole = self.received.len() / REPLY_SIZE * REPLY_SIZE;
         for bytes in self.received[..whole].chunks_exact(REPLY_SIZE) {
-            let mut words = [0u64; REPLY_WORDS];
-            for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-                *word = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
-            }
-            into.push_back(decode(&words));
+            into.extend(protocol::Reply::read(bytes).as_ref().map(decode));
         }
         self.received.drain(..whole);
         Ok(())
@@ -341,17 +345,18 @@ fn memory_file() -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Appends the layout of `struct request` and its strings.
+/// Appends a request and its strings.
 fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), LauncherError> {
     use widthwise_experiment::model::Thp;
-    let flags = u64::from(request.no_aslr)
-        | u64::from(request.thp == Thp::Never) << 1
-        | u64::from(request.exit_stop) << 2
-        | u64::from(request.find_parents) << 3;
+    let flag = |is_set: bool, bit: u32| if is_set { u64::from(bit) } else { 0 };
+    let flags = flag(request.no_aslr, protocol::NO_ASLR)
+        | flag(request.thp == Thp::Never, protocol::THP_NEVER)
+        | flag(request.exit_stop, protocol::EXIT_STOP)
+        | flag(request.find_parents, protocol::FIND_PARENTS);
     let thp = match request.thp {
-        Thp::System | Thp::Never => 0,
-        Thp::Always => 1,
-        Thp::Madvise => 2,
+        Thp::System | Thp::Never => protocol::THP_KEEP,
+        Thp::Always => protocol::THP_ALWAYS,
+        Thp::Madvise => protocol::THP_MADVISE,
     };
     let mut cpus = [0u64; CPU_WORDS];
     for &cpu in request.cpus {
@@ -361,11 +366,17 @@ fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), Lau
     }
     let begin = bytes.len();
     let variables = request.environment.len() + 1;
-    let not_before = request.not_before.as_nanos() as u64;
-    let head = [0, number, flags, thp, request.arguments.len() as u64, variables as u64, not_before];
-    for word in head.iter().chain(&cpus) {
-        bytes.extend_from_slice(&word.to_ne_bytes());
-    }
+    let mut head = protocol::Request {
+        size: 0,
+        number,
+        flags,
+        thp: thp.into(),
+        arguments: request.arguments.len() as u64,
+        variables: variables as u64,
+        not_before_ns: request.not_before.as_nanos() as u64,
+        cpus,
+    };
+    bytes.extend_from_slice(&head.bytes());
     let mut put = |parts: &[&[u8]]| {
         for part in parts {
             if part.contains(&0) {
@@ -392,61 +403,55 @@ fn encode(request: &Request, number: u64, bytes: &mut Vec<u8>) -> Result<(), Lau
     if size > MOST_BYTES || request.arguments.len() + variables + 8 > MOST_STRINGS {
         return Err(LauncherError::TooLarge(size));
     }
-    bytes[begin..begin + 8].copy_from_slice(&(size as u64).to_ne_bytes());
+    head.size = size as u64;
+    bytes[begin..begin + protocol::Request::SIZE].copy_from_slice(&head.bytes());
     Ok(())
 }
 
-/// Words in `struct reply`.
-const REPLY_WORDS: usize = 25;
-const REPLY_SIZE: usize = REPLY_WORDS * 8;
-
-/// Layout of `struct reply`.
-fn decode(words: &[u64; REPLY_WORDS]) -> Reply {
-    let [step, error, pid, status, began, ended, user, system, minor, major, voluntary, involuntary, rest @ ..] =
-        *words;
-    let [peak, reaped, left_over, cancelled, escaped, parents, rest @ ..] = rest;
-    let [exit_resident, exit_virtual, exit_sum, exit_processes, group_user, group_system, refused_forks] =
-        rest;
-    let failed = match step {
-        0 => None,
-        1 => Some(Step::Clone),
-        2 => Some(Step::Affinity),
-        3 => Some(Step::Directory),
-        4 => Some(Step::Stdin),
-        5 => Some(Step::Stdout),
-        6 => Some(Step::Stderr),
-        7 => Some(Step::Personality),
-        8 => Some(Step::Thp),
-        9 => Some(Step::Exec),
-        11 => Some(Step::Trace),
-        12 => Some(Step::PassedOver),
+fn decode(reply: &protocol::Reply) -> Reply {
+    let failed = match u32::try_from(reply.failed_step).unwrap_or(protocol::STEP_REQUEST) {
+        protocol::STEP_NONE => None,
+        protocol::STEP_CLONE => Some(Step::Clone),
+        protocol::STEP_AFFINITY => Some(Step::Affinity),
+        protocol::STEP_DIRECTORY => Some(Step::Directory),
+        protocol::STEP_STDIN => Some(Step::Stdin),
+        protocol::STEP_STDOUT => Some(Step::Stdout),
+        protocol::STEP_STDERR => Some(Step::Stderr),
+        protocol::STEP_PERSONALITY => Some(Step::Personality),
+        protocol::STEP_THP => Some(Step::Thp),
+        protocol::STEP_EXEC => Some(Step::Exec),
+        protocol::STEP_TRACE => Some(Step::Trace),
+        protocol::STEP_SKIPPED => Some(Step::Skipped),
         _ => Some(Step::Request),
     };
     Reply {
-        failed: failed.map(|step| (step, io::Error::from_raw_os_error(error as i32))),
-        pid: pid as u32,
-        status: status as i32,
-        began: Duration::from_nanos(began),
-        wall: Duration::from_nanos(ended.saturating_sub(began)),
-        user: Duration::from_micros(user),
-        system: Duration::from_micros(system),
-        minor_faults: minor,
-        major_faults: major,
-        voluntary_switches: voluntary,
-        involuntary_switches: involuntary,
-        max_rss: peak * 1024,
-        reaped,
-        left_over,
-        cancelled: cancelled != 0,
-        escaped: escaped != 0,
-        parents,
-        at_exit: (exit_processes > 0).then_some(AtExit {
-            max_rss: exit_resident * 1024,
-            peak_virtual: exit_virtual * 1024,
-            max_rss_sum: exit_sum * 1024,
-            processes: exit_processes,
+        failed: failed.map(|step| (step, io::Error::from_raw_os_error(reply.error as i32))),
+        pid: reply.pid as u32,
+        status: reply.status as i32,
+        began: Duration::from_nanos(reply.began_ns),
+        wall: Duration::from_nanos(reply.ended_ns.saturating_sub(reply.began_ns)),
+        user: Duration::from_micros(reply.user_us),
+        system: Duration::from_micros(reply.system_us),
+        minor_faults: reply.minor_faults,
+        major_faults: reply.major_faults,
+        voluntary_switches: reply.voluntary_switches,
+        involuntary_switches: reply.involuntary_switches,
+        max_rss: reply.max_rss_kib * 1024,
+        reaped: reply.reaped,
+        left_over: reply.left_over,
+        cancelled: reply.cancelled != 0,
+        escaped: reply.escaped != 0,
+        parents: reply.parents,
+        at_exit: (reply.exit_processes > 0).then_some(AtExit {
+            max_rss: reply.exit_max_rss_kib * 1024,
+            peak_virtual: reply.exit_peak_virtual_kib * 1024,
+            max_rss_sum: reply.exit_max_rss_sum_kib * 1024,
+            processes: reply.exit_processes,
         }),
-        group: Usage { user: Duration::from_micros(group_user), system: Duration::from_micros(group_system) },
-        refused_forks,
+        group: Usage {
+            user: Duration::from_micros(reply.group_user_us),
+            system: Duration::from_micros(reply.group_system_us),
+        },
+        refused_forks: reply.refused_forks,
     }
 }

@@ -341,7 +341,7 @@ impl Runner {
 
     /// Whether the run that was begun first was passed over.
     pub(crate) fn is_skipped(&self) -> bool {
-        matches!(self.replies.front(), Some(Reply { failed: Some((Step::PassedOver, _)), .. }))
+        matches!(self.replies.front(), Some(Reply { failed: Some((Step::Skipped, _)), .. }))
     }
 
     fn ask(
@@ -469,7 +469,7 @@ impl Runner {
             } else {
                 continue;
             };
-            self.launcher.cancelled(number)?;
+            self.launcher.cancel(number)?;
             self.begun[place].killed = Some(ending);
         }
         Ok(())

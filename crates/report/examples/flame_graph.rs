@@ -4,7 +4,8 @@
 use std::error::Error;
 use std::fs;
 
-use widthwise_anatomy::heap::{folded, Column};
+use widthwise_anatomy::heap::Column;
+use widthwise_anatomy::import::folded;
 use widthwise_report::html::flame::{page, Flame, Side};
 
 fn main() -> Result<(), Box<dyn Error>> {

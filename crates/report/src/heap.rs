@@ -1,14 +1,14 @@
 //! Why one variant asks for less memory than another: its allocation sites, those that matter first.
 
 mod differences;
-mod lives;
+mod lifetimes;
 mod recorded;
 mod sentences;
 mod table;
 
 use anstyle::Style;
 use serde::Serialize;
-use widthwise_anatomy::heap::discrepancy::Views;
+use widthwise_anatomy::heap::rss_against_heap::RssAgainstHeap;
 use widthwise_anatomy::heap::site::{Pair, Site};
 use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
@@ -60,7 +60,7 @@ pub struct Side {
     pub own_mapped_peak_bytes: u64,
     /// The heap as the system sees it beside what the program asks for, where that was read: means over time, and over all
     /// recordings.
-    pub system: Option<SystemView>,
+    pub system: Option<RssSummary>,
     /// Blocks of at least 128 KiB: how many had a mapping of their own, and how many did not.
     pub large_blocks: (u64, u64),
     /// Events that were not recorded, for whatever reason: where there are any, sums and peaks are lower bounds.
@@ -93,19 +93,19 @@ pub struct RecordingSums {
     pub left_bytes: u64,
     /// Events that were not recorded: where there are any, the others are lower bounds.
     pub lost_events: u64,
-    /// How often the system's view was looked at; absent where nothing read it.
+    /// How many RSS samples there are; absent where none was taken.
     pub samples: Option<u64>,
     /// The heap as the system saw it in this recording.
-    pub system: Option<SystemView>,
+    pub system: Option<RssSummary>,
     /// Why it is incomplete; nothing where it is not.
     pub incomplete: Vec<String>,
 }
 
 impl Side {
-    /// Why no sentence can rest on the system's view, if it was looked for and none can.
+    /// Why the RSS supports no sentence, if it was read and supports none.
     pub fn shortcoming(&self) -> Option<String> {
         match &self.system {
-            Some(view) => view.shortcoming(),
+            Some(summary) => summary.shortcoming(),
             None => self.recordings.iter().filter_map(|one| one.samples).min().map(too_short),
         }
     }
@@ -119,7 +119,7 @@ impl Side {
             bytes: self.bytes,
             left_bytes: self.left_bytes,
             lost_events: self.lost_events,
-            samples: self.system.map(|view| view.samples),
+            samples: self.system.map(|summary| summary.samples),
             system: self.system,
             incomplete: self.incomplete.clone(),
         }
@@ -183,9 +183,9 @@ pub struct ProcessSums {
     pub ended: bool,
 }
 
-/// Both views of a heap. Bytes, means over time but for the peak.
+/// RSS against heap. Bytes; means over time, except the peak.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SystemView {
+pub struct RssSummary {
     /// Resident: the heap, and anonymous mappings.
     pub resident_bytes: u64,
     /// The most of it.
@@ -210,45 +210,49 @@ pub struct SystemView {
     pub held: f64,
 }
 
-impl SystemView {
-    /// Of the two views over a run, which was looked at `samples` times, and whose readings are known to hold for a share of it.
-    pub fn of(views: &Views, samples: u64, held: f64) -> SystemView {
-        let mean = &views.mean;
-        SystemView {
+impl RssSummary {
+    /// Of one run: the RSS was read `samples` times, and the readings are known to hold for a share `held` of it.
+    pub fn of(compared: &RssAgainstHeap, samples: u64, held: f64) -> RssSummary {
+        let mean = &compared.mean;
+        RssSummary {
             resident_bytes: mean.resident,
-            max_rss_bytes: views.peak().resident,
+            max_rss_bytes: compared.peak().resident,
             asked_bytes: mean.asked,
             live_bytes: mean.live,
             kept_bytes: mean.kept(),
             kept_in_heap_bytes: mean.kept_in_heap(),
             untouched_bytes: mean.untouched(),
-            kept_long_bytes: views.kept_long,
-            untouched_long_bytes: views.untouched_long,
+            kept_long_bytes: compared.kept_long,
+            untouched_long_bytes: compared.untouched_long,
             samples,
             held,
         }
     }
 
     /// Means over the recordings; of samples and of what holds the fewest, and the highest peak. Nothing where one was not read.
-    pub fn mean(recordings: &[RecordingSums]) -> Option<SystemView> {
-        let views: Vec<SystemView> = recordings.iter().map(|one| one.system).collect::<Option<_>>()?;
-        let first = *views.first()?;
-        let mean = |of: fn(&SystemView) -> u64| {
-            let sum: f64 = views.iter().map(|view| of(view) as f64).sum();
-            (sum / views.len() as f64).round() as u64
+    pub fn mean(recordings: &[RecordingSums]) -> Option<RssSummary> {
+        let summaries: Vec<RssSummary> = recordings.iter().map(|one| one.system).collect::<Option<_>>()?;
+        let first = *summaries.first()?;
+        let mean = |of: fn(&RssSummary) -> u64| {
+            let sum: f64 = summaries.iter().map(|summary| of(summary) as f64).sum();
+            (sum / summaries.len() as f64).round() as u64
         };
-        Some(SystemView {
-            resident_bytes: mean(|view| view.resident_bytes),
-            max_rss_bytes: views.iter().map(|view| view.max_rss_bytes).max().unwrap_or(0),
-            asked_bytes: mean(|view| view.asked_bytes),
-            live_bytes: mean(|view| view.live_bytes),
-            kept_bytes: mean(|view| view.kept_bytes),
-            kept_in_heap_bytes: mean(|view| view.kept_in_heap_bytes),
-            untouched_bytes: mean(|view| view.untouched_bytes),
-            kept_long_bytes: mean(|view| view.kept_long_bytes),
-            untouched_long_bytes: mean(|view| view.untouched_long_bytes),
-            samples: views.iter().map(|view| view.samples).min().unwrap_or(0),
-            held: views.iter().map(|view| view.held).fold(first.held, f64::min),
+        Some(RssSummary {
+            resident_bytes: mean(|summary| summary.resident_bytes),
+            max_rss_bytes: summaries
+                .iter()
+                .map(|summary| summary.max_rss_bytes)
+                .max()
+                .unwrap_or(0),
+            asked_bytes: mean(|summary| summary.asked_bytes),
+            live_bytes: mean(|summary| summary.live_bytes),
+            kept_bytes: mean(|summary| summary.kept_bytes),
+            kept_in_heap_bytes: mean(|summary| summary.kept_in_heap_bytes),
+            untouched_bytes: mean(|summary| summary.untouched_bytes),
+            kept_long_bytes: mean(|summary| summary.kept_long_bytes),
+            untouched_long_bytes: mean(|summary| summary.untouched_long_bytes),
+            samples: summaries.iter().map(|summary| summary.samples).min().unwrap_or(0),
+            held: summaries.iter().map(|summary| summary.held).fold(first.held, f64::min),
         })
     }
 
@@ -339,9 +343,9 @@ fn each(a: &Values, b: Option<&Values>) -> String {
 
 /// How long half of the blocks live, in each variant that has any.
 fn lived(a: &Values, b: Option<&Values>) -> String {
-    match b.map(lives::word) {
-        None | Some(None) => lives::word(a).unwrap_or_default(),
-        Some(Some(b)) => match lives::word(a) {
+    match b.map(lifetimes::word) {
+        None | Some(None) => lifetimes::word(a).unwrap_or_default(),
+        Some(Some(b)) => match lifetimes::word(a) {
             None => b,
             Some(a) => change(Some(a), Some(Some(b))),
         },
@@ -411,7 +415,7 @@ fn without_parameters(name: &str) -> String {
 /// What is made, by which function, and where.
 fn described(site: &Site) -> String {
     let function = sanitize::line(&short_name(&site.function));
-    let place = sanitize::line(&site.place());
+    let place = sanitize::line(&site.location());
     match &site.made {
         Some(made) => format!("{}  {function}  {place}", sanitize::line(&short_name(made))),
         None => format!("{function}  {place}"),
@@ -461,7 +465,7 @@ impl Explanation<'_> {
             blocks: u64,
             left_bytes: u64,
             left_blocks: u64,
-            lifetimes: Option<lives::Lifetimes>,
+            lifetimes: Option<lifetimes::Lifetimes>,
         }
         let numbers = |values: &Values| Numbers {
             peak_bytes: values.peak_bytes,
@@ -471,7 +475,7 @@ impl Explanation<'_> {
             blocks: values.count,
             left_bytes: values.live_bytes,
             left_blocks: values.live_count,
-            lifetimes: lives::lifetimes(values),
+            lifetimes: lifetimes::lifetimes(values),
         };
         let sites: Vec<serde_json::Value> = self
             .pairs

@@ -6,7 +6,8 @@ mod browser;
 use std::path::{Path, PathBuf};
 
 use browser::Browser;
-use widthwise_anatomy::heap::{folded, Column, Profile};
+use widthwise_anatomy::heap::{Column, Profile};
+use widthwise_anatomy::import::folded;
 use widthwise_report::html::flame::{page, Flame, Side};
 
 const FIRST: &str = "main (m.cpp:4);fill(unsigned long) (m.cpp:8);std::vector<int*, A<int*> >::grow(unsigned long) (vector:3) 600\n\

@@ -111,7 +111,7 @@ fn many_variants_with_large_heaps_stay_a_page_that_a_browser_can_show() {
     };
     let folded: String = (0..20_000).map(stack).collect();
     let column = widthwise_anatomy::heap::Column::PeakBytes;
-    let profile = widthwise_anatomy::heap::folded::read(folded.as_bytes(), column).unwrap();
+    let profile = widthwise_anatomy::import::folded::read(folded.as_bytes(), column).unwrap();
     let mut first = laid.heap[0].clone();
     if let Ok(heap) = &mut first.heap {
         heap.profile = profile;

@@ -1,7 +1,7 @@
 //! `explain`: why two variants differ.
 
+mod import;
 mod log_file;
-mod peer;
 pub mod reading;
 pub mod sources;
 mod trees;
@@ -13,7 +13,8 @@ use clap::Args;
 use widthwise_anatomy::heap::profile::Column;
 use widthwise_anatomy::heap::site::{self, Pair, Site};
 use widthwise_anatomy::heap::wrappers::{self, Wrapper};
-use widthwise_anatomy::heap::{folded, pprof, Symbols};
+use widthwise_anatomy::heap::Symbols;
+use widthwise_anatomy::import::{folded, pprof};
 use widthwise_archive::Archive;
 use widthwise_machine::{abi, compiler};
 use widthwise_measure::heap::recorder::Recorder;
@@ -301,7 +302,7 @@ impl Explain {
         }
         if let Some(path) = &self.folded {
             alone("--folded")?;
-            let text = folded::write(&a.profile, Column::PeakBytes, folded::Places::Shown);
+            let text = folded::write(&a.profile, Column::PeakBytes, folded::SourceLines::Shown);
             output::put(path, text.as_bytes())?;
         }
         if let Some(path) = &self.pprof {

@@ -1,26 +1,28 @@
-//! What the runtime itself costs: reads the account that it keeps (`runtime/x32/account.h`), and what it says of its ways
-//! (`x32run --costs`).
+//! What the runtime itself costs: reads the account that it keeps (`runtime/x32/account_file.h`), and the output of
+//! `x32run --costs`, the cost of each way that a call can take.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+/// The layout of the account's file, generated from the header by build.rs.
+#[allow(dead_code)]
+mod file {
+    include!(concat!(env!("OUT_DIR"), "/account_file.rs"));
+}
+
+use file::{AccountHead, AccountRecord, Counts};
+
 /// The size of an account's file: zeros before the program is started.
-pub const ACCOUNT_SIZE: u64 = (HEAD + CELLS_ROOM + RECORDS * RECORD) as u64;
+pub const ACCOUNT_SIZE: u64 = (FIRST + RECORDS * AccountRecord::SIZE) as u64;
 
 /// Where the record of the first process lies in it.
-pub const FIRST_RECORD: u64 = (HEAD + CELLS_ROOM) as u64;
+pub const FIRST_RECORD: u64 = FIRST as u64;
 
-// runtime/x32/account.h
-const MAGIC: u64 = 0x3174_6361_3233_7877;
-const HEAD: usize = 4096;
-const CELL: usize = 4480;
-const CELLS: usize = 129;
-const CELLS_ROOM: usize = (CELLS * CELL).next_multiple_of(4096);
-const RECORD: usize = 128;
-const RECORDS: usize = 8192;
-const NUMBERS: usize = 550;
-const ENTERED: usize = 64;
-const TRAPPED: usize = ENTERED + 4 * NUMBERS;
+const HEAD: usize = file::ACCOUNT_HEAD as usize;
+const CELLS: usize = file::ACCOUNT_CELLS as usize;
+const RECORDS: usize = file::ACCOUNT_RECORDS as usize;
+/// Whole pages of cells come before the records.
+const FIRST: usize = HEAD + (CELLS * Counts::SIZE).next_multiple_of(HEAD);
 /// Calls of `--costs`' loops.
 const LOOP: f64 = 128.0;
 
@@ -88,14 +90,6 @@ pub struct Account {
     nanoseconds: u64,
 }
 
-fn word32(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?).into())
-}
-
-fn word64(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
-}
-
 impl Account {
     /// How many calls of these names went the slow way.
     pub fn calls(&self, names: &[&str]) -> u64 {
@@ -105,65 +99,57 @@ impl Account {
 
     /// From the bytes of the file, after the run; absent where no runtime opened it.
     pub fn read(bytes: &[u8]) -> Option<Account> {
-        if word64(bytes, 0)? != MAGIC {
+        let head = AccountHead::read(bytes)?;
+        if head.magic != file::ACCOUNT_MAGIC {
             return None;
         }
         let mut account = Account::default();
-        let (opened, announced) = (word32(bytes, 8)?, word32(bytes, 12)?);
-        let records = word32(bytes, 16)?;
-        account.uncounted =
-            ((announced + 1).saturating_sub(opened) + records.saturating_sub(RECORDS as u64)) as u32;
-        for place in 0..records.min(RECORDS as u64) as usize {
-            let at = HEAD + CELLS_ROOM + place * RECORD;
-            account.add_image(bytes.get(at..at + RECORD)?)?;
+        let records = head.records as usize;
+        let not_opened = (u64::from(head.announced) + 1).saturating_sub(head.opened.into());
+        account.uncounted = (not_opened + records.saturating_sub(RECORDS) as u64) as u32;
+        for index in 0..records.min(RECORDS) {
+            account.add_image(&AccountRecord::read(bytes.get(FIRST + index * AccountRecord::SIZE..)?)?);
         }
-        for place in 0..CELLS {
-            account.add_cell(bytes.get(HEAD + place * CELL..HEAD + (place + 1) * CELL)?)?;
+        for index in 0..CELLS {
+            account.add_cell(&Counts::read(bytes.get(HEAD + index * Counts::SIZE..)?)?);
         }
         Some(account)
     }
 
-    fn add_image(&mut self, record: &[u8]) -> Option<()> {
-        let blind = word32(record, 80)? != 0;
-        let resident = word64(record, 8)?;
+    fn add_image(&mut self, record: &AccountRecord) {
         self.images.push(Image {
-            process: word32(record, 0)? as u32,
-            end: match word32(record, 4)? {
-                2 => ImageEnd::Ended,
-                3 => ImageEnd::Replaced,
+            process: record.process,
+            end: match record.state {
+                file::ACCOUNT_ENDED => ImageEnd::Ended,
+                file::ACCOUNT_REPLACED => ImageEnd::Replaced,
                 _ => ImageEnd::Unknown,
             },
-            resident: (resident > 0 && !blind).then_some(resident),
-            peak: word64(record, 16)?,
-            peak_before: word64(record, 24)?,
-            virtual_size: word64(record, 32)?,
-            minor_faults: word64(record, 40)?,
-            major_faults: word64(record, 48)?,
+            resident: (record.resident > 0 && record.blind == 0).then_some(record.resident),
+            peak: record.peak,
+            peak_before: record.peak_before,
+            virtual_size: record.virtual_,
+            minor_faults: record.minor_faults,
+            major_faults: record.major_faults,
         });
-        self.nanoseconds += word64(record, 56)? + word64(record, 64)?;
-        self.ticks += word64(record, 72)?;
-        Some(())
+        self.nanoseconds += record.load_ns + record.rewriting_ns;
+        self.ticks += record.ticks;
     }
 
-    fn add_cell(&mut self, cell: &[u8]) -> Option<()> {
-        self.plain_calls += word64(cell, 8)?;
-        self.signals += word64(cell, 16)?;
-        self.doors += word64(cell, 24)?;
-        self.ticks += word64(cell, 32)? + word64(cell, 40)?;
-        self.probes.0 += word64(cell, 48)?;
-        self.probes.1 += word64(cell, 56)?;
-        for number in 0..NUMBERS {
-            let calls = SlowCalls {
-                entered: word32(cell, ENTERED + 4 * number)?,
-                trapped: word32(cell, TRAPPED + 4 * number)?,
-            };
+    fn add_cell(&mut self, cell: &Counts) {
+        self.plain_calls += cell.plain;
+        self.signals += cell.signals;
+        self.doors += cell.doors;
+        self.ticks += cell.sampled_ticks + cell.signal_ticks;
+        self.probes.0 += cell.probe_ticks;
+        self.probes.1 += cell.probes;
+        for (number, (entered, trapped)) in cell.entered.into_iter().zip(cell.trapped).enumerate() {
+            let calls = SlowCalls { entered: entered.into(), trapped: trapped.into() };
             if calls != SlowCalls::default() {
                 let sum = self.slow_calls.entry(call_name(number)).or_default();
                 sum.entered += calls.entered;
                 sum.trapped += calls.trapped;
             }
         }
-        Some(())
     }
 
     /// How many calls went the slow way.

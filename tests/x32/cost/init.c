@@ -18,26 +18,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../runtime/x32/account_file.h"
+
 #define ACCOUNT "/account"
 /* Mappings begin below the stack's limit, from 128 MiB on (mmap_base(), arch/x86/mm/mmap.c). */
 #define STACK_LIMIT (256UL << 20)
 #define FAULT_AROUND "/sys/kernel/debug/fault_around_bytes"
 
-/* Of the account (runtime/x32/account.h): resident bytes of the process that was begun first, faults of all.
- */
+/* Of the account: resident KiB of the process that was begun first, faults of all. */
 static void own_of(long first_record, long *resident, long *faults) {
-    uint64_t record[16];
-    uint32_t head[5] = {0};
+    struct account_record record;
+    struct account_head head;
     int fd = open(ACCOUNT, O_RDONLY);
     *resident = *faults = 0;
-    if (fd < 0 || pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head) {
+    if (fd < 0 || pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head) {
         return;
     }
-    for (uint32_t i = 0; i < head[4]; i++) {
-        if (pread(fd, record, sizeof record, first_record + (long)(i * sizeof record)) ==
+    for (uint32_t i = 0; i < head.records; i++) {
+        if (pread(fd, &record, sizeof record, first_record + (long)(i * sizeof record)) ==
             (ssize_t)sizeof record) {
-            *resident = i == 0 ? (long)(record[1] / 1024) : *resident;
-            *faults += (long)record[5];
+            *resident = i == 0 ? (long)(record.resident / 1024) : *resident;
+            *faults += (long)record.minor_faults;
         }
     }
     close(fd);

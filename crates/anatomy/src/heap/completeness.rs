@@ -1,4 +1,4 @@
-//! Whether a recording of a process is complete. The sums and peaks of one that is not are lower bounds, and are compared with none.
+//! Whether a recording of a process is complete. An incomplete one has lower bounds for sums and peaks, which are not compared.
 
 use crate::heap::decoder::ExecState;
 use crate::heap::history::History;

@@ -1,36 +1,48 @@
-//! The events of a log, in the order in which they happened. The records are described in `runtime/heap/log.h`.
+//! The events of a log, in order. `runtime/heap/log.h` describes the records.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::heap::log::{Faults, Process, CHUNK};
+use crate::heap::log::{layout, Faults, Process, CHUNK};
 use crate::heap::stacks::{AddressMap, StackId, Stacks};
 
 const SLOTS: usize = 256;
-const GAP: u8 = 0x40;
-const ODD: u8 = 0x80;
-const BROKEN: u64 = 0xffff_ffff;
+const GAP: u8 = layout::LOG_GAP as u8;
+const ODD: u8 = layout::LOG_ODD as u8;
+const BROKEN: u64 = layout::LOG_BROKEN as u64;
 
-// The second byte of records that are of none of the three short kinds.
-const NODE: u8 = 1;
-const TIME: u8 = 2;
-const NUMBER: u8 = 3;
-const THREAD: u8 = 4;
-const MODULE: u8 = 5;
-const FORGET: u8 = 6;
-const MAP: u8 = 7;
-const UNMAP: u8 = 8;
-const KEPT: u8 = 9;
-const EXEC: u8 = 10;
+// The lowest three bits of a record's first byte: its kind.
+const KNOWN: u8 = layout::LOG_KNOWN as u8;
+const NEW: u8 = layout::LOG_NEW as u8;
+const FREE: u8 = layout::LOG_FREE as u8;
+const OTHER: u8 = layout::LOG_OTHER as u8;
 
-/// How a block was asked for.
+// The second byte of a record of the kind OTHER.
+const NODE: u8 = layout::LOG_NODE as u8;
+const TIME: u8 = layout::LOG_TIME as u8;
+const NUMBER: u8 = layout::LOG_NUMBER as u8;
+const THREAD: u8 = layout::LOG_THREAD as u8;
+const MODULE: u8 = layout::LOG_MODULE as u8;
+const FORGET: u8 = layout::LOG_FORGET as u8;
+const MAP: u8 = layout::LOG_MAP as u8;
+const UNMAP: u8 = layout::LOG_UNMAP as u8;
+const KEPT: u8 = layout::LOG_KEPT as u8;
+const EXEC: u8 = layout::LOG_EXEC as u8;
+
+// The lowest three bits of a block's attributes: how it was asked for.
+const CALLOC: u8 = layout::LOG_CALLOC as u8;
+const REALLOC: u8 = layout::LOG_REALLOC as u8;
+const ALIGNED: u8 = layout::LOG_ALIGNED as u8;
+const OPERATOR: u8 = layout::LOG_OPERATOR as u8;
+
+/// The function that allocated a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// malloc.
     Malloc,
     /// calloc.
     Calloc,
-    /// realloc, which may have released another.
+    /// realloc, which may have released another block.
     Realloc,
     /// One of the functions that take an alignment.
     Aligned,
@@ -38,52 +50,52 @@ pub enum Origin {
     Operator,
 }
 
-/// Where glibc has a block.
+/// glibc's arena of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Arena {
-    /// In the main arena, which is the heap that the system shows as `[heap]`; or of another allocator.
+    /// The main arena, which the system shows as `[heap]`; also for blocks of other allocators.
     Main,
-    /// In none: it has a mapping of its own.
+    /// None: the block has a mapping of its own.
     Mapped,
-    /// In an arena that is not the main one.
+    /// An arena other than the main one.
     Secondary,
 }
 
-/// A block, as it was asked for and given.
+/// A block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     /// The stack of the call.
     pub stack: StackId,
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub requested: u64,
-    /// Bytes that may be used.
+    /// Usable bytes.
     pub usable: u64,
     /// Where glibc has it.
     pub arena: Arena,
-    /// How it was asked for.
+    /// How it was allocated.
     pub origin: Origin,
-    /// The alignment that was asked for, in bytes; 0 where none was.
+    /// The requested alignment in bytes; 0 if none.
     pub alignment: u64,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// A block came.
+    /// An allocation.
     Allocated {
         /// Its address.
         address: u64,
-        /// What it is.
+        /// The block.
         block: Block,
     },
-    /// A block went, or is about to.
+    /// A release, written before the block is freed.
     Released {
         /// Its address.
         address: u64,
     },
-    /// The block that went last in this stream is still there.
+    /// The last release of this stream did not happen: the block is still live.
     Kept,
-    /// The program itself asked the system for memory.
+    /// The program itself mapped memory.
     Mapped {
         /// Its address.
         address: u64,
@@ -94,7 +106,7 @@ pub enum EventKind {
         /// As mmap(2) has them.
         flags: u64,
     },
-    /// And gave it back.
+    /// The program itself unmapped memory.
     Unmapped {
         /// Its address.
         address: u64,
@@ -108,11 +120,11 @@ pub enum EventKind {
 pub struct Event {
     /// Its number in the process.
     pub number: u64,
-    /// When, in nanoseconds since the log began: as of the last reading of the clock.
+    /// Nanoseconds since the log began, by the last reading of the clock.
     pub time_ns: u64,
-    /// Which stream it is from.
+    /// Its stream.
     pub stream: u32,
-    /// What happened.
+    /// Its kind.
     pub kind: EventKind,
 }
 
@@ -121,7 +133,7 @@ pub struct Event {
 pub enum ExecState {
     /// The process is about to execute it.
     AboutTo,
-    /// It could not.
+    /// The execution failed.
     Failed,
     /// The process was started to execute it (posix_spawn).
     Started,
@@ -132,34 +144,34 @@ pub enum ExecState {
 pub struct Exec {
     /// The number of the process that executes it.
     pub process: u32,
-    /// What came of it.
+    /// Its state.
     pub state: ExecState,
-    /// The program's file, as it was called by.
+    /// The path that the process gave.
     pub path: String,
     /// The number of the event before it in the process whose log this is, plus 1.
     pub number: u64,
-    /// Nanoseconds since that process began: as of the last reading of the clock.
+    /// Nanoseconds since that process began, by the last reading of the clock.
     pub time_ns: u64,
 }
 
-/// Walks the events; it collects stacks and executed programs on its way.
+/// An iterator over the events; it also collects stacks and executed programs.
 #[derive(Debug)]
 pub struct Events<'a, 's> {
     streams: Vec<Stream<'a>>,
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
     current: Option<u32>,
     time_ns: u64,
-    told: Told<'s>,
+    collected: Collected<'s>,
     /// What could not be decoded.
     pub faults: Faults,
 }
 
-/// What streams tell besides their events.
+/// What streams contribute besides their events.
 #[derive(Debug)]
-struct Told<'s> {
+struct Collected<'s> {
     stacks: &'s mut Stacks,
     execs: Vec<Exec>,
-    /// Bytes of chunks that were begun.
+    /// Bytes of the chunks that reading has begun.
     bytes: u64,
 }
 
@@ -168,7 +180,7 @@ struct Stream<'a> {
     chunks: std::vec::IntoIter<&'a [u8]>,
     records: &'a [u8],
     number: u64,
-    /// The number of the next event, where a record has it.
+    /// The number of the next event, if a record gives it.
     next_number: Option<u64>,
     address: u64,
     time_ns: u64,
@@ -231,7 +243,7 @@ impl<'a, 's> Events<'a, 's> {
             streams,
             current: None,
             time_ns: 0,
-            told: Told { stacks, execs: Vec::new(), bytes: 0 },
+            collected: Collected { stacks, execs: Vec::new(), bytes: 0 },
             faults: Faults::default(),
         };
         for index in 0..events.streams.len() as u32 {
@@ -247,24 +259,24 @@ impl<'a, 's> Events<'a, 's> {
         self.streams.iter().map(|stream| stream.time_ns).max().unwrap_or(0).max(self.time_ns)
     }
 
-    /// The kernel's number of the thread that a stream was written by last.
+    /// The kernel's number of the thread that wrote to a stream last.
     pub fn thread(&self, stream: u32) -> u64 {
         self.streams.get(stream as usize).map_or(0, |stream| stream.thread)
     }
 
     /// Bytes of the log that were read so far, in whole chunks.
     pub fn read_bytes(&self) -> u64 {
-        self.told.bytes
+        self.collected.bytes
     }
 
     /// How many stacks there are so far.
     pub fn stacks(&self) -> usize {
-        self.told.stacks.len()
+        self.collected.stacks.len()
     }
 
     /// The programs that were executed, in their order.
     pub fn take_execs(&mut self) -> Vec<Exec> {
-        let mut execs = std::mem::take(&mut self.told.execs);
+        let mut execs = std::mem::take(&mut self.collected.execs);
         execs.sort_by_key(|exec| exec.number);
         execs
     }
@@ -272,7 +284,7 @@ impl<'a, 's> Events<'a, 's> {
     /// Reads a stream up to its next event.
     fn advance(&mut self, index: u32) -> Option<u64> {
         let stream = self.streams.get_mut(index as usize)?;
-        match stream.advance(&mut self.told) {
+        match stream.advance(&mut self.collected) {
             Ok(number) => number,
             Err(Broken(why)) => {
                 let before = stream.number.wrapping_add(1);
@@ -288,7 +300,7 @@ impl Iterator for Events<'_, '_> {
 
     fn next(&mut self) -> Option<Event> {
         let index = match self.current.take() {
-            // The stream that was read last goes on as long as no other is before it.
+            // Reading continues with the same stream until another one has an earlier event.
             Some(index) => {
                 let number = self.streams[index as usize].next.as_ref().map(|(number, _)| *number);
                 match (number, self.waiting.peek()) {
@@ -314,13 +326,13 @@ impl Iterator for Events<'_, '_> {
 }
 
 impl Stream<'_> {
-    fn advance(&mut self, told: &mut Told) -> Result<Option<u64>, Broken> {
+    fn advance(&mut self, collected: &mut Collected) -> Result<Option<u64>, Broken> {
         self.next = None;
         loop {
             match self.records.first() {
                 None | Some(0) => match self.chunks.next() {
                     Some(records) => {
-                        told.bytes += CHUNK as u64;
+                        collected.bytes += CHUNK as u64;
                         self.records = records;
                         continue;
                     }
@@ -330,8 +342,8 @@ impl Stream<'_> {
             }
             let first = byte(&mut self.records)?;
             let kind = match first & 7 {
-                kind @ 1..=3 => Some(self.block(first, kind)?),
-                4 => self.other(told)?,
+                kind @ (KNOWN | NEW | FREE) => Some(self.block(first, kind)?),
+                OTHER => self.other(collected)?,
                 _ => return Err(Broken("a record is of no known kind")),
             };
             if let Some(kind) = kind {
@@ -341,7 +353,7 @@ impl Stream<'_> {
         }
     }
 
-    /// The next event gets its number: `gap` more than one above the last one's, or as a record before it says.
+    /// Sets the number of the next event: that of a NUMBER record, or `gap + 1` above the last one.
     fn count(&mut self, gap: u64) {
         self.number = self.next_number.take().unwrap_or(self.number.wrapping_add(1).wrapping_add(gap));
     }
@@ -356,12 +368,12 @@ impl Stream<'_> {
         let units = (self.address >> 3).wrapping_add(unzigzag(distance));
         self.address = units << 3 | u64::from(odd);
         let address = self.address;
-        if kind == 3 {
+        if kind == FREE {
             return Ok(EventKind::Released { address });
         }
         let records = &mut self.records;
         let slot = usize::from(byte(records)?);
-        if kind == 1 {
+        if kind == KNOWN {
             let block = self.slots[slot].ok_or(Broken("a block is like one that was not recorded"))?;
             return Ok(EventKind::Allocated { address, block });
         }
@@ -379,10 +391,10 @@ impl Stream<'_> {
                 _ => Arena::Main,
             },
             origin: match attributes & 7 {
-                1 => Origin::Calloc,
-                2 => Origin::Realloc,
-                3 => Origin::Aligned,
-                4 => Origin::Operator,
+                CALLOC => Origin::Calloc,
+                REALLOC => Origin::Realloc,
+                ALIGNED => Origin::Aligned,
+                OPERATOR => Origin::Operator,
                 _ => Origin::Malloc,
             },
             alignment: if attributes >> 3 == 0 { 0 } else { 1 << (attributes >> 3) },
@@ -398,7 +410,7 @@ impl Stream<'_> {
         Ok(bytes)
     }
 
-    /// A path behind its length.
+    /// A path, after its length.
     fn path(&mut self) -> Result<String, Broken> {
         let length = usize::try_from(number(&mut self.records)?).unwrap_or(usize::MAX);
         let path = self.bytes(length, "a path is cut off")?;
@@ -416,7 +428,7 @@ impl Stream<'_> {
         }
     }
 
-    /// What was recorded in this stream before is forgotten; the last event had this number.
+    /// Clears stacks, slots and modules of this stream; the last event had this number.
     fn forget(&mut self, number: u64) {
         self.nodes.clear();
         self.slots.fill(None);
@@ -427,7 +439,7 @@ impl Stream<'_> {
         self.code_address = 0;
     }
 
-    fn other(&mut self, told: &mut Told) -> Result<Option<EventKind>, Broken> {
+    fn other(&mut self, collected: &mut Collected) -> Result<Option<EventKind>, Broken> {
         match byte(&mut self.records)? {
             NODE => {
                 let outer = number(&mut self.records)?;
@@ -437,7 +449,7 @@ impl Stream<'_> {
                     self.nodes.push(StackId::NONE);
                 }
                 let code = self.modules.resolve(self.code_address);
-                self.nodes.push(told.stacks.stack(outer, code));
+                self.nodes.push(collected.stacks.stack(outer, code));
             }
             TIME => self.time_ns = self.time_ns.saturating_add(number(&mut self.records)?),
             NUMBER => self.next_number = Some(number(&mut self.records)?),
@@ -445,7 +457,7 @@ impl Stream<'_> {
             MODULE => {
                 let [bias, low, high] = self.numbers()?;
                 let path = self.path()?;
-                let module = told.stacks.module(&path);
+                let module = collected.stacks.module(&path);
                 self.modules.load(low, high, bias, module);
             }
             FORGET => {
@@ -476,7 +488,7 @@ impl Stream<'_> {
                     u32::try_from(process).map_err(|_| Broken("no process has so large a number"))?;
                 let path = self.path()?;
                 let (number, time_ns) = (self.number.wrapping_add(1), self.time_ns);
-                told.execs.push(Exec { process, state, path, number, time_ns });
+                collected.execs.push(Exec { process, state, path, number, time_ns });
             }
             _ => return Err(Broken("a record is of no known kind")),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::heap::decoder::{Exec, ExecState};
 use crate::heap::log::Header;
 
-/// A process, and the programs that it executed or started: [`crate::heap::History::execs`].
+/// A process and the programs that it executed or started: [`crate::heap::History::execs`].
 #[derive(Debug, Clone, Copy)]
 pub struct Executing<'a> {
     /// The process.
@@ -14,10 +14,10 @@ pub struct Executing<'a> {
     pub execs: &'a [Exec],
 }
 
-/// The programs that were executed, and for which no process is among those given here, which are all that left a log.
+/// The executed programs that left no log. `processes` are all processes that left one.
 ///
-/// A process that was executed has the number of the one that executed it, and was forked from none. Numbers come round
-/// again: so each such process stands for one execution, and did not begin before it.
+/// A process that was executed keeps its number and has no parent in the log. The system reuses numbers, so each such
+/// process accounts for one execution, and it began after that execution.
 pub fn without_log<'a>(processes: &[Executing<'a>]) -> Vec<&'a Exec> {
     let mut began: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for header in processes.iter().map(|process| process.header).filter(|header| header.parent.is_none()) {
@@ -41,7 +41,7 @@ pub fn without_log<'a>(processes: &[Executing<'a>]) -> Vec<&'a Exec> {
 }
 
 struct Execution<'a> {
-    /// By CLOCK_MONOTONIC, in nanoseconds: not after it happened.
+    /// CLOCK_MONOTONIC, in nanoseconds: the execution or an earlier moment.
     at_ns: u64,
     /// When the process began that executed or started it, if that has the same number.
     own_began_ns: Option<u64>,
@@ -62,7 +62,7 @@ fn executions<'a>(processes: &[Executing<'a>]) -> BTreeMap<u32, Vec<Execution<'a
         for exec in process.execs {
             let of_number = pending.entry(exec.process).or_default();
             if exec.state == ExecState::Failed {
-                // What failed is what it was about to execute last.
+                // The failed execution is the one that the process announced last.
                 if of_number.last().is_some_and(|last| last.state == ExecState::AboutTo) {
                     of_number.pop();
                 }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(paths(std::slice::from_ref(&first)), ["/bin/next"]);
         let next = (header(5, None, 150), vec![]);
         assert_eq!(paths(&[first.clone(), next]), Vec::<String>::new());
-        // A process with the same number that ended before is another one, and a forked one was not executed.
+        // An earlier process with the same number is another one, and a forked one was not executed.
         let (earlier, forked) = ((header(5, None, 50), vec![]), (header(5, Some(0), 150), vec![]));
         assert_eq!(paths(&[earlier, first, forked]), ["/bin/next"]);
     }

@@ -1,6 +1,6 @@
-//! Files of the C++ standard libraries, known by their bare names: valgrind's tools write no folders.
+//! Files of the C++ standard libraries, recognised by their names without folders: valgrind's tools write no folders.
 
-/// Beginnings of names that are a library's.
+/// Prefixes of a library's file names.
 const BEGINNINGS: [&str; 3] = [
     // libstdc++, include/bits: stl_tree.h, stl_list.h, stl_vector.h, stl_uninitialized.h, …
     "stl_",   // libstdc++, include/bits: regex_automaton.h, regex_compiler.tcc, …
@@ -8,7 +8,7 @@ const BEGINNINGS: [&str; 3] = [
     "__",
 ];
 
-/// Whole names, by where they are.
+/// Complete names, by their folders in the libraries.
 const NAMES: [&str; 37] = [
     // libstdc++, include/bits and ext: the way from a container to operator new.
     "alloc_traits.h",
@@ -17,7 +17,7 @@ const NAMES: [&str; 37] = [
     "new_allocator.h",
     "malloc_allocator.h",
     "aligned_buffer.h",
-    // libstdc++, include/bits: what asks for memory on its own account.
+    // libstdc++, include/bits: classes that allocate.
     "basic_string.h",
     "basic_string.tcc",
     "basic_file_stdio.cc",
@@ -52,10 +52,10 @@ const NAMES: [&str; 37] = [
     "uninitialized_algorithms.h",
 ];
 
-/// Whether a file of that name, which has no folder, is taken for a standard library's. A source of the program's own with such a
-/// name is not told apart: then its caller is the site.
+/// Whether a file name without a folder is taken for a standard library's. A source of the program with such a name is taken
+/// for one, too: its caller becomes the site.
 pub fn is_library(name: &str) -> bool {
-    // `vector`, `memory`, `functional`: what the standard itself names has no ending, and sources have one.
+    // `vector`, `memory`, `functional`: the standard's own headers have no file extension, and sources have one.
     let is_standard = !name.contains('.');
     is_standard || NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }

@@ -1,4 +1,4 @@
-//! A process's heap over time: what was live when, at which stack, and how much of it the allocator's own keeping costs.
+//! A process's heap over time: the live blocks of each stack, the peak, and what the allocator uses for them.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -6,45 +6,45 @@ use std::ops::ControlFlow;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::heap::decoder::{Arena, Block, Event, EventKind, Events, Exec};
-use crate::heap::lives::{Life, Lives};
+use crate::heap::lifetimes::{Lifetime, Lifetimes};
 use crate::heap::log::{LogFile, Process};
 use crate::heap::profile::Values;
 use crate::heap::stacks::{StackId, Stacks};
 
-/// More moments than this are thinned out to half.
+/// More moments than this are downsampled to half.
 const MOST_MOMENTS: usize = 2048;
 /// mmap(2), `MAP_ANONYMOUS`: what is mapped without it is a file.
 const ANONYMOUS: u64 = 0x20;
-/// So many generations of ancestors are asked whether they had a block.
+/// A released block is searched in this many generations of ancestors.
 const MOST_GENERATIONS: u32 = 64;
 
-/// What a stack has asked for.
+/// The blocks of a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Blocks {
-    /// Blocks that came.
+    /// Allocations.
     pub count: u64,
-    /// Bytes that were asked for, over all of them.
+    /// Requested bytes of all allocations.
     pub bytes: u64,
-    /// Blocks that were there when the process had most bytes.
+    /// Live blocks at the process's peak.
     pub peak_count: u64,
-    /// And their bytes.
+    /// Their bytes.
     pub peak_bytes: u64,
-    /// What the allocator used for these, its own words and rounding included.
+    /// What the allocator used for these, with its own words and rounding.
     pub peak_chunk_bytes: u64,
-    /// Blocks that are there still.
+    /// Blocks that are still live.
     pub live_count: u64,
-    /// And their bytes.
+    /// Their bytes.
     pub live_bytes: u64,
-    /// And what the allocator uses for them.
+    /// What the allocator uses for them.
     pub live_chunk_bytes: u64,
-    /// How long those were there that were given back.
-    pub lives: Lives,
-    /// The event of which the numbers at the peak are known to be true.
+    /// Lifetimes of the freed blocks.
+    pub lifetimes: Lifetimes,
+    /// The event up to which the numbers at the peak are settled.
     seen: u64,
 }
 
 impl Blocks {
-    /// As a profile has them.
+    /// As values of a profile.
     pub fn values(&self) -> Values {
         Values {
             peak_count: self.peak_count,
@@ -54,11 +54,11 @@ impl Blocks {
             bytes: self.bytes,
             live_count: self.live_count,
             live_bytes: self.live_bytes,
-            lives: self.lives,
+            lifetimes: self.lifetimes,
         }
     }
 
-    /// Before a change: if the process's peak was since the last one, this is what it had of this stack.
+    /// Call before a change: if the process reached its peak since the last change, these are the stack's blocks at the peak.
     fn settle(&mut self, now: u64, peak: u64) {
         if peak >= self.seen {
             self.peak_count = self.live_count;
@@ -69,14 +69,14 @@ impl Blocks {
     }
 }
 
-/// How a heap stood at a moment.
+/// The state of a heap at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Nanoseconds since the log began.
     pub time_ns: u64,
     /// Live blocks.
     pub count: u64,
-    /// Bytes that were asked for and not given back.
+    /// Bytes that were allocated and not freed.
     pub bytes: u64,
     /// Bytes of the allocator's chunks in its main arena.
     pub main_bytes: u64,
@@ -89,7 +89,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// What the program has asked for and not given back, its own mappings among it.
+    /// What the program has allocated and not freed, and its own mappings.
     pub fn asked_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.own_bytes)
     }
@@ -103,22 +103,21 @@ impl Moment {
 /// The history of one process.
 #[derive(Debug)]
 pub struct History {
-    /// Those stacks that asked for anything, with what they asked for, in the order of their numbers.
+    /// The stacks that allocated, with their blocks, in the order of the stacks' numbers.
     pub stacks: Vec<(StackId, Blocks)>,
-    /// When the process had most bytes.
+    /// The moment with most bytes.
     pub peak: Moment,
     /// At its end.
     pub end: Moment,
-    /// The course of it: at most some two thousand moments, of each stretch the one with most bytes and the last.
+    /// The heap over time: at most some two thousand moments, of each interval the one with most bytes and the last.
     pub course: Vec<Moment>,
-    /// Blocks that came, and their bytes.
+    /// Allocations, and their bytes.
     pub total: (u64, u64),
-    /// What is mapped by the program itself at the end, in bytes.
+    /// What the program itself has mapped at the end, in bytes.
     pub own_mapped_bytes: u64,
     /// The most that it had mapped by itself at one time, in bytes.
     pub own_mapped_peak_bytes: u64,
-    /// Releases of blocks that were never recorded as allocated, in this process or, before the fork, in those that it was
-    /// forked from: they came before the recorder, or from where it does not look.
+    /// Releases of blocks whose allocation was not recorded, neither in this process nor in an ancestor before the fork.
     pub strangers: u64,
     /// Blocks of at least 128 KiB, glibc's first threshold for a mapping of their own: how many had one, how many did not.
     pub large: (u64, u64),
@@ -128,7 +127,7 @@ pub struct History {
     pub faults: Vec<String>,
 }
 
-/// A live block. There may be very many: it has 24 bytes.
+/// A live block. There may be very many, so it has 24 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Live {
     stack: StackId,
@@ -139,7 +138,7 @@ struct Live {
 }
 
 impl Live {
-    /// So many bits say which arena.
+    /// Bits of the arena.
     const ARENA_BITS: u32 = 2;
 
     fn new(block: &Block, chunk: u64, time_ns: u64) -> Live {
@@ -148,7 +147,7 @@ impl Live {
             Arena::Mapped => 1,
             Arena::Secondary => 2,
         };
-        // No allocator wastes a gigabyte on one block.
+        // No allocator uses a gigabyte more than requested for one block.
         let spare = chunk.saturating_sub(block.requested).min(u64::from(u32::MAX >> Self::ARENA_BITS));
         let arena_and_spare = (spare as u32) << Self::ARENA_BITS | arena;
         Live { stack: block.stack, arena_and_spare, requested: block.requested, time_ns }
@@ -168,25 +167,25 @@ impl Live {
     }
 }
 
-/// The last release of a stream: it may turn out not to have been one.
+/// The last release of a stream. A KEPT record may revoke it.
 #[derive(Debug, Clone, Copy)]
 enum Gone {
     /// Of a block of this process.
-    Own(u64, Live, Life),
-    /// Of one that it may have from the process it was forked from.
+    Own(u64, Live, Lifetime),
+    /// Of a block that it may have inherited at its fork.
     Inherited(u64),
 }
 
 #[derive(Default)]
 struct Account {
     live: FxHashMap<u64, Live>,
-    /// The address of the block that came last.
+    /// The address of the last allocation.
     newest: Option<u64>,
     /// By stream.
     gone: FxHashMap<u32, Gone>,
-    /// From its first byte: behind its last byte.
+    /// Each mapping's first address, and the address behind its last byte.
     maps: BTreeMap<u64, u64>,
-    /// By stack: 1 + the index in `blocks`, or 0. The next process uses it again, with zeros alone.
+    /// By stack: 1 + the index in `blocks`, or 0. The next process reuses it, cleared.
     of_stack: Vec<u32>,
     blocks: Vec<(StackId, Blocks)>,
     now: Moment,
@@ -201,16 +200,16 @@ struct Account {
     own_peak: u64,
     word: u64,
     glibc: bool,
-    /// Where the process was forked from another: addresses of blocks that it released, and had not asked for itself.
+    /// In a forked process: addresses of blocks that it released and had not allocated itself.
     inherited: Option<FxHashSet<u64>>,
 }
 
-/// Releases of a process whose blocks an ancestor should have had when it forked.
+/// Releases of a process, for blocks that an ancestor should have had at the fork.
 struct Question {
     /// The process that released them.
     asker: usize,
     addresses: Vec<u64>,
-    /// Events of the asked process before this number count.
+    /// Only the ancestor's events before this number count.
     until: u64,
     generations: u32,
 }
@@ -218,10 +217,10 @@ struct Question {
 impl LogFile<'_> {
     /// The histories of all processes, in the order of [`LogFile::processes`]. Their stacks are added to `stacks`.
     ///
-    /// Each process is read once, children before parents: what a child released without having asked for it is looked up
+    /// Each process is read once, children before parents: what a child released without having allocated it is looked up
     /// among its parent's blocks when the parent's events reach the fork.
     ///
-    /// `observer` gets the number of record bytes that were read since its last call, and says whether to go on.
+    /// `observer` gets the number of record bytes that were read since its last call, and decides whether to continue.
     pub fn histories(
         &self,
         stacks: &mut Stacks,
@@ -260,10 +259,10 @@ impl LogFile<'_> {
     }
 }
 
-/// The questions of a process's descendants, in the order of the forks.
+/// Lookups for a process's descendants, in the order of the forks.
 struct Forks<'s> {
     waiting: std::iter::Peekable<std::vec::IntoIter<Question>>,
-    /// What the process had not asked for itself: for its own parent.
+    /// Blocks that the process had not allocated itself: looked up in its own parent.
     passed_on: Vec<Question>,
     inherited: u64,
     strangers: &'s mut [u64],
@@ -280,7 +279,7 @@ impl<'s> Forks<'s> {
         }
     }
 
-    /// Answers those forks that were before the event of that number; all of them where there is no more event.
+    /// Looks up the blocks of forks before the event of that number; of all forks if there is no further event.
     fn answer(&mut self, number: Option<u64>, account: &Account) {
         while let Some(question) =
             self.waiting.next_if(|question| number.is_none_or(|number| question.until <= number))
@@ -359,7 +358,7 @@ impl Account {
         })
     }
 
-    /// What glibc uses for a block: a word before it, two where it is mapped by itself (malloc/malloc.c, `malloc_chunk`).
+    /// What glibc uses for a block: a word before it, two if the block has a mapping of its own (malloc/malloc.c, `malloc_chunk`).
     fn chunk(&self, block: &Block) -> u64 {
         let words = match (self.glibc, block.arena) {
             (false, _) => 0,
@@ -394,7 +393,7 @@ impl Account {
 
     fn come(&mut self, address: u64, live: Live) {
         if let Some(before) = self.live.insert(address, live) {
-            // Its release was not seen.
+            // Its release was not recorded.
             self.leave(before, None);
         }
         let blocks = self.stack(live.stack);
@@ -411,13 +410,13 @@ impl Account {
         }
     }
 
-    fn leave(&mut self, live: Live, life: Option<Life>) {
+    fn leave(&mut self, live: Live, life: Option<Lifetime>) {
         let blocks = self.stack(live.stack);
         blocks.live_count = blocks.live_count.saturating_sub(1);
         blocks.live_bytes = blocks.live_bytes.saturating_sub(live.requested);
         blocks.live_chunk_bytes = blocks.live_chunk_bytes.saturating_sub(live.chunk());
         if let Some(life) = life {
-            blocks.lives.end(life);
+            blocks.lifetimes.end(life);
         }
         let arena = self.arena(live.arena());
         *arena = arena.saturating_sub(live.chunk());
@@ -433,7 +432,7 @@ impl Account {
             EventKind::Released { address } => self.release(event, address),
             EventKind::Kept => match self.gone.remove(&event.stream) {
                 Some(Gone::Own(address, live, life)) => {
-                    self.stack(live.stack).lives.undo(life);
+                    self.stack(live.stack).lifetimes.undo(life);
                     self.come(address, live);
                 }
                 Some(Gone::Inherited(address)) => {
@@ -477,9 +476,9 @@ impl Account {
     fn release(&mut self, event: &Event, address: u64) {
         let gone = match self.live.remove(&address) {
             Some(live) => {
-                let life = Life {
-                    long_ns: event.time_ns.saturating_sub(live.time_ns),
-                    at_once: self.newest == Some(address),
+                let life = Lifetime {
+                    duration_ns: event.time_ns.saturating_sub(live.time_ns),
+                    temporary: self.newest == Some(address),
                 };
                 self.leave(live, Some(life));
                 Some(Gone::Own(address, live, life))
@@ -498,7 +497,7 @@ impl Account {
         };
     }
 
-    /// Cuts a range out of what the program has mapped.
+    /// Removes a range from the program's mappings.
     fn unmap(&mut self, address: u64, bytes: u64) {
         let (low, high) = (address, address.saturating_add(bytes));
         let before = self.maps.range(..low).next_back().filter(|(_, to)| **to > low).map(|(from, _)| *from);
@@ -520,14 +519,14 @@ impl Account {
     }
 }
 
-/// The course of a heap, thinned out as it grows: of each stretch of time the moment with most bytes, and the last one, which
-/// holds until the next.
+/// The heap over time, downsampled as it grows: of each interval the moment with most bytes, and the last one, which holds
+/// until the next interval.
 #[derive(Debug, Default)]
 struct Course {
     moments: Vec<Moment>,
-    /// The stretch that is going on: its most, and its last.
+    /// The current interval: its moment with most bytes, and its last.
     now: Option<(Moment, Moment)>,
-    /// How long a stretch is.
+    /// The length of an interval.
     width_ns: u64,
 }
 
@@ -556,7 +555,7 @@ impl Course {
         }
     }
 
-    /// The stretch that was going on is over.
+    /// Ends the current interval.
     fn settle(&mut self) {
         if let Some((most, last)) = self.now.take() {
             self.moments.push(most);

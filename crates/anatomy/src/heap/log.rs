@@ -4,18 +4,19 @@
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-const MAGIC: &[u8; 8] = b"\x89WWHEAP\n";
-const VERSION: u16 = 3;
-const HEADER: usize = 4096;
-pub(crate) const CHUNK: usize = 65536;
-const CHUNK_MAGIC: u32 = 0x4b4e_4843;
-const CHUNK_HEAD: usize = 32;
-const PROCESS_MAGIC: u32 = 0x434f_5250;
-const PROCESS_HEAD: usize = 120;
-const NO_PARENT: u32 = u32::MAX;
-const ALLOCATOR: std::ops::Range<usize> = 120..376;
-const PROGRAM: std::ops::Range<usize> = 376..3448;
-/// More faults than this are counted, and not described.
+/// The log's layout, generated from `runtime/heap/log.h` by build.rs.
+#[allow(dead_code)]
+pub(crate) mod layout {
+    include!(concat!(env!("OUT_DIR"), "/log.rs"));
+}
+
+const HEADER: usize = layout::LOG_HEADER as usize;
+pub(crate) const CHUNK: usize = layout::LOG_CHUNK as usize;
+const VERSION: u32 = layout::LOG_VERSION;
+const CHUNK_HEAD: usize = layout::LogChunk::SIZE;
+/// A process's fields of fixed size; its texts follow, which may be cut off.
+const PROCESS_HEAD: usize = std::mem::offset_of!(layout::LogProcess, allocator);
+/// Further faults are counted and not described.
 const MOST_FAULTS: usize = 20;
 
 /// A file that cannot be read as a log.
@@ -30,14 +31,14 @@ pub enum LogError {
     /// Another version of the recorder wrote it.
     #[error("is a heap log of version {0}, and this program reads version {VERSION}: read it with the widthwise that recorded it")]
     Version(u16),
-    /// A number that no recorder writes.
+    /// A number that the recorder never writes.
     #[error("is damaged: it has at byte {offset} {value} as {what}; record the program again")]
     Absurd {
-        /// Where it stands.
+        /// Its offset in the file.
         offset: usize,
-        /// What it is to be.
+        /// Its meaning.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
     },
 }
@@ -53,26 +54,27 @@ pub enum Loss {
     Reserve,
     /// RLIMIT_AS or RLIMIT_DATA.
     Memory,
-    /// The file was out of reach.
+    /// The file could be neither opened nor mapped.
     Mapping,
-    /// Handlers of signals within handlers of signals.
+    /// Signal handlers interrupted each other too deeply.
     Nested,
-    /// A reason that a later recorder has.
+    /// A reason of a later recorder.
     Other,
 }
 
 impl Loss {
-    /// In the order of the log's counters.
-    const ALL: [Loss; LOSSES] = [
-        Loss::Disk,
-        Loss::FileLimit,
-        Loss::Reserve,
-        Loss::Memory,
-        Loss::Mapping,
-        Loss::Nested,
-        Loss::Other,
-        Loss::Other,
-    ];
+    /// That of the log's counter with this index.
+    fn of(index: usize) -> Loss {
+        match index as u32 {
+            layout::LOG_LOST_DISK => Loss::Disk,
+            layout::LOG_LOST_FILE_LIMIT => Loss::FileLimit,
+            layout::LOG_LOST_RESERVE => Loss::Reserve,
+            layout::LOG_LOST_MEMORY => Loss::Memory,
+            layout::LOG_LOST_MAPPING => Loss::Mapping,
+            layout::LOG_LOST_NESTED => Loss::Nested,
+            _ => Loss::Other,
+        }
+    }
 
     /// The reason, as the end of a sentence that begins "events were not recorded: ".
     pub fn reason(self) -> &'static str {
@@ -90,7 +92,7 @@ impl Loss {
     }
 }
 
-const LOSSES: usize = 8;
+const LOSSES: usize = layout::LogProcess::ZERO.lost.len();
 
 /// Events that were not recorded, by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,18 +106,22 @@ impl Lost {
 
     /// The reasons for which there are any, and how many.
     pub fn by_reason(&self) -> impl Iterator<Item = (Loss, u64)> + '_ {
-        Loss::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+        self.0
+            .into_iter()
+            .enumerate()
+            .map(|(index, count)| (Loss::of(index), count))
+            .filter(|(_, count)| *count > 0)
     }
 }
 
-/// What a log knows of a process besides its events.
+/// The log's description of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of a pointer: 4 or 8.
     pub word: u8,
     /// `e_machine`: 62 for x86-64 and x32, 3 for i386.
     pub machine: u16,
-    /// The process's number. An exec keeps it, and numbers come round again: two processes of a file may have the same.
+    /// The process's number. An exec keeps it, and the system reuses numbers: two processes of a file may have the same.
     pub process: u32,
     /// The process it was forked from: its index in [`LogFile::processes`], which is smaller than this one's.
     pub parent: Option<usize>,
@@ -123,13 +129,13 @@ pub struct Header {
     pub parent_number: u32,
     /// CLOCK_MONOTONIC at its beginning, in nanoseconds.
     pub began_ns: u64,
-    /// Events of the parent before this number happened to this process too.
+    /// The parent's events before this number are also events of this process.
     pub inherited: u64,
     /// It ended by `exit`, by `_exit`, or by returning from `main`.
     pub ended: bool,
     /// Stacks were recorded.
     pub has_stacks: bool,
-    /// The program brings a malloc of its own, so that hardly anything was seen.
+    /// The program brings its own malloc, so that few or no allocations were recorded.
     pub own_malloc: bool,
     /// Blocks are glibc's.
     pub glibc: bool,
@@ -139,7 +145,7 @@ pub struct Header {
     pub broken: u32,
     /// Events that were not recorded.
     pub lost: Lost,
-    /// Bytes of the recorder's own memory that look like the program's in the system's view.
+    /// Bytes of the recorder's own memory that count as the program's RSS.
     pub anonymous_bytes: u64,
     /// The file that malloc is in.
     pub allocator: String,
@@ -147,7 +153,7 @@ pub struct Header {
     pub program: String,
 }
 
-/// What is wrong with a file, up to a number of faults; the rest of it is read all the same.
+/// The faults of a file, up to a limit; the rest of the file is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     texts: Vec<String>,
@@ -187,11 +193,11 @@ pub struct Process<'a> {
 /// A log: the processes that wrote to one file.
 #[derive(Debug)]
 pub struct LogFile<'a> {
-    /// In the order in which they began to write. A process stands behind the one it was forked from.
+    /// In the order in which they began to write: a process comes after the one it was forked from.
     pub processes: Vec<Process<'a>>,
     /// What is wrong with the file.
     pub faults: Faults,
-    /// Bytes of chunks that hold records: what decoding it takes.
+    /// Bytes of chunks that hold records, for progress.
     pub record_bytes: u64,
 }
 
@@ -205,38 +211,22 @@ struct Found {
     offset: usize,
 }
 
-fn word<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
-    let mut word = [0; N];
-    if let Some(found) = bytes.get(offset..offset + N) {
-        word.copy_from_slice(found);
-    }
-    word
-}
-
-fn number(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(word(bytes, offset))
-}
-
-fn long(bytes: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(word(bytes, offset))
-}
-
-fn text(bytes: &[u8], range: std::ops::Range<usize>) -> String {
-    let bytes = bytes.get(range.start.min(bytes.len())..range.end.min(bytes.len())).unwrap_or_default();
+/// A text that ends at its first NUL, or with its array.
+fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 impl<'a> LogFile<'a> {
-    /// The header: what follows it are processes and their records.
+    /// Bytes of the header; processes and their records follow.
     pub const HEADER_BYTES: usize = HEADER;
 
     /// Whether a file begins as one.
     pub fn is_one(bytes: &[u8]) -> bool {
-        bytes.starts_with(MAGIC)
+        bytes.starts_with(layout::LOG_MAGIC)
     }
 
-    /// How many bytes of a file with this header are used: the file may be much longer. Its first 4096 bytes are enough.
+    /// The used bytes of a file with this header, which may be much longer. The first 4096 bytes suffice.
     ///
     /// # Errors
     /// It is no log of this version.
@@ -244,8 +234,8 @@ impl<'a> LogFile<'a> {
         Ok((HEADER + chunks(bytes)? * CHUNK) as u64)
     }
 
-    /// Finds the processes and their streams. Only what is used of the file is looked at. A log that was cut off is read up
-    /// to there.
+    /// Finds the processes and their streams. Reads only the used part of the file. A log that is cut off is read up to that
+    /// point.
     ///
     /// # Errors
     /// It is no log of this version.
@@ -263,10 +253,10 @@ impl<'a> LogFile<'a> {
         for chunk in 0..claimed.min(there) {
             let offset = HEADER + chunk * CHUNK;
             let whole = &bytes[offset..(offset + CHUNK).min(bytes.len())];
-            match number(whole, 0) {
-                PROCESS_MAGIC => match process(whole, &by_chunk) {
+            match whole.first_chunk().map_or(0, |magic| u32::from_le_bytes(*magic)) {
+                layout::LOG_PROCESS_MAGIC => match process(whole, &by_chunk) {
                     Ok((header, parent)) => {
-                        if parent != NO_PARENT && header.parent.is_none() {
+                        if parent != layout::LOG_NO_PARENT && header.parent.is_none() {
                             log.faults.add(|| {
                                 let process = header.process;
                                 format!("process {process}: chunk {parent} should describe its parent, and does not")
@@ -277,11 +267,15 @@ impl<'a> LogFile<'a> {
                     }
                     Err(fault) => log.faults.add(|| format!("the process at byte {offset}: {fault}")),
                 },
-                CHUNK_MAGIC if whole.len() >= CHUNK_HEAD => {
-                    let [process, stream, index, flushed] = [4, 8, 12, 16].map(|at| number(whole, at));
+                layout::LOG_CHUNK_MAGIC if whole.len() >= CHUNK_HEAD => {
                     // A chunk buffer that was flushed has a whole copy.
-                    if flushed == 0 {
-                        found.push(Found { process, stream, index, offset });
+                    if let Some(head) = layout::LogChunk::read(whole).filter(|head| head.flushed == 0) {
+                        found.push(Found {
+                            process: head.process,
+                            stream: head.stream,
+                            index: head.index,
+                            offset,
+                        });
                     }
                 }
                 // Claimed, but never written to.
@@ -313,7 +307,7 @@ impl<'a> LogFile<'a> {
             let mut chunks = Vec::new();
             for (expected, chunk) in (0u32..).zip(stream) {
                 if chunk.index != expected {
-                    // What follows is written as distances from what came before it.
+                    // Later chunks hold differences to this one.
                     let (stream, process) = (first.stream, process.header.process);
                     self.faults.add(|| {
                         format!(
@@ -333,64 +327,87 @@ impl<'a> LogFile<'a> {
 
 /// Reads the file's header: how many chunks were claimed.
 fn chunks(bytes: &[u8]) -> Result<usize, LogError> {
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(layout::LOG_MAGIC) {
         return Err(LogError::NotALog);
     }
     if bytes.len() < HEADER {
         return Err(LogError::NoHeader(bytes.len()));
     }
-    let version = u16::from_le_bytes(word(bytes, 8));
-    if version != VERSION {
-        return Err(LogError::Version(version));
+    let header = layout::LogFile::read(bytes).ok_or(LogError::NoHeader(bytes.len()))?;
+    if u32::from(header.version) != VERSION {
+        return Err(LogError::Version(header.version));
     }
-    for (offset, what, expected) in [(12, "the size of a page", HEADER), (16, "the size of a chunk", CHUNK)] {
-        let value = number(bytes, offset);
-        if value as usize != expected {
+    for (offset, what, value, expected) in [
+        (std::mem::offset_of!(layout::LogFile, page), "the size of a page", header.page, layout::LOG_HEADER),
+        (
+            std::mem::offset_of!(layout::LogFile, chunk),
+            "the size of a chunk",
+            header.chunk,
+            layout::LOG_CHUNK,
+        ),
+    ] {
+        if value != expected {
             return Err(LogError::Absurd { offset, what, value: value.into() });
         }
     }
-    let claimed = number(bytes, 20) as usize;
-    // A claim beyond the reserve was in vain.
-    let reserved = long(bytes, 24);
-    let most = usize::try_from(reserved).unwrap_or(usize::MAX).saturating_sub(HEADER) / CHUNK;
-    Ok(if reserved == 0 { claimed } else { claimed.min(most) })
+    let claimed = header.chunks as usize;
+    // Chunks beyond the reserved size could not be written to.
+    let most = usize::try_from(header.reserved).unwrap_or(usize::MAX).saturating_sub(HEADER) / CHUNK;
+    Ok(if header.reserved == 0 { claimed } else { claimed.min(most) })
 }
 
-/// Reads a chunk that describes a process; `before` are those of the chunks before it. Gives back the chunk of its parent as
-/// well. A parent's chunk comes before those of its children, so no process is its own ancestor.
+/// Reads a chunk that describes a process, and returns its parent's chunk too. `before` are the processes of earlier chunks: a
+/// parent's chunk comes before its children's, so no process is its own ancestor.
 fn process(chunk: &[u8], before: &FxHashMap<u32, usize>) -> Result<(Header, u32), String> {
     if chunk.len() < PROCESS_HEAD {
         return Err("is cut off".to_owned());
     }
-    let pointer = chunk[4];
-    if pointer != 4 && pointer != 8 {
-        return Err(format!("its pointers have {pointer} bytes"));
+    let mut bytes = [0; layout::LogProcess::SIZE];
+    let there = chunk.len().min(bytes.len());
+    bytes[..there].copy_from_slice(&chunk[..there]);
+    let process = layout::LogProcess::read(&bytes).ok_or("is cut off")?;
+    if process.word != 4 && process.word != 8 {
+        return Err(format!("its pointers have {} bytes", process.word));
     }
-    let parent = number(chunk, 12);
-    let state = number(chunk, 32);
-    let is = |bit: u32| state & bit != 0;
-    let mut lost = [0; LOSSES];
-    for (index, count) in lost.iter_mut().enumerate() {
-        *count = long(chunk, 40 + 8 * index);
-    }
+    let is = |bit: u32| process.state & bit != 0;
     let header = Header {
-        word: pointer,
-        machine: u16::from_le_bytes(word(chunk, 6)),
-        process: number(chunk, 8),
-        parent: before.get(&parent).copied(),
-        parent_number: number(chunk, 112),
-        began_ns: long(chunk, 16),
-        inherited: long(chunk, 24),
-        ended: is(1),
-        has_stacks: is(4),
-        own_malloc: is(8),
-        glibc: is(16),
-        linked: is(32),
-        broken: number(chunk, 36),
-        lost: Lost(lost),
-        anonymous_bytes: long(chunk, 104),
-        allocator: text(chunk, ALLOCATOR),
-        program: text(chunk, PROGRAM),
+        word: process.word,
+        machine: process.machine,
+        process: process.process,
+        parent: before.get(&process.parent).copied(),
+        parent_number: process.parent_number,
+        began_ns: process.began,
+        inherited: process.inherited,
+        ended: is(layout::LOG_ENDED),
+        has_stacks: is(layout::LOG_HAS_STACKS),
+        own_malloc: is(layout::LOG_OWN_MALLOC),
+        glibc: is(layout::LOG_GLIBC),
+        linked: is(layout::LOG_LINKED),
+        broken: process.broken,
+        lost: Lost(process.lost),
+        anonymous_bytes: process.anonymous,
+        allocator: text(&process.allocator),
+        program: text(&process.program),
     };
-    Ok((header, parent))
+    Ok((header, process.parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::layout::{LogChunk, LogFile, LogProcess, LOG_VERSION};
+
+    /// A log may be read long after it was written, so its layout changes with its version only.
+    #[test]
+    fn the_layout_of_version_3_does_not_change() {
+        let listed = |name: &str, fields: &[(&str, usize, usize)]| {
+            fields.iter().map(|(field, at, size)| format!("{name}.{field} {at} {size}\n")).collect::<String>()
+        };
+        let layout = [
+            listed("log_file", LogFile::FIELDS),
+            listed("log_chunk", LogChunk::FIELDS),
+            listed("log_process", LogProcess::FIELDS),
+        ];
+        assert_eq!(LOG_VERSION, 3);
+        assert_eq!(layout.concat(), include_str!("log/version_3.txt"));
+    }
 }

@@ -1,4 +1,4 @@
-//! What makes two functions of different builds the same one.
+//! The key that identifies a function in different builds.
 //!
 //! The same source gives other names in other ABIs: `size_t` is `unsigned long` in LP64 and `unsigned int` in ILP32, `int64_t`
 //! is `long` in the one and `long long` in the others (System V ABI, x86-64 supplement, "Data representation"; Intel386
@@ -25,7 +25,7 @@ const ALIASES: [&str; 5] = ["__GI_", "_IO_new_", "_IO_", "__libc_", "__"];
 /// The name under which a demangled function of one build is looked for in another. It is for comparing, not for showing.
 ///
 /// All integers as wide as `int` or wider have one name, signed and unsigned apart: an overload for `int` and one for `long`
-/// become one, unless their places in the source keep them apart.
+/// become one, unless their source lines differ.
 ///
 /// ```
 /// use widthwise_anatomy::heap::naming::key;

@@ -1,8 +1,8 @@
-//! Stacks with names, and what was asked for at each: what viewers of profiles work on.
+//! A heap profile: stacks with names, and what each has allocated. Viewers of profiles read it.
 
 use rustc_hash::FxHashMap;
 
-use crate::heap::lives::Lives;
+use crate::heap::lifetimes::Lifetimes;
 
 /// One logical frame: a function that was inlined is one too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,22 +22,22 @@ pub struct Frame {
 /// Bytes and blocks, as `Blocks` of `history` has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Values {
-    /// Blocks that were there when the process had most bytes.
+    /// Live blocks at the process's peak.
     pub peak_count: u64,
     /// Their bytes, as requested.
     pub peak_bytes: u64,
     /// What the allocator used for them.
     pub peak_chunk_bytes: u64,
-    /// Blocks that came.
+    /// Allocations.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Blocks that were there at the end.
+    /// Live blocks at the end.
     pub live_count: u64,
     /// Their bytes.
     pub live_bytes: u64,
-    /// How long those were there that were given back; nothing where only another profiler was there.
-    pub lives: Lives,
+    /// Lifetimes of the freed blocks; empty in an import from another profiler.
+    pub lifetimes: Lifetimes,
 }
 
 impl Values {
@@ -50,12 +50,12 @@ impl Values {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.live_count = self.live_count.saturating_add(other.live_count);
         self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
-        self.lives.add(&other.lives);
+        self.lifetimes.add(&other.lifetimes);
     }
 
-    /// Whether it is known how long the blocks lived: what another profiler recorded does not tell.
-    pub fn lives_are_known(&self) -> bool {
-        self.count > 0 && (self.lives.released() > 0 || self.live_count == self.count)
+    /// Whether lifetimes are known. Imports from other profilers have none.
+    pub fn lifetimes_are_known(&self) -> bool {
+        self.count > 0 && (self.lifetimes.released() > 0 || self.live_count == self.count)
     }
 }
 
@@ -111,14 +111,14 @@ impl Column {
         }
     }
 
-    /// What it is in `values`.
+    /// Its value in `values`.
     pub fn of(self, values: &Values) -> u64 {
         let mut values = *values;
-        *self.place(&mut values)
+        *self.value_mut(&mut values)
     }
 
-    /// Where it is in `values`.
-    pub fn place(self, values: &mut Values) -> &mut u64 {
+    /// Its value in `values`, to be changed.
+    pub fn value_mut(self, values: &mut Values) -> &mut u64 {
         match self {
             Column::PeakBytes => &mut values.peak_bytes,
             Column::PeakBlocks => &mut values.peak_count,
@@ -131,7 +131,7 @@ impl Column {
     }
 }
 
-/// What was asked for by one stack.
+/// What one stack has allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Indexes into [`Profile::frames`], the outermost first.
@@ -145,7 +145,7 @@ pub struct Sample {
 pub struct Profile {
     /// Each once.
     pub frames: Vec<Frame>,
-    /// Those that asked for anything.
+    /// The stacks that allocated.
     pub samples: Vec<Sample>,
 }
 
@@ -182,7 +182,7 @@ impl Profile {
     }
 }
 
-/// A profile in the making: each frame and each stack is kept once, however often it comes.
+/// Builds a profile: each frame and each stack is stored once.
 #[derive(Debug, Default)]
 pub struct Gathering {
     profile: Profile,
@@ -202,7 +202,7 @@ impl Gathering {
         next
     }
 
-    /// Adds what a stack asked for; its frames are the outermost first.
+    /// Adds the values of a stack; its frames are the outermost first.
     pub fn sample(&mut self, stack: Vec<u32>, values: &Values) {
         match self.stacks.get(&stack) {
             Some(known) => self.profile.samples[*known].values.add(values),

@@ -1,4 +1,4 @@
-//! Allocation sites: the lines of the program's own source at which memory is asked for, whatever was inlined into what.
+//! Allocation sites: the lines of the program's own source that allocate memory, independent of inlining.
 
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use crate::heap::headers;
 use crate::heap::naming;
 use crate::heap::profile::{Frame, Profile, Values};
 
-/// Folders in which no program keeps its own source.
+/// Folders of system headers and libraries, which hold no program's own source.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/include/", "/usr/lib/", "/usr/src/", "/build/"];
-/// Templates of the standard library that are named after what they make (libstdc++, libc++): what stands between the
-/// brackets, up to the first comma there, is the type.
+/// Templates of the standard library (libstdc++, libc++) whose first argument, up to the first comma, is the allocated type.
 const MAKERS: [&str; 10] = [
     "std::__new_allocator<",
     "__gnu_cxx::new_allocator<",
@@ -25,10 +24,10 @@ const MAKERS: [&str; 10] = [
     "std::allocator_traits<",
 ];
 
-/// A line that asks for memory.
+/// A line that allocates memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The function that the line is in; where the program has none in the stack, the innermost.
+    /// The function that contains the line; the innermost one if no function of the program is in the stack.
     pub function: String,
     /// Its source.
     pub file: Option<String>,
@@ -36,15 +35,15 @@ pub struct Site {
     pub line: Option<u32>,
     /// The object file's name.
     pub module: String,
-    /// That is the program itself, whose file may have another name in another build.
+    /// Whether that is the program itself, whose file may have another name in another build.
     pub is_program: bool,
-    /// What is made there, where the standard library was asked by its type.
+    /// The allocated type, if a template of the standard library names it.
     pub made: Option<String>,
     /// How much.
     pub values: Values,
 }
 
-/// By what a site of one build is found in another.
+/// The key by which a site of one build is found in another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteKey {
     module: Option<String>,
@@ -73,8 +72,8 @@ impl Site {
         }
     }
 
-    /// `file:line`, or the module where there is no more.
-    pub fn place(&self) -> String {
+    /// `file:line`, or the module if these are unknown.
+    pub fn location(&self) -> String {
         let file = self.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));
         match (file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}"),
@@ -89,11 +88,11 @@ struct Program<'a> {
     name: &'a str,
     /// It has debug information.
     has_lines: bool,
-    /// Functions of it that hand requests on.
+    /// Its wrappers of the allocator.
     through: &'a [String],
 }
 
-/// Whether a frame is the program's own code, and not a library's that it calls.
+/// Whether a frame is the program's own code, not that of a library.
 fn is_own(frame: &Frame, program: &Program) -> bool {
     let function = frame.function.as_str();
     if function.starts_with("std::")
@@ -112,13 +111,13 @@ fn is_own(frame: &Frame, program: &Program) -> bool {
                 && !file.contains("/include/c++/")
                 && (in_folder || !headers::is_library(file))
         }
-        // Without debug information the program's own file is all that is certain; and where it has some, what has none is
-        // a library that was linked into it.
+        // Without debug information only the program's own file is known. If the program has debug information, code
+        // without it is a library that was linked into the program.
         None => frame.module == program.name && !program.has_lines && !function.starts_with("0x"),
     }
 }
 
-/// Whether a function is the one of that name, whatever its parameters; `name*`: whose name begins so.
+/// Whether a function has that name, ignoring its parameters; `name*` is a prefix.
 fn hands_on(function: &str, name: &str) -> bool {
     match name.strip_suffix('*') {
         Some(beginning) => function.starts_with(beginning),
@@ -128,12 +127,12 @@ fn hands_on(function: &str, name: &str) -> bool {
     }
 }
 
-/// Whether any stack of a profile goes through a function of that name: those of [`sites`]' `through`.
+/// Whether a function of that name, as in [`sites`]' `through`, is in any stack of a profile.
 pub fn goes_through(profile: &Profile, name: &str) -> bool {
     profile.frames.iter().any(|frame| hands_on(&frame.function, name))
 }
 
-/// What a frame of the standard library makes.
+/// The type that a frame of the standard library allocates.
 fn made(function: &str) -> Option<String> {
     let start = MAKERS.iter().find_map(|maker| {
         let at = function.find(maker)?;
@@ -155,7 +154,7 @@ fn made(function: &str) -> Option<String> {
 }
 
 /// The sites of a profile, those with most bytes at the peak first. `program` is the file name of the program itself;
-/// `through` are functions that only hand requests on (`xmalloc`, `luaM_*`): their callers are the sites.
+/// `through` are wrappers of the allocator (`xmalloc`, `luaM_*`): their callers are the sites.
 pub fn sites(profile: &Profile, program: &str, through: &[String]) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     let mut known: FxHashMap<SiteKey, usize> = FxHashMap::default();
@@ -181,7 +180,7 @@ fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> 
     let own = frames.iter().position(|frame| is_own(frame, program));
     let inner = &frames[..own.unwrap_or(frames.len())];
     let made = inner.iter().find_map(|frame| made(&frame.function));
-    // A library's own needs are its own, whichever module loaded it.
+    // A library's own allocations are its own sites, whichever module loaded it.
     match own.map(|index| frames[index]).or(frames.first().copied()) {
         Some(frame) => Site {
             function: if frame.function.starts_with("0x") {
@@ -197,7 +196,7 @@ fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> 
             values,
         },
         None => Site {
-            function: "an unknown place".to_owned(),
+            function: "an unknown function".to_owned(),
             file: None,
             line: None,
             module: String::new(),
@@ -211,7 +210,7 @@ fn site(profile: &Profile, stack: &[u32], values: Values, program: &Program) -> 
 /// What a site costs in each of two builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// As the first build has it, or the second where the first has none.
+    /// The first build's site, or the second's if the first has none.
     pub site: Site,
     /// In the first.
     pub a: Values,
@@ -220,7 +219,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// By how many bytes the second needs less at its peak than the first at its own.
+    /// The first build's bytes at its peak less the second's at its own peak.
     pub fn saving(&self) -> i128 {
         i128::from(self.a.peak_bytes) - i128::from(self.b.peak_bytes)
     }
@@ -292,7 +291,10 @@ mod tests {
     fn a_site_is_the_innermost_line_of_the_programs_own_with_what_is_made_there() {
         let sites = sites(&profile("unsigned long", 48), "prog", &[]);
         assert_eq!(sites.len(), 1);
-        assert_eq!((sites[0].function.as_str(), sites[0].place().as_str()), ("fill(Node&, int)", "a.cpp:12"));
+        assert_eq!(
+            (sites[0].function.as_str(), sites[0].location().as_str()),
+            ("fill(Node&, int)", "a.cpp:12")
+        );
         assert_eq!(sites[0].made.as_deref(), Some("std::_List_node<int>"));
     }
 
@@ -306,8 +308,9 @@ mod tests {
         let samples =
             vec![Sample { stack: vec![0], values: of(100) }, Sample { stack: vec![1], values: of(10_000) }];
         let found = sites(&Profile { frames: vec![own, other], samples }, "prog", &[]);
-        let told: Vec<_> = found.iter().map(|site| (site.module.as_str(), site.values.peak_bytes)).collect();
-        assert_eq!(told, [("libb.so", 10_000), ("liba.so", 100)]);
+        let modules: Vec<_> =
+            found.iter().map(|site| (site.module.as_str(), site.values.peak_bytes)).collect();
+        assert_eq!(modules, [("libb.so", 10_000), ("liba.so", 100)]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct StackId(pub u32);
 impl StackId {
     /// Outside of the outermost call; also the stack of every block where no stacks were recorded.
     pub const NONE: StackId = StackId(0);
-    /// The walk could not go on from here.
+    /// The walk could not continue from here.
     pub const BROKEN: StackId = StackId(1);
 }
 
@@ -37,7 +37,7 @@ struct Node {
     code: CodeAddress,
 }
 
-/// All object files and stacks of the logs that are read together; each is kept once.
+/// All object files and stacks of the logs that are read together, each stored once.
 #[derive(Debug)]
 pub struct Stacks {
     paths: Vec<Box<str>>,
@@ -135,7 +135,7 @@ pub(crate) struct AddressMap {
 }
 
 impl AddressMap {
-    /// The addresses from `low` up to `high` are `module`'s from here on. What was there before is forgotten.
+    /// The addresses from `low` up to `high` are `module`'s from here on. Earlier modules that overlap are removed.
     pub(crate) fn load(&mut self, low: u64, high: u64, bias: u64, module: ModuleId) {
         if low >= high {
             return;

@@ -1,4 +1,4 @@
-//! Names for code addresses: functions, inlined ones included, with file and line, out of the modules' debug information.
+//! Names for code addresses: functions, also inlined ones, with file and line, from the modules' debug information.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use crate::heap::history::History;
 use crate::heap::profile::{Frame, Gathering, Profile, Values};
 use crate::heap::stacks::{CodeAddress, StackId, Stacks};
 
-/// Deeper stacks are shown without what is outside.
+/// Deeper stacks lose their outermost calls.
 const DEEPEST: usize = 2048;
-/// All stacks of a profile have no more calls than this together, or four for each stack: where they would, only those of the
-/// deepest are shown without what is outside.
+/// The most calls of all stacks of a profile together, unless four for each stack are more. Beyond it, the deepest stacks lose
+/// their outermost calls.
 const MOST_CALLS: usize = 16 << 20;
-/// The debug information of no more object files than this is read.
+/// The most object files whose debug information is read.
 const MOST_MODULES: usize = 4096;
 
-/// A module whose debug information is read when it is first asked for.
+/// A module. Its debug information is read at the first use.
 struct Source {
     loader: Option<addr2line::Loader>,
     name: String,
@@ -39,7 +39,7 @@ impl Symbols {
             let loader = match self.load(path) {
                 Ok(loader) => Some(loader),
                 Err(reason) => {
-                    // The kernel's own module is in no file.
+                    // The kernel's own module (vDSO) is in no file.
                     if !path.starts_with("linux-") {
                         self.unread.push((path.to_owned(), reason));
                     }
@@ -55,7 +55,7 @@ impl Symbols {
         if self.sources.len() >= MOST_MODULES {
             return Err(format!("it is one of more than {MOST_MODULES} files"));
         }
-        // Nobody waits at the other end of a pipe.
+        // A pipe without a writer would block.
         match std::fs::metadata(path) {
             Ok(data) if data.is_file() => addr2line::Loader::new(path).map_err(|error| error.to_string()),
             Ok(_) => Err("it is no regular file".to_owned()),
@@ -112,7 +112,7 @@ fn unnamed(address: u64, module: String) -> Frame {
     Frame { function: format!("{address:#x}"), file: None, line: None, module, inlined: false }
 }
 
-/// As the source has it. What is not mangled stays as it is.
+/// The demangled name; other names stay as they are.
 pub(crate) fn demangled(name: &str) -> String {
     // `name@@VERSION` of a symbol table.
     let name = name.split('@').next().unwrap_or(name);
@@ -125,12 +125,12 @@ pub(crate) fn demangled(name: &str) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// What the stacks of one or several processes asked for together.
+/// The values of each stack, over one process or several.
 #[derive(Debug, Default)]
 pub struct StackValues(FxHashMap<StackId, Values>);
 
 impl StackValues {
-    /// Adds what a process asked for, which is moved here.
+    /// Moves the values of a process's stacks here.
     pub fn add(&mut self, history: &mut History) {
         for (stack, blocks) in std::mem::take(&mut history.stacks) {
             self.0.entry(stack).or_default().add(&blocks.values());
@@ -181,8 +181,8 @@ pub fn profile(stacks: &Stacks, values: StackValues, symbols: &mut Symbols) -> P
     profile.profile()
 }
 
-/// How many calls of each stack are shown, so that a program that allocates at every depth of a deep recursion does not take
-/// the square of its stacks' number.
+/// The depth up to which stacks are shown. Without a limit, a program that allocates at every depth of a deep recursion would
+/// need memory in proportion to the square of that depth.
 fn deepest(stacks: &Stacks, values: &[(StackId, Values)]) -> usize {
     let mut depths: Vec<u16> = vec![0; stacks.len()];
     for index in 0..stacks.len() {

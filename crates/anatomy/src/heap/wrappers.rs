@@ -1,5 +1,5 @@
-//! Functions through which a program asks for nearly all of its memory: `xmalloc`, a class's `operator new`, a pool. As sites
-//! they say nothing of who needs the memory; their callers do.
+//! Wrappers of the allocator, through which a program allocates nearly all of its memory: `xmalloc`, a class's `operator new`,
+//! a pool. Their callers are the useful sites.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use rustc_hash::FxHashSet;
 use crate::heap::profile::Profile;
 use crate::heap::site::{self, Site};
 
-/// A function with more of the bytes at the peak than this hides all others.
+/// A function with a larger share of the bytes at the peak hides all other sites.
 const MOST: f64 = 0.9;
-/// Wrappers around wrappers, at most.
+/// The most wrappers of wrappers.
 const DEEPEST: usize = 8;
 
-/// A function that asks for nearly all memory, for several callers.
+/// A function that allocates nearly all memory, for several callers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wrapper {
     /// Its name, as [`site::sites`]' `through` takes it.
     pub function: String,
-    /// Its part of the bytes at the peak, 0 to 1.
+    /// Its share of the bytes at the peak, 0 to 1.
     pub share: f64,
-    /// Its name says that it hands requests on.
+    /// Whether its name is that of an allocating function.
     pub is_thin: bool,
 }
 
-/// The wrappers of a profile, the innermost first: thin ones, and at most one more, which ends the search, since only a
-/// person can say whether it is one.
+/// The wrappers of a profile, the innermost first: those with an allocating function's name, and at most one with another
+/// name, which ends the search, since only the user knows whether it is a wrapper.
 pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     let mut found: Vec<Wrapper> = Vec::new();
     let mut through: Vec<String> = Vec::new();
@@ -45,7 +45,7 @@ pub fn find(profile: &Profile, program: &str) -> Vec<Wrapper> {
     found
 }
 
-/// The function with most bytes at the peak, and its part of them.
+/// The function with most bytes at the peak, and its share of them.
 fn largest(sites: &[Site]) -> Option<(String, f64)> {
     let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
     for site in sites.iter().filter(|site| site.is_program) {
@@ -56,7 +56,7 @@ fn largest(sites: &[Site]) -> Option<(String, f64)> {
     (all > 0).then(|| (function.to_owned(), most as f64 / all as f64))
 }
 
-/// The number of places in the program that ask.
+/// The number of sites in the program that allocate.
 fn callers(sites: &[Site], program: &str) -> usize {
     let own = sites.iter().filter(|site| site.module == program && site.values.peak_bytes > 0);
     own.map(Site::key).collect::<FxHashSet<_>>().len()
@@ -76,7 +76,7 @@ fn bare(function: &str) -> &str {
     function
 }
 
-/// Whether a function is named after what allocators do.
+/// Whether a function has the name of an allocating function.
 fn is_allocator(function: &str) -> bool {
     let plain: String = match function.find('<') {
         Some(at) => function[..at].to_owned(),
@@ -118,7 +118,7 @@ mod tests {
         profile
     }
 
-    fn told(stacks: &[(&[&str], u64)]) -> Vec<(String, bool)> {
+    fn found(stacks: &[(&[&str], u64)]) -> Vec<(String, bool)> {
         find(&profile(stacks), "prog").into_iter().map(|one| (one.function, one.is_thin)).collect()
     }
 
@@ -133,13 +133,13 @@ mod tests {
             (&["main", "b", "xcalloc(unsigned long)", "xmalloc"], 45),
             (&["main", "c"], 5),
         ];
-        assert_eq!(told(stacks), [thin("xmalloc"), thin("xcalloc")]);
+        assert_eq!(found(stacks), [thin("xmalloc"), thin("xcalloc")]);
         for name in
             ["Node::operator new", "Pool<Node>::get", "pool_take", "luaM_realloc_", "mem::allocate<int>"]
         {
             let with = format!("{name}(unsigned long)");
             assert_eq!(
-                told(&[(&["main", "a", &with], 5), (&["main", "b", &with], 5)]),
+                found(&[(&["main", "a", &with], 5), (&["main", "b", &with], 5)]),
                 [thin(name)],
                 "{name}"
             );
@@ -150,18 +150,18 @@ mod tests {
     fn another_function_with_nearly_all_bytes_is_a_candidate() {
         let stacks: &[(&[&str], u64)] =
             &[(&["main", "a", "make_node"], 50), (&["main", "b", "make_node"], 45)];
-        assert_eq!(told(stacks), [("make_node".to_owned(), false)]);
+        assert_eq!(found(stacks), [("make_node".to_owned(), false)]);
     }
 
     #[test]
     fn what_has_one_caller_or_less_of_the_bytes_hides_nothing() {
-        assert!(told(&[(&["main", "xmalloc"], 50)]).is_empty());
-        assert!(told(&[
+        assert!(found(&[(&["main", "xmalloc"], 50)]).is_empty());
+        assert!(found(&[
             (&["main", "a", "xmalloc"], 90),
             (&["main", "b", "xmalloc"], 0),
             (&["main", "c"], 10)
         ])
         .is_empty());
-        assert!(told(&[]).is_empty());
+        assert!(found(&[]).is_empty());
     }
 }

@@ -7,10 +7,12 @@ use std::path::Path;
 
 /// The sizes that are tried, the largest first: some file systems have smaller files. The file is sparse.
 const SIZES: [u64; 4] = [1 << 40, 1 << 36, 1 << 32, 1 << 30];
-const MAGIC: &[u8; 8] = b"\x89WWHEAP\n";
-const VERSION: u16 = 3;
-const PAGE: u32 = 4096;
-const CHUNK: u32 = 65536;
+
+/// The log's layout, generated from `runtime/heap/log.h` by build.rs.
+#[allow(dead_code)]
+mod layout {
+    include!(concat!(env!("OUT_DIR"), "/log.rs"));
+}
 
 /// Makes an empty log whose size is reserved: later no limit on file sizes keeps a process from writing to it.
 ///
@@ -28,15 +30,16 @@ pub fn create(path: &Path) -> std::io::Result<()> {
     file.write_all(&header(reserved?))
 }
 
-/// `struct log_file`: no chunk is claimed, and widthwise has made it.
-fn header(reserved: u64) -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend(0u16.to_le_bytes());
-    for number in [PAGE, CHUNK, 0] {
-        bytes.extend(number.to_le_bytes());
-    }
-    bytes.extend(reserved.to_le_bytes());
-    bytes.extend(1u32.to_le_bytes());
-    bytes
+/// The header of a log that widthwise has made, and of which no chunk is claimed.
+fn header(reserved: u64) -> [u8; layout::LogFile::SIZE] {
+    let mut header = layout::LogFile {
+        version: layout::LOG_VERSION as u16,
+        page: layout::LOG_HEADER,
+        chunk: layout::LOG_CHUNK,
+        reserved,
+        created: 1,
+        ..layout::LogFile::ZERO
+    };
+    header.magic.copy_from_slice(layout::LOG_MAGIC);
+    header.bytes()
 }

@@ -1,4 +1,4 @@
-//! The system's view of a heap: what the readings of a recorded run say, and for how long of it they are known to hold.
+//! The RSS of a heap in a recorded run: its samples, and for how long of the run each is known to hold.
 
 use widthwise_experiment::memory::{Class, Reading, Series};
 

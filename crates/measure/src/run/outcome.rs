@@ -32,7 +32,7 @@ pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u
             Step::Personality => format!("address randomisation could not be switched off: {error}"),
             Step::Clone => format!("no process could be made: {error}"),
             Step::Trace => format!("it could not be traced: {error}"),
-            Step::PassedOver => "it was passed over".into(),
+            Step::Skipped => "it was passed over".into(),
             Step::Request => "its command line or environment has too many words".into(),
         };
         return Ending::SpawnFailed { reason };

@@ -246,7 +246,7 @@ impl LauncherPool {
     fn end(&mut self, running: &mut Running, why: &Ending) -> Result<(), RunError> {
         for (place, worker) in self.workers.iter_mut().enumerate().take(running.tasks.len()) {
             if running.replies[place].is_none() {
-                worker.launcher.cancelled(running.numbers[place])?;
+                worker.launcher.cancel(running.numbers[place])?;
                 running.killed[place] = Some(why.clone());
             }
         }

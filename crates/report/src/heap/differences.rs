@@ -4,7 +4,7 @@ use serde::Serialize;
 use widthwise_verdict::repeats::{difference, Difference, Scale};
 use widthwise_verdict::Word;
 
-use super::{Explanation, RecordingSums, Side, SystemView};
+use super::{Explanation, RecordingSums, RssSummary, Side};
 
 /// Variants differ in their names and paths, of which a program may keep some copies: no smaller difference is called one.
 pub(super) const FLOOR: f64 = 1024.0;
@@ -88,7 +88,7 @@ pub struct Differences {
     pub peak_heap: Judged,
     /// What the allocator uses for it. Nothing where it does not say.
     pub peak_chunks: Option<Judged>,
-    /// The system's view, where it was read in both.
+    /// RSS against heap, where RSS was read in both.
     pub system: Option<SystemDifferences>,
 }
 
@@ -101,7 +101,7 @@ pub struct SystemDifferences {
     pub asked: Judged,
     /// What the allocator uses for that.
     pub live: Judged,
-    /// What the system gives for each byte that the allocator uses: 1 where the views agree.
+    /// What the system gives for each byte that the allocator uses: 1 where RSS and heap are equal.
     pub given: Difference,
     /// What is resident and not asked for, for a twentieth of the run at least.
     pub kept: Judged,
@@ -150,8 +150,9 @@ impl Differences {
 
 impl SystemDifferences {
     fn of(a: &Side, b: &Side, scale: Scale, incomplete: Option<&str>) -> Option<SystemDifferences> {
-        let views = |side: &Side| side.recordings.iter().map(|one| one.system).collect::<Option<Vec<_>>>();
-        let (of_a, of_b) = (views(a)?, views(b)?);
+        let summaries =
+            |side: &Side| side.recordings.iter().map(|one| one.system).collect::<Option<Vec<_>>>();
+        let (of_a, of_b) = (summaries(a)?, summaries(b)?);
         let (mean_a, mean_b) = (a.system?, b.system?);
         let shortcoming = mean_a.shortcoming().or(mean_b.shortcoming());
         let withheld = |mut found: Difference| {
@@ -164,23 +165,27 @@ impl SystemDifferences {
             }
             found
         };
-        let judged = |quantity, of: fn(&SystemView) -> u64| {
-            let values =
-                |views: &[SystemView]| views.iter().map(|view| of(view) as f64).collect::<Vec<f64>>();
+        let judged = |quantity, of: fn(&RssSummary) -> u64| {
+            let values = |summaries: &[RssSummary]| {
+                summaries.iter().map(|summary| of(summary) as f64).collect::<Vec<f64>>()
+            };
             let found = withheld(difference(&values(&of_a), &values(&of_b), scale));
             Judged { quantity, a: of(&mean_a), b: of(&mean_b), found }
         };
-        let given = |views: &[SystemView]| -> Vec<f64> {
-            views.iter().map(|view| view.resident_bytes as f64 / view.live_bytes.max(1) as f64).collect()
+        let given = |summaries: &[RssSummary]| -> Vec<f64> {
+            summaries
+                .iter()
+                .map(|summary| summary.resident_bytes as f64 / summary.live_bytes.max(1) as f64)
+                .collect()
         };
         // No bytes: a share has no smallest step.
         let share = Scale { resolution: 0.0, ..scale };
         Some(SystemDifferences {
-            resident: judged("mean_resident", |view| view.resident_bytes),
-            asked: judged("mean_asked", |view| view.asked_bytes),
-            live: judged("mean_live", |view| view.live_bytes),
-            kept: judged("kept", |view| view.kept_long_bytes),
-            untouched: judged("untouched", |view| view.untouched_long_bytes),
+            resident: judged("mean_resident", |summary| summary.resident_bytes),
+            asked: judged("mean_asked", |summary| summary.asked_bytes),
+            live: judged("mean_live", |summary| summary.live_bytes),
+            kept: judged("kept", |summary| summary.kept_long_bytes),
+            untouched: judged("untouched", |summary| summary.untouched_long_bytes),
             given: withheld(difference(&given(&of_a), &given(&of_b), share)),
         })
     }

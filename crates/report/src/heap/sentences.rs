@@ -6,10 +6,10 @@ use widthwise_anatomy::heap::Values;
 use widthwise_verdict::Word;
 
 use super::differences::{Differences, Judged, SystemDifferences};
-use super::{bytes, change, lives, number, percent, Explanation, Side, SystemView};
+use super::{bytes, change, lifetimes, number, percent, Explanation, RssSummary, Side};
 use crate::format::counted;
 
-/// What the two views say is another thing where it differs by more than this.
+/// RSS and heap disagree where they differ by more than this.
 const PARTED: f64 = 0.05;
 
 /// What is called the peak heap of sides with so many processes. The peaks of several are of different moments.
@@ -110,7 +110,7 @@ impl Explanation<'_> {
         sentences.extend(self.wrappers.iter().map(handed_on));
         sentences.extend(self.max_rss.as_ref().map(|max_rss| max_rss.sentence()));
         sentences.extend(self.beyond_heap());
-        sentences.extend(self.lives());
+        sentences.extend(self.lifetimes());
         match (self.b, &differences) {
             (Some(b), Some(differences)) => sentences.extend(self.system_of_two(b, differences)),
             _ => sentences.extend(self.system_of_one()),
@@ -264,7 +264,7 @@ impl Explanation<'_> {
     }
 
     /// How long blocks live, over all sites.
-    fn lives(&self) -> Option<String> {
+    fn lifetimes(&self) -> Option<String> {
         if self.is_incomplete() {
             return None;
         }
@@ -273,7 +273,7 @@ impl Explanation<'_> {
             a.add(&pair.a);
             b.add(&pair.b);
         }
-        lives::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
+        lifetimes::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
     }
 
     /// What the system gives one, and what of that is not asked for.
@@ -284,17 +284,17 @@ impl Explanation<'_> {
         if let Some(reason) = self.a.shortcoming() {
             return Some(format!("What the system gives it for the heap is not known: {reason}."));
         }
-        let view = self.a.system.as_ref()?;
+        let summary = self.a.system.as_ref()?;
         Some(format!(
             "{}: the system has given {} for the heap on average, and the program asks for {}; {} are kept by the allocator.",
             self.a.name,
-            bytes(view.resident_bytes),
-            bytes(view.asked_bytes),
-            bytes(view.kept_bytes)
+            bytes(summary.resident_bytes),
+            bytes(summary.asked_bytes),
+            bytes(summary.kept_bytes)
         ))
     }
 
-    /// Where the two views of the heap part, and why.
+    /// Where RSS and heap disagree, and why.
     fn system_of_two(&self, b: &Side, differences: &Differences) -> Vec<String> {
         let a = self.a;
         if self.is_incomplete() {
@@ -379,7 +379,7 @@ fn change_of(judged: &Judged) -> f64 {
     judged.b as f64 / judged.a.max(1) as f64 - 1.0
 }
 
-/// Why the two views part. A mean over time also changes where one phase of a program takes longer; what is kept, or not
+/// Why RSS and heap disagree. A mean over time also changes where one phase of a program takes longer; what is kept, or not
 /// touched, does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
@@ -418,22 +418,22 @@ impl Cause {
 
     /// What each side keeps, or does not touch.
     fn of_each(self, a: &Side, b: &Side, system: &SystemDifferences) -> Option<String> {
-        let views = [(a, a.system?), (b, b.system?)];
-        let of_side = |(side, view): (&Side, SystemView)| {
+        let summaries = [(a, a.system?), (b, b.system?)];
+        let of_side = |(side, summary): (&Side, RssSummary)| {
             match self {
-            Cause::Kept if view.kept_bytes * 100 < view.resident_bytes => {
+            Cause::Kept if summary.kept_bytes * 100 < summary.resident_bytes => {
                 format!("{} keeps next to nothing that was given back", side.name)
             }
             _ => format!(
                 "{} keeps {} that were given back, {} of them within the heap, of which only the top returns to the system",
                 side.name,
-                bytes(view.kept_bytes),
-                bytes(view.kept_in_heap_bytes)
+                bytes(summary.kept_bytes),
+                bytes(summary.kept_in_heap_bytes)
             ),
         }
         };
         match self {
-            Cause::Kept => Some(format!("{}.", views.map(of_side).join("; "))),
+            Cause::Kept => Some(format!("{}.", summaries.map(of_side).join("; "))),
             Cause::Untouched => Some(format!(
                 "{} has {} that it does not write to for a twentieth of the run at least, {} {}.",
                 a.name,

@@ -107,7 +107,8 @@ impl Explanation<'_> {
             Some(_) => percent(-(value as f64), whole),
             None => percent(value as f64, whole),
         };
-        let has_lives = self.pairs.iter().any(|pair| pair.a.lives_are_known() || pair.b.lives_are_known());
+        let has_lifetimes =
+            self.pairs.iter().any(|pair| pair.a.lifetimes_are_known() || pair.b.lifetimes_are_known());
         let mut rows: Vec<[String; COLUMNS]> = vec![[
             match (self.b, self.a.incomplete.is_empty()) {
                 (Some(_), _) => "difference",
@@ -118,7 +119,7 @@ impl Explanation<'_> {
             if is_shared { "share".to_owned() } else { String::new() },
             "blocks".to_owned(),
             "bytes each".to_owned(),
-            if has_lives { "median lifetime".to_owned() } else { String::new() },
+            if has_lifetimes { "median lifetime".to_owned() } else { String::new() },
             "what, by whom, where".to_owned(),
         ]];
         let Sites { clear: shown, small, inside } = self.sites();
@@ -129,7 +130,7 @@ impl Explanation<'_> {
                 share(amount(pair)),
                 change(Some(number(pair.a.peak_count)), b.map(|b| Some(number(b.peak_count)))),
                 each(&pair.a, b),
-                if has_lives { lived(&pair.a, b) } else { String::new() },
+                if has_lifetimes { lived(&pair.a, b) } else { String::new() },
                 described(&pair.site),
             ]);
         }

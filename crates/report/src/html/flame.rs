@@ -289,7 +289,7 @@ impl<'a> Drawing<'a> {
                     } }
                     tbody { @for (site, amounts) in sites.iter().take(MOST_LINES) { tr {
                         th scope="row" { code title=(sanitize::line(&site.function)) { (sanitize::line(&label::short(&site.function))) } }
-                        td { code { (sanitize::line(&site.place())) } }
+                        td { code { (sanitize::line(&site.location())) } }
                         td { @if let Some(made) = &site.made { code title=(sanitize::line(made)) { (sanitize::line(&label::short(made))) } } }
                         td class="number" { (label::amount(amounts[0], self.flame.column)) }
                         @if compared {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use widthwise_anatomy::heap::{folded, Column};
+use widthwise_anatomy::heap::Column;
+use widthwise_anatomy::import::folded;
 use widthwise_experiment::memory::{
     Amounts, Class, Mark, Part, Process, Reading as MemoryReading, Series, StatmSample, Totals,
 };

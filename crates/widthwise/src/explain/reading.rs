@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use widthwise_anatomy::heap::completeness::shortcomings;
-use widthwise_anatomy::heap::discrepancy::{Course, SystemMoment, Views};
+use widthwise_anatomy::heap::rss_against_heap::{Course, RssAgainstHeap, SystemMoment};
 use widthwise_anatomy::heap::{symbols, Header, History, LogFile, Profile, StackValues, Stacks, Symbols};
 use widthwise_measure::heap::{self, Recording};
-use widthwise_report::heap::{typical, ProcessSums, RecordingSums, Side, SystemView};
+use widthwise_report::heap::{typical, ProcessSums, RecordingSums, RssSummary, Side};
 
+use super::import::{self, Imported};
 use super::log_file;
-use super::peer::{self, Foreign};
 use super::sources::{Recorded as RecordedLogs, Source};
 use super::trees::Member;
 use crate::failure::Failure;
@@ -84,7 +84,7 @@ pub fn read(source: &Source, symbols: &mut Symbols) -> Result<Read, Failure> {
             side.remarks.push(remark);
         }
     }
-    side.system = SystemView::mean(&sums);
+    side.system = RssSummary::mean(&sums);
     side.recordings = sums;
     let others = all.into_iter().map(|one| one.profile).collect();
     Ok(Read { side, profile, program, others })
@@ -117,9 +117,9 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
         drop(unpacking);
         let bytes = match opened {
             Some(bytes) => bytes,
-            None => match (logs.as_slice(), peer::read(path)) {
-                ([_], Some(foreign)) => return Ok(of_peer(side, foreign?)),
-                _ => return Err(peer::unrecognised(path)),
+            None => match (logs.as_slice(), import::read(path)) {
+                ([_], Some(imported)) => return Ok(of_import(side, imported?)),
+                _ => return Err(import::unrecognised(path)),
             },
         };
         let faults = decode(&name, &bytes, &mut stacks, &mut processes)?;
@@ -147,7 +147,7 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     side.broken_stacks = values.of_broken_stacks(&stacks);
     side.by_process = by_process(&processes);
     side.remarks.extend(remarks::of(&processes));
-    side.system = system_view(&processes, recording);
+    side.system = rss_summary(&processes, recording);
     let program = main_program(&processes);
     let profile = symbols::profile(&stacks, values, symbols);
     side.remarks.extend(remarks::unread(&mut symbols.unread));
@@ -272,8 +272,8 @@ fn file_name(path: &str) -> String {
 }
 
 /// What another profiler recorded.
-fn of_peer(mut side: Side, foreign: Foreign) -> One {
-    let sum = foreign.profile.sum();
+fn of_import(mut side: Side, imported: Imported) -> One {
+    let sum = imported.profile.sum();
     side.processes = 1;
     side.peak_bytes = sum.peak_bytes;
     side.largest_peak_bytes = sum.peak_bytes;
@@ -283,8 +283,8 @@ fn of_peer(mut side: Side, foreign: Foreign) -> One {
     side.bytes = sum.bytes;
     side.left_blocks = sum.live_count;
     side.left_bytes = sum.live_bytes;
-    side.remarks.push(foreign.remark);
-    One { side, profile: foreign.profile, root: foreign.program.clone(), program: foreign.program }
+    side.remarks.push(imported.remark);
+    One { side, profile: imported.profile, root: imported.program.clone(), program: imported.program }
 }
 
 /// When a process was gone, by the clock of the logs: when it was another program, or when the sampler found it gone. One that the
@@ -303,7 +303,7 @@ fn ended_ns(process: &Recorded, processes: &[Recorded], recording: &Recording) -
 }
 
 /// Both views of the heap, by the clock of the logs.
-fn system_view(processes: &[Recorded], recording: &Recording) -> Option<SystemView> {
+fn rss_summary(processes: &[Recorded], recording: &Recording) -> Option<RssSummary> {
     let courses: Vec<Course> = processes
         .iter()
         .map(|process| Course {
@@ -318,8 +318,8 @@ fn system_view(processes: &[Recorded], recording: &Recording) -> Option<SystemVi
         mmapped: moment.mmapped,
     };
     let system: Vec<SystemMoment> = recording.system.iter().map(moment).collect();
-    let views = Views::of(&courses, &system, recording.began_ns + recording.wall_ns)?;
+    let compared = RssAgainstHeap::of(&courses, &system, recording.began_ns + recording.wall_ns)?;
     let samples = recording.samples.unwrap_or(system.len() as u64);
     let held = recording.held_ns.unwrap_or(0) as f64 / recording.wall_ns.max(1) as f64;
-    Some(SystemView::of(&views, samples, held.min(1.0)))
+    Some(RssSummary::of(&compared, samples, held.min(1.0)))
 }

@@ -70,12 +70,8 @@ fn lost(process: &Recorded) -> Option<String> {
 /// Where the recorder could make no file for its memory, nothing tells it from the program's.
 fn anonymous(processes: &[Recorded]) -> Option<String> {
     let anonymous: u64 = processes.iter().map(|process| process.header.anonymous_bytes).sum();
-    (anonymous > 0).then(|| {
-        format!(
-            "{} of the recorder's own memory look like the program's in the system's view",
-            bytes(anonymous)
-        )
-    })
+    (anonymous > 0)
+        .then(|| format!("{} of the recorder's own memory count as the program's RSS", bytes(anonymous)))
 }
 
 fn strangers(process: &Recorded) -> Option<String> {

@@ -1,9 +1,9 @@
-//! The heap as the process sees it beside the heap as the system sees it, and where they part: what rauschmayr-2013 found to
-//! unmask an allocator (section 3.5, stressEvents).
+//! RSS against heap: what the system gives beside what the program allocates. The difference shows the allocator's influence
+//! (rauschmayr-2013, section 3.5, stressEvents).
 
 use crate::heap::history::Moment;
 
-/// What the system has given the process for its heap at one moment. Bytes, resident.
+/// The RSS of a process's heap at one moment, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SystemMoment {
     /// CLOCK_MONOTONIC, in nanoseconds.
@@ -14,78 +14,77 @@ pub struct SystemMoment {
     pub mmapped: u64,
 }
 
-/// The course of one process of the tree.
+/// The heap of one process of the tree, over time.
 #[derive(Debug, Clone, Copy)]
 pub struct Course<'a> {
     /// When its log began, by CLOCK_MONOTONIC.
     pub began_ns: u64,
-    /// When the process was gone, by CLOCK_MONOTONIC: from then on it has nothing. Absent: it was there to the end.
+    /// When the process ended, by CLOCK_MONOTONIC: it has no memory afterwards. Absent: it ran to the end.
     pub ended_ns: Option<u64>,
     /// In the order of time.
     pub moments: &'a [Moment],
 }
 
-/// Both views at one moment.
+/// RSS and heap at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Both {
+pub struct RssAndHeap {
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub at_ns: u64,
-    /// Bytes that the program has asked for and not given back, those that it mapped by itself among them.
+    /// Bytes that the program has allocated and not freed, and those that it mapped itself.
     pub asked: u64,
     /// What the allocator uses for its live blocks, and the program's own mappings.
     pub live: u64,
     /// Of `live`: in the main arena, which is the heap.
     pub live_main: u64,
-    /// What is resident of it all.
+    /// The RSS of heap and anonymous mappings.
     pub resident: u64,
     /// Of `resident`: the heap.
     pub resident_heap: u64,
 }
 
-impl Both {
-    /// What is resident and not asked for: kept by the allocator. 0 where blocks were asked for and never touched.
+impl RssAndHeap {
+    /// Resident but not allocated: kept by the allocator. 0 if untouched blocks outweigh it.
     pub fn kept(&self) -> u64 {
         self.resident.saturating_sub(self.live)
     }
 
-    /// Of [`Both::kept`]: within the heap, whose top alone can be given back.
+    /// Of [`RssAndHeap::kept`]: within the heap segment, of which only the top can be returned to the system.
     pub fn kept_in_heap(&self) -> u64 {
         self.resident_heap.saturating_sub(self.live_main).min(self.kept())
     }
 
-    /// What was asked for and never touched, so that the system has not given it yet.
+    /// Allocated but never touched, so that the system has not given the pages yet.
     pub fn untouched(&self) -> u64 {
         self.live.saturating_sub(self.resident)
     }
 }
 
-/// Both views over a run.
+/// RSS and heap over a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Views {
-    /// In the order of time, from the first reading of the system's view on: whenever one of the two changed, and at the end.
-    pub moments: Vec<Both>,
+pub struct RssAgainstHeap {
+    /// In the order of time, from the first RSS sample on: each moment at which one of the two changed, and the end.
+    pub moments: Vec<RssAndHeap>,
     /// Means over time; `at_ns` is the length of time.
-    pub mean: Both,
-    /// At least so many bytes were kept for [`LONG`] of the time. Unlike a mean this does not follow from how long the phases of a
-    /// program take, and unlike a peak not from the moment between a release and the next reading.
+    pub mean: RssAndHeap,
+    /// The bytes that the allocator kept for at least [`LONG`] of the time. Unlike a mean, this does not depend on how long the
+    /// phases of a program take; unlike a peak, it does not depend on the moment between a release and the next sample.
     pub kept_long: u64,
-    /// Likewise of those that were asked for and never touched.
+    /// Likewise for untouched bytes.
     pub untouched_long: u64,
 }
 
-/// A share of a run that is not a moment.
+/// The share of a run that counts as long.
 pub const LONG: f64 = 0.05;
 
-impl Views {
-    /// Puts them beside each other, up to `end_ns`. `None`: the system's view was never read.
-    pub fn of(courses: &[Course], system: &[SystemMoment], end_ns: u64) -> Option<Views> {
+impl RssAgainstHeap {
+    /// Compares heap and RSS up to `end_ns`. `None`: there is no RSS sample.
+    pub fn of(courses: &[Course], system: &[SystemMoment], end_ns: u64) -> Option<RssAgainstHeap> {
         let first = system.first()?;
         let ends = courses.iter().filter_map(|course| {
             course.moments.last().map(|last| course.began_ns.saturating_add(last.time_ns))
         });
         let end = ends.max().unwrap_or(0).max(system.last()?.at_ns).max(end_ns);
-        // Each view holds until it changes: what the system gave until the next reading, and a reading follows every change
-        // that is seen.
+        // A heap holds until its next change, and an RSS sample until the next sample.
         let of_courses = courses.iter().flat_map(|course| {
             course.moments.iter().map(|moment| course.began_ns.saturating_add(moment.time_ns))
         });
@@ -96,7 +95,7 @@ impl Views {
         times.sort_unstable();
         times.dedup();
         let mut programs = Sum::of(courses);
-        let moments: Vec<Both> = times
+        let moments: Vec<RssAndHeap> = times
             .into_iter()
             .map(|at_ns| {
                 let index = system.partition_point(|moment| moment.at_ns <= at_ns);
@@ -116,24 +115,25 @@ impl Views {
             }
         }
         let mean = if length == 0 {
-            Both { at_ns: 0, ..moments[0] }
+            RssAndHeap { at_ns: 0, ..moments[0] }
         } else {
             let [asked, live, live_main, resident, resident_heap] =
                 sums.map(|sum| (sum / length as f64).round() as u64);
-            Both { at_ns: length, asked, live, live_main, resident, resident_heap }
+            RssAndHeap { at_ns: length, asked, live, live_main, resident, resident_heap }
         };
-        let (kept_long, untouched_long) = (long(&moments, Both::kept), long(&moments, Both::untouched));
-        Some(Views { moments, mean, kept_long, untouched_long })
+        let (kept_long, untouched_long) =
+            (long(&moments, RssAndHeap::kept), long(&moments, RssAndHeap::untouched));
+        Some(RssAgainstHeap { moments, mean, kept_long, untouched_long })
     }
 
-    /// The moment at which the system gave most.
-    pub fn peak(&self) -> Both {
-        self.moments.iter().copied().rev().max_by_key(|both| both.resident).unwrap_or_default()
+    /// The moment with the largest RSS.
+    pub fn peak(&self) -> RssAndHeap {
+        self.moments.iter().copied().rev().max_by_key(|point| point.resident).unwrap_or_default()
     }
 }
 
 /// The most that there was for [`LONG`] of the time.
-fn long(moments: &[Both], of: fn(&Both) -> u64) -> u64 {
+fn long(moments: &[RssAndHeap], of: fn(&RssAndHeap) -> u64) -> u64 {
     let mut levels: Vec<(u64, u64)> =
         moments.windows(2).map(|pair| (of(&pair[0]), pair[1].at_ns.saturating_sub(pair[0].at_ns))).collect();
     levels.sort_unstable_by(|a, b| b.cmp(a));
@@ -170,20 +170,20 @@ impl<'a> Sum<'a> {
         Sum { courses, coming, asked: 0, live: 0, live_main: 0 }
     }
 
-    /// Both views at a moment, which is no earlier than the one asked for before.
-    fn at(&mut self, at_ns: u64, system: &SystemMoment) -> Both {
+    /// RSS and heap at a moment, which must not be earlier than that of the last call.
+    fn at(&mut self, at_ns: u64, system: &SystemMoment) -> RssAndHeap {
         while let Some((_, course, index)) = self.coming.pop_if(|(coming, _, _)| *coming <= at_ns) {
             let moments = self.courses[course].moments;
             let before = index.checked_sub(1).map_or(Moment::default(), |before| moments[before]);
             let now = moments.get(index).copied().unwrap_or_default();
-            // Processes' bytes are sums of what they asked for, and may be anything where a log is hostile.
+            // The sums saturate: a hostile log may hold any number of bytes.
             let live = |moment: &Moment| moment.chunk_bytes().saturating_add(moment.own_bytes);
             let change = |sum: u64, before: u64, now: u64| sum.saturating_sub(before).saturating_add(now);
             self.asked = change(self.asked, before.asked_bytes(), now.asked_bytes());
             self.live = change(self.live, live(&before), live(&now));
             self.live_main = change(self.live_main, before.main_bytes, now.main_bytes);
         }
-        Both {
+        RssAndHeap {
             at_ns,
             asked: self.asked,
             live: self.live,
@@ -192,22 +192,6 @@ impl<'a> Sum<'a> {
             resident_heap: system.heap,
         }
     }
-}
-
-/// A saving seen by the system that the program's own asking does not explain, or the other way round: shares of the first
-/// variant's.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parting {
-    /// `(a - b) / a` of what the system gave.
-    pub system: f64,
-    /// Of what the program asked for.
-    pub program: f64,
-}
-
-/// Compares the means of two runs; `None` where either has nothing.
-pub fn parting(a: &Both, b: &Both) -> Option<Parting> {
-    let saving = |a: u64, b: u64| (a > 0).then(|| (a as f64 - b as f64) / a as f64);
-    Some(Parting { system: saving(a.resident, b.resident)?, program: saving(a.asked, b.asked)? })
 }
 
 #[cfg(test)]
@@ -226,29 +210,32 @@ mod tests {
             SystemMoment { at_ns: 1050, heap: 100, mmapped: 0 },
             SystemMoment { at_ns: 1100, heap: 100, mmapped: 0 },
         ];
-        let views =
-            Views::of(&[Course { began_ns: 1000, ended_ns: None, moments: &moments }], &system, 0).unwrap();
-        assert_eq!(views.moments[2].kept(), 80);
-        assert_eq!(views.moments[2].kept_in_heap(), 80);
-        assert_eq!((views.mean.asked, views.mean.resident), (60, 100));
+        let compared =
+            RssAgainstHeap::of(&[Course { began_ns: 1000, ended_ns: None, moments: &moments }], &system, 0)
+                .unwrap();
+        assert_eq!(compared.moments[2].kept(), 80);
+        assert_eq!(compared.moments[2].kept_in_heap(), 80);
+        assert_eq!((compared.mean.asked, compared.mean.resident), (60, 100));
     }
 
     #[test]
     fn what_is_kept_for_a_moment_is_not_kept_for_long() {
         let moments = [moment(0, 100), moment(50, 20), moment(52, 90)];
         let system = [SystemMoment { at_ns: 0, heap: 100, mmapped: 0 }];
-        let views =
-            Views::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 100).unwrap();
-        assert_eq!((views.kept_long, views.untouched_long), (10, 0));
+        let compared =
+            RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 100)
+                .unwrap();
+        assert_eq!((compared.kept_long, compared.untouched_long), (10, 0));
     }
 
     #[test]
     fn what_the_program_gave_back_after_the_last_reading_counts_from_then_on() {
         let moments = [moment(0, 100), moment(20, 0)];
         let system = [SystemMoment { at_ns: 10, heap: 100, mmapped: 0 }];
-        let views =
-            Views::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 110).unwrap();
-        assert_eq!((views.mean.asked, views.mean.resident), (10, 100));
+        let compared =
+            RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 110)
+                .unwrap();
+        assert_eq!((compared.mean.asked, compared.mean.resident), (10, 100));
     }
 
     #[test]
@@ -257,8 +244,9 @@ mod tests {
         let system = [SystemMoment { at_ns: 10, heap: 5, mmapped: 0 }];
         let course = |began_ns, moments| Course { began_ns, ended_ns: None, moments };
         let courses = [course(10, &parent[..]), course(30, &child[..])];
-        let views = Views::of(&courses, &system, 60).unwrap();
-        let asked: Vec<(u64, u64)> = views.moments.iter().map(|both| (both.at_ns, both.asked)).collect();
+        let compared = RssAgainstHeap::of(&courses, &system, 60).unwrap();
+        let asked: Vec<(u64, u64)> =
+            compared.moments.iter().map(|point| (point.at_ns, point.asked)).collect();
         assert_eq!(asked, [(10, 100), (30, 107), (40, 17), (45, 10), (60, 10)]);
     }
 
@@ -270,8 +258,9 @@ mod tests {
             Course { began_ns: 10, ended_ns: None, moments: &parent },
             Course { began_ns: 20, ended_ns: Some(30), moments: &child },
         ];
-        let views = Views::of(&courses, &system, 60).unwrap();
-        let asked: Vec<(u64, u64)> = views.moments.iter().map(|both| (both.at_ns, both.asked)).collect();
+        let compared = RssAgainstHeap::of(&courses, &system, 60).unwrap();
+        let asked: Vec<(u64, u64)> =
+            compared.moments.iter().map(|point| (point.at_ns, point.asked)).collect();
         assert_eq!(asked, [(10, 100), (20, 107), (30, 100), (60, 100)]);
     }
 
@@ -279,16 +268,9 @@ mod tests {
     fn what_was_asked_for_and_never_touched_is_not_kept_by_anybody() {
         let moments = [moment(0, 500)];
         let system = [SystemMoment { at_ns: 1, heap: 20, mmapped: 10 }];
-        let views =
-            Views::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 0).unwrap();
-        assert_eq!((views.moments[0].kept(), views.moments[0].untouched()), (0, 470));
-    }
-
-    #[test]
-    fn a_saving_of_half_that_the_program_does_not_ask_for_is_told_from_one_that_it_does() {
-        let a = Both { asked: 100, resident: 200, ..Both::default() };
-        let b = Both { asked: 95, resident: 100, ..Both::default() };
-        assert_eq!(parting(&a, &b), Some(Parting { system: 0.5, program: 0.05 }));
-        assert_eq!(parting(&Both::default(), &b), None);
+        let compared =
+            RssAgainstHeap::of(&[Course { began_ns: 0, ended_ns: None, moments: &moments }], &system, 0)
+                .unwrap();
+        assert_eq!((compared.moments[0].kept(), compared.moments[0].untouched()), (0, 470));
     }
 }

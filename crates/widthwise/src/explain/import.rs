@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use widthwise_anatomy::heap::{heaptrack, massif, pprof, Profile};
+use widthwise_anatomy::heap::Profile;
+use widthwise_anatomy::import::{heaptrack, massif, pprof};
 
 use crate::failure::Failure;
 use crate::load_report::short;
@@ -16,7 +17,7 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const BEGINNINGS: [&[u8]; 4] = [MASSIF, HEAPTRACK, GZIP, ZSTD];
 
 /// What a file of another profiler has: the profile, the program's file name, and what a reader must know.
-pub struct Foreign {
+pub struct Imported {
     /// Its stacks.
     pub profile: Profile,
     /// The program's file name; empty where it is not told.
@@ -26,7 +27,7 @@ pub struct Foreign {
 }
 
 /// Reads it, by how it begins. `None`: it begins as none of theirs does.
-pub fn read(path: &Path) -> Option<Result<Foreign, Failure>> {
+pub fn read(path: &Path) -> Option<Result<Imported, Failure>> {
     let failed = |error: &dyn std::fmt::Display| Failure::request(format!("{}: {error}", short(path)));
     match begins_as_one(path) {
         Ok(true) => {}
@@ -34,21 +35,23 @@ pub fn read(path: &Path) -> Option<Result<Foreign, Failure>> {
         Err(error) => return Some(Err(failed(&error))),
     }
     match std::fs::read(path) {
-        Ok(bytes) => of_bytes(path, &bytes).map(|read| read.and_then(|foreign| with_samples(path, foreign))),
+        Ok(bytes) => {
+            of_bytes(path, &bytes).map(|read| read.and_then(|imported| with_samples(path, imported)))
+        }
         Err(error) => Some(Err(failed(&error))),
     }
 }
 
 /// A file of another profiler without any stack says nothing, and is usually one that the profiler did not finish.
-fn with_samples(path: &Path, foreign: Foreign) -> Result<Foreign, Failure> {
-    if foreign.profile.samples.is_empty() {
+fn with_samples(path: &Path, imported: Imported) -> Result<Imported, Failure> {
+    if imported.profile.samples.is_empty() {
         return Err(Failure::request(format!(
             "{} has no allocation in it ({}): record the program again, and let it end",
             short(path),
-            foreign.remark.trim_end_matches([':', ' '])
+            imported.remark.trim_end_matches([':', ' '])
         )));
     }
-    Ok(foreign)
+    Ok(imported)
 }
 
 /// That a file is no recording: what it is, and how one is made.
@@ -79,30 +82,30 @@ fn begins_as_one(path: &Path) -> std::io::Result<bool> {
     Ok(BEGINNINGS.iter().any(|beginning| start.starts_with(beginning)))
 }
 
-fn of_bytes(path: &Path, bytes: &[u8]) -> Option<Result<Foreign, Failure>> {
+fn of_bytes(path: &Path, bytes: &[u8]) -> Option<Result<Imported, Failure>> {
     let failed = |error: &dyn std::fmt::Display| Failure::request(format!("{}: {error}", short(path)));
     if bytes.starts_with(MASSIF) {
         return Some(match massif::read(bytes) {
-            Ok(peer) => Ok(recorded(peer.profile, &peer.command, "massif")),
+            Ok(recording) => Ok(recorded(recording.profile, &recording.command, "massif")),
             Err(error) => Err(failed(&error)),
         });
     }
     let is_gzip = bytes.starts_with(GZIP);
     if is_gzip || bytes.starts_with(ZSTD) || bytes.starts_with(HEAPTRACK) {
         match heaptrack::read(bytes) {
-            Ok(peer) => return Some(Ok(recorded(peer.profile, &peer.command, "heaptrack"))),
+            Ok(recording) => return Some(Ok(recorded(recording.profile, &recording.command, "heaptrack"))),
             Err(error) if !is_gzip => return Some(Err(failed(&error))),
             Err(_) => {}
         }
     }
     is_gzip.then(|| match pprof::read(bytes) {
-        Ok(profile) => Ok(Foreign { profile, program: String::new(), remark: "imported from pprof".into() }),
+        Ok(profile) => Ok(Imported { profile, program: String::new(), remark: "imported from pprof".into() }),
         Err(error) => Err(failed(&error)),
     })
 }
 
-fn recorded(profile: Profile, command: &str, by: &str) -> Foreign {
+fn recorded(profile: Profile, command: &str, by: &str) -> Imported {
     let first = command.split_whitespace().next().unwrap_or_default();
     let program = first.rsplit('/').next().unwrap_or_default().to_owned();
-    Foreign { profile, program, remark: format!("recorded by {by}: {command}") }
+    Imported { profile, program, remark: format!("recorded by {by}: {command}") }
 }

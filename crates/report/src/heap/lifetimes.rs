@@ -1,7 +1,7 @@
 //! How long blocks live, in a word, in a sentence, and as JSON.
 
 use serde::Serialize;
-use widthwise_anatomy::heap::lives::EDGES;
+use widthwise_anatomy::heap::lifetimes::EDGES;
 use widthwise_anatomy::heap::Values;
 
 use super::{number, percent};
@@ -16,20 +16,20 @@ pub struct Lifetimes {
     /// Those that were not.
     never: u64,
     /// Half of all blocks live shorter than this; absent where half do not end within the run, or within 1000 s.
-    half_below_ns: Option<u64>,
+    median_below_ns: Option<u64>,
     /// Nine in ten.
-    nine_tenths_below_ns: Option<u64>,
+    p90_below_ns: Option<u64>,
 }
 
 /// What is known of them.
 pub fn lifetimes(values: &Values) -> Option<Lifetimes> {
-    let (lives, never) = (&values.lives, values.live_count);
-    values.lives_are_known().then(|| Lifetimes {
-        temporary: lives.at_once,
-        later: lives.released().saturating_sub(lives.at_once),
+    let (lifetimes, never) = (&values.lifetimes, values.live_count);
+    values.lifetimes_are_known().then(|| Lifetimes {
+        temporary: lifetimes.temporary,
+        later: lifetimes.released().saturating_sub(lifetimes.temporary),
         never,
-        half_below_ns: lives.below(0.5, never),
-        nine_tenths_below_ns: lives.below(0.9, never),
+        median_below_ns: lifetimes.below(0.5, never),
+        p90_below_ns: lifetimes.below(0.9, never),
     })
 }
 
@@ -47,7 +47,7 @@ pub fn word(values: &Values) -> Option<String> {
     let all = told.temporary + told.later + told.never;
     Some(if told.temporary * 2 >= all {
         "temporary".to_owned()
-    } else if let Some(edge) = told.half_below_ns {
+    } else if let Some(edge) = told.median_below_ns {
         format!("< {}", rounded(edge))
     } else if told.never * 2 > all {
         "to the end".to_owned()
@@ -111,16 +111,16 @@ fn capitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use widthwise_anatomy::heap::lives::Life;
+    use widthwise_anatomy::heap::lifetimes::Lifetime;
 
-    fn values(at_once: u64, later: &[u64], never: u64) -> Values {
+    fn values(temporary: u64, later: &[u64], never: u64) -> Values {
         let mut values =
-            Values { count: at_once + later.len() as u64 + never, live_count: never, ..Values::default() };
-        for _ in 0..at_once {
-            values.lives.end(Life { long_ns: 10, at_once: true });
+            Values { count: temporary + later.len() as u64 + never, live_count: never, ..Values::default() };
+        for _ in 0..temporary {
+            values.lifetimes.end(Lifetime { duration_ns: 10, temporary: true });
         }
-        for long_ns in later {
-            values.lives.end(Life { long_ns: *long_ns, at_once: false });
+        for duration_ns in later {
+            values.lifetimes.end(Lifetime { duration_ns: *duration_ns, temporary: false });
         }
         values
     }

@@ -1,8 +1,8 @@
 //! pprof's format: a gzip file of one protobuf message, which `go tool pprof` and many viewers read.
 //!
-//! The messages are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>, less the fields that a heap has no
-//! use for. A location is an address there; here, where addresses mean nothing outside of their process, it is a function with
-//! all that was inlined into it, and its address is 0.
+//! The messages are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>, without fields that a heap does not
+//! need. There, a location is a code address. Here it is a function with all functions inlined into it, and its address is 0:
+//! addresses have no meaning outside of their process.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::heap::profile::{Column, Frame, Gathering, Profile, Values};
 
-/// What no profile of a heap has more of, but a hostile one may have.
+/// Limits that only a hostile file exceeds.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Bytes when unpacked.
@@ -277,7 +277,7 @@ pub fn write(profile: &Profile) -> Vec<u8> {
     packed.finish().unwrap_or_default()
 }
 
-/// The number of the mapping of that name, which is told to viewers when it is met first.
+/// The number of the mapping of that name; a new mapping is added to the message.
 fn mapping(message: &mut Whole, known: &mut FxHashMap<i64, u64>, filename: i64) -> u64 {
     let (id, new) = number(known, filename);
     if new {
@@ -321,7 +321,7 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<Field<'_>, PprofError>> {
     })
 }
 
-/// Takes a field off. Numbers are passed over: none of them is asked for.
+/// Takes a field off. Numbers are skipped: reading needs none of them.
 fn next_field<'a>(rest: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])>, String> {
     let key = varint(rest)?;
     let length = match key & 7 {
@@ -459,7 +459,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Reads a profile, packed or not, of this or another writer. Columns that no heap has are passed over.
+/// Reads a profile, packed or not, of this or another writer. Other columns are skipped.
 pub fn read(bytes: &[u8]) -> Result<Profile, PprofError> {
     read_within(bytes, LIMITS)
 }
@@ -506,7 +506,7 @@ fn read_unpacked(bytes: &[u8], limits: Limits) -> Result<Profile, PprofError> {
         let mut values = Values::default();
         for (column, value) in columns.iter().zip(&sample.value) {
             if let Some(column) = column {
-                *column.place(&mut values) = u64::try_from(*value)
+                *column.value_mut(&mut values) = u64::try_from(*value)
                     .map_err(|_| PprofError::Negative { sample: number, column: column.name() })?;
             }
         }

@@ -17,7 +17,7 @@ static void nap(void) {
     }
 }
 
-static void at_once(void) {
+static void temporary(void) {
     for (int i = 0; i < MANY; i++) {
         one = malloc(16);
         free(one);
@@ -60,7 +60,7 @@ static void for_good(void) {
 }
 
 int main(void) {
-    at_once();
+    temporary();
     one_nap();
     two_naps();
     for_good();

@@ -1,31 +1,31 @@
-//! What another heap profiler recorded, for comparison with ours.
+//! A recording of another heap profiler.
 
 use std::fmt;
 
 use crate::heap::profile::Profile;
 
-/// More points than this are thinned out to half.
+/// More points than this are downsampled to half.
 const MOST_POINTS: usize = 2048;
 
-/// What another profiler's time counts.
+/// The unit of another profiler's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// Instructions that were executed.
     Instructions,
     /// Milliseconds of the program's run.
     Milliseconds,
-    /// Bytes that were asked for and given back so far.
+    /// Bytes that were allocated and freed so far.
     Bytes,
 }
 
-/// How a heap stood at a moment. What the profiler does not tell is `None`.
+/// The state of a heap at one moment. `None`: the profiler does not record it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
-    /// By the peer's clock.
+    /// By the profiler's clock.
     pub time: u64,
-    /// Bytes that were asked for and not given back.
+    /// Bytes that were allocated and not freed.
     pub bytes: u64,
-    /// What the profiler thinks the allocator needs on top of them.
+    /// The profiler's estimate of what the allocator needs beyond them.
     pub extra_bytes: Option<u64>,
     /// Bytes of stacks.
     pub stack_bytes: Option<u64>,
@@ -37,35 +37,35 @@ pub struct Point {
 
 /// A recording of another profiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct Recording {
     /// The command that it recorded.
     pub command: String,
-    /// What its time counts.
+    /// The unit of its time.
     pub clock: Clock,
-    /// The course of the heap, at most some two thousand points: of each stretch the one with most bytes.
+    /// The heap over time, at most some two thousand points: of each interval the one with most bytes.
     pub course: Vec<Point>,
     /// The moment with most bytes.
     pub peak: Point,
-    /// The moment that the profile's peak is of. massif has no stacks of most moments, so that it may be an earlier one.
+    /// The moment of the profile's peak. massif records stacks at few moments, so it may differ from `peak`.
     pub detailed: Option<Point>,
-    /// Its stacks. massif tells bytes at the peak only.
+    /// Its stacks. massif has only bytes at the peak.
     pub profile: Profile,
 }
 
-/// The course of a heap, in the making.
+/// Builds the course of a heap.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
     points: Vec<Point>,
-    /// Each point stands for so many that were told.
+    /// Each point stands for this many that were taken.
     step: usize,
-    told: usize,
+    taken: usize,
 }
 
 impl Course {
     /// The next point in time.
     pub(crate) fn take(&mut self, point: Point) {
-        let begins = self.told.is_multiple_of(self.step.max(1));
-        self.told += 1;
+        let begins = self.taken.is_multiple_of(self.step.max(1));
+        self.taken += 1;
         match self.points.last_mut() {
             Some(last) if !begins => *last = higher(*last, point),
             _ => self.points.push(point),
@@ -74,8 +74,8 @@ impl Course {
             self.step = 2 * self.step.max(1);
             self.points =
                 self.points.chunks(2).filter_map(|pair| pair.iter().copied().reduce(higher)).collect();
-            // The stretch that the last one begins is complete when it is as long as the others.
-            self.told = (self.points.len() - 1) * self.step + self.step / 2;
+            // The interval of the last point is complete when it is as long as the others.
+            self.taken = (self.points.len() - 1) * self.step + self.step / 2;
         }
     }
 

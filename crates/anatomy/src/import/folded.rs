@@ -13,7 +13,7 @@ use crate::heap::profile::{Column, Frame, Gathering, Profile, Values};
 /// Stands for a stack of which nothing is known.
 const NO_STACK: &str = "[no stack]";
 
-/// A text that is no folded stacks.
+/// A text that is not folded stacks.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum FoldedError {
     /// A line does not end with a space and a number.
@@ -32,9 +32,9 @@ pub enum FoldedError {
     },
 }
 
-/// Whether frames are written with their place in the source.
+/// Whether frames are written with their source lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Places {
+pub enum SourceLines {
     /// `function (file:line)`; stacks that differ in lines only stay apart.
     Shown,
     /// `function`; stacks that differ in lines only become one.
@@ -42,9 +42,9 @@ pub enum Places {
 }
 
 /// A profile's stacks, with the chosen column's number each; those with 0 are left out.
-pub fn write(profile: &Profile, column: Column, places: Places) -> String {
-    let names: Vec<String> = profile.frames.iter().map(|frame| name(frame, places)).collect();
-    // By its text, since what differs in hidden places is one stack.
+pub fn write(profile: &Profile, column: Column, lines_shown: SourceLines) -> String {
+    let names: Vec<String> = profile.frames.iter().map(|frame| name(frame, lines_shown)).collect();
+    // By its text: stacks that differ only in hidden lines are one.
     let mut lines: Vec<(String, u64)> = Vec::new();
     let mut known = rustc_hash::FxHashMap::default();
     for sample in &profile.samples {
@@ -68,9 +68,9 @@ pub fn write(profile: &Profile, column: Column, places: Places) -> String {
     text
 }
 
-fn name(frame: &Frame, places: Places) -> String {
+fn name(frame: &Frame, lines_shown: SourceLines) -> String {
     let mut name = escaped(&frame.function);
-    if let (Places::Shown, Some(file)) = (places, &frame.file) {
+    if let (SourceLines::Shown, Some(file)) = (lines_shown, &frame.file) {
         let _ = write!(name, " ({}:{})", escaped(file).replace(" (", " \\x28"), frame.line.unwrap_or(0));
     }
     name
@@ -90,7 +90,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Escapes that are not ours are left as they are: other writers have none.
+/// Other escapes stay as they are: other writers use none.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -108,7 +108,7 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// Reads folded stacks into one column of a profile. Empty lines are passed over.
+/// Reads folded stacks into one column of a profile. Empty lines are skipped.
 pub fn read(bytes: &[u8], column: Column) -> Result<Profile, FoldedError> {
     let mut gathering = Gathering::default();
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -125,7 +125,7 @@ pub fn read(bytes: &[u8], column: Column) -> Result<Profile, FoldedError> {
         let (stack, value) = line.trim_end().rsplit_once([' ', '\t']).ok_or_else(no_number)?;
         let value: u64 = value.parse().map_err(|_| no_number())?;
         let mut values = Values::default();
-        *column.place(&mut values) = value;
+        *column.value_mut(&mut values) = value;
         let stack = match stack.trim_end() {
             NO_STACK => Vec::new(),
             stack => stack.split(';').map(|name| gathering.frame(frame(name))).collect(),
@@ -136,13 +136,13 @@ pub fn read(bytes: &[u8], column: Column) -> Result<Profile, FoldedError> {
 }
 
 fn frame(name: &str) -> Frame {
-    let place = name.strip_suffix(')').and_then(|open| {
-        let (function, place) = open.rsplit_once(" (")?;
-        let (file, line) = place.rsplit_once(':')?;
+    let location = name.strip_suffix(')').and_then(|open| {
+        let (function, location) = open.rsplit_once(" (")?;
+        let (file, line) = location.rsplit_once(':')?;
         let line: u32 = line.parse().ok()?;
         Some((function, file, line)).filter(|_| !file.is_empty())
     });
-    let (function, file, line) = match place {
+    let (function, file, line) = match location {
         Some((function, file, line)) => {
             (function, Some(unescaped(file)), Some(line).filter(|line| *line != 0))
         }
@@ -155,11 +155,11 @@ fn frame(name: &str) -> Frame {
 mod tests {
     use super::*;
 
-    fn a_frame(function: &str, place: Option<(&str, u32)>) -> Frame {
+    fn a_frame(function: &str, location: Option<(&str, u32)>) -> Frame {
         Frame {
             function: function.to_owned(),
-            file: place.map(|(file, _)| file.to_owned()),
-            line: place.map(|(_, line)| line).filter(|line| *line != 0),
+            file: location.map(|(file, _)| file.to_owned()),
+            line: location.map(|(_, line)| line).filter(|line| *line != 0),
             module: String::new(),
             inlined: false,
         }
@@ -168,7 +168,7 @@ mod tests {
     fn a_profile(column: Column, frames: &[Frame], stacks: &[(&[u32], u64)]) -> Profile {
         let samples = stacks.iter().map(|(stack, value)| {
             let mut values = Values::default();
-            *column.place(&mut values) = *value;
+            *column.value_mut(&mut values) = *value;
             crate::heap::profile::Sample { stack: stack.to_vec(), values }
         });
         Profile { frames: frames.to_vec(), samples: samples.collect() }
@@ -178,9 +178,12 @@ mod tests {
     fn a_stack_is_a_line_from_the_outermost_frame_inwards() {
         let frames = [a_frame("main", Some(("m.cpp", 7))), a_frame("grow(int, int)", None)];
         let profile = a_profile(Column::PeakBytes, &frames, &[(&[0, 1], 48), (&[0], 16)]);
-        assert_eq!(write(&profile, Column::PeakBytes, Places::Hidden), "main;grow(int, int) 48\nmain 16\n");
         assert_eq!(
-            write(&profile, Column::PeakBytes, Places::Shown),
+            write(&profile, Column::PeakBytes, SourceLines::Hidden),
+            "main;grow(int, int) 48\nmain 16\n"
+        );
+        assert_eq!(
+            write(&profile, Column::PeakBytes, SourceLines::Shown),
             "main (m.cpp:7);grow(int, int) 48\nmain (m.cpp:7) 16\n"
         );
     }
@@ -188,18 +191,18 @@ mod tests {
     #[test]
     fn a_column_holds_only_stacks_that_have_something_in_it() {
         let mut profile = a_profile(Column::AllocCount, &[a_frame("f", None)], &[(&[0], 3)]);
-        assert_eq!(write(&profile, Column::LiveBytes, Places::Hidden), "");
+        assert_eq!(write(&profile, Column::LiveBytes, SourceLines::Hidden), "");
         profile.samples[0].values.live_bytes = 9;
-        assert_eq!(write(&profile, Column::LiveBytes, Places::Hidden), "f 9\n");
-        assert_eq!(write(&profile, Column::AllocCount, Places::Hidden), "f 3\n");
+        assert_eq!(write(&profile, Column::LiveBytes, SourceLines::Hidden), "f 9\n");
+        assert_eq!(write(&profile, Column::AllocCount, SourceLines::Hidden), "f 3\n");
     }
 
     #[test]
     fn stacks_that_differ_in_hidden_lines_are_added_up() {
         let frames = [a_frame("f", Some(("f.c", 1))), a_frame("f", Some(("f.c", 2)))];
         let profile = a_profile(Column::PeakBytes, &frames, &[(&[0], 1), (&[1], 2)]);
-        assert_eq!(write(&profile, Column::PeakBytes, Places::Hidden), "f 3\n");
-        assert_eq!(write(&profile, Column::PeakBytes, Places::Shown), "f (f.c:1) 1\nf (f.c:2) 2\n");
+        assert_eq!(write(&profile, Column::PeakBytes, SourceLines::Hidden), "f 3\n");
+        assert_eq!(write(&profile, Column::PeakBytes, SourceLines::Shown), "f (f.c:1) 1\nf (f.c:2) 2\n");
     }
 
     #[test]
@@ -211,7 +214,7 @@ mod tests {
             a_frame("operator() (int)", None),
         ];
         let profile = a_profile(Column::AllocBytes, &frames, &[(&[0, 1, 2, 3], 5), (&[3], 6), (&[], 7)]);
-        let text = write(&profile, Column::AllocBytes, Places::Shown);
+        let text = write(&profile, Column::AllocBytes, SourceLines::Shown);
         assert_eq!(text.lines().count(), 3, "{text}");
         assert_eq!(text.lines().next().expect("a line").matches(';').count(), 3, "{text}");
         assert_eq!(read(text.as_bytes(), Column::AllocBytes), Ok(profile));

@@ -1,4 +1,4 @@
-//! heaptrack's interpreted files (`heaptrack.PROGRAM.PID.zst` or `.gz`): a line for everything that happened.
+//! heaptrack's interpreted files (`heaptrack.PROGRAM.PID.zst` or `.gz`): one line for each event.
 //!
 //! The format has no description but its reader and writer in <https://invent.kde.org/sdk/heaptrack> (`src/interpret`, `src/analyze`); this
 //! reads versions 1 to 3 of it. Numbers are hexadecimal; tables are numbered from 1 in the order of their lines, 0 is none.
@@ -9,10 +9,10 @@
 //! | `X command` | what was recorded |
 //! | `I size pages` | bytes of a page, and the machine's pages |
 //! | `s length text` | the next string; before format 3 without its length |
-//! | `i address module {function file line}` | the next place; the innermost inlined function first |
-//! | `t place outer` | the next stack |
-//! | `a bytes stack` | the next kind of block, from 0: so many bytes, asked for at that stack |
-//! | `+ kind`, `- kind` | a block of that kind comes, goes |
+//! | `i address module {function file line}` | the next code address; the innermost inlined function first |
+//! | `t address outer` | the next stack: the number of a code address, and the outer stack |
+//! | `a bytes stack` | the next kind of block, from 0: its size, and the stack that allocated it |
+//! | `+ kind`, `- kind` | an allocation, a release of that kind |
 //! | `c milliseconds`, `R pages` | time since the start; resident pages |
 
 use std::io::{BufRead, BufReader, Read};
@@ -20,18 +20,18 @@ use std::io::{BufRead, BufReader, Read};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::heap::peer::{Clock, Course, Peer, Point};
 use crate::heap::profile::{Frame, Gathering, Values};
 use crate::heap::symbols::demangled;
+use crate::import::recording::{Clock, Course, Point, Recording};
 
-/// The newest format that this reads.
+/// The newest format that is read.
 const NEWEST: u64 = 3;
-/// log2 of zstd's window: its own default for what a decoder should take.
+/// log2 of the largest zstd window: zstd's default limit for decoders.
 const WINDOW: u32 = 27;
-/// Deeper stacks are read without what is outside: heaptrack itself records 64 calls.
+/// Deeper stacks lose their outermost calls; heaptrack itself records 64 calls.
 const DEEPEST: usize = 2048;
 
-/// What no recording has more of, but a hostile one may have.
+/// Limits that only a hostile file exceeds.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Bytes when unpacked.
@@ -54,7 +54,7 @@ pub enum HeaptrackError {
         "line 1: is no heaptrack recording: it should begin with `v `, heaptrack's version and the format's"
     )]
     NotARecording,
-    /// Of a format that was not known when this was written.
+    /// Of a newer format.
     #[error("line 1: is of heaptrack's format {0}, and this reads up to {NEWEST}")]
     TooNew(u64),
     /// The recorder's own log, without names.
@@ -63,14 +63,14 @@ pub enum HeaptrackError {
         /// Counted from 1.
         line: usize,
     },
-    /// A line is not what should stand there.
+    /// A line is malformed.
     #[error("line {line}: should be {expected}, and is \"{found}\"")]
     Unexpected {
         /// Counted from 1.
         line: usize,
-        /// What heaptrack writes there.
+        /// What heaptrack writes in this line.
         expected: &'static str,
-        /// What stands there, its beginning.
+        /// The beginning of the line.
         found: String,
     },
     /// The packed file is damaged or cut off.
@@ -84,9 +84,9 @@ pub enum HeaptrackError {
     /// It is larger than any recording.
     #[error("line {line}: has {what} beyond what heaptrack records")]
     TooLarge {
-        /// Counted from 1; the last one if it is the whole that is too large.
+        /// Counted from 1; the last one if the whole file is too large.
         line: usize,
-        /// Of what there is too much.
+        /// What exceeds the limit.
         what: &'static str,
     },
 }
@@ -95,7 +95,7 @@ pub enum HeaptrackError {
 struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
-    /// Of the line at hand, counted from 1.
+    /// Of the current line, counted from 1.
     number: usize,
     /// Bytes so far.
     read: u64,
@@ -114,7 +114,7 @@ impl<'a> Lines<'a> {
         } else {
             Box::new(bytes)
         };
-        // One byte more than there may be: where it is reached, there is too much.
+        // One byte more than the limit, to detect that it is exceeded.
         let reader = Box::new(BufReader::with_capacity(1 << 16, unpacked.take(limits.unpacked + 1)));
         Ok(Lines { reader, line: Vec::new(), number: 0, read: 0, limits })
     }
@@ -125,7 +125,7 @@ impl<'a> Lines<'a> {
         self.more()
     }
 
-    /// Adds the next line to the one at hand, which ends within a text.
+    /// Appends the next line to the current one, which ends within a text.
     fn more(&mut self) -> Result<bool, HeaptrackError> {
         let room = self.limits.line.saturating_sub(self.line.len()) as u64;
         let got = (&mut self.reader)
@@ -168,17 +168,17 @@ fn hexadecimal(word: &[u8]) -> Option<u64> {
     word.iter().try_fold(0, |number, digit| Some(number << 4 | u64::from(char::from(*digit).to_digit(16)?)))
 }
 
-/// A function at a place.
+/// A function at a code address.
 struct Named {
     function: u32,
     file: u32,
     line: u32,
 }
 
-struct Place {
+struct CodeAddress {
     address: u64,
     module: u32,
-    /// Where its functions end in the table of them; they begin where those of the place before end.
+    /// The end of its functions in their table; they begin where those of the code address before it end.
     end: usize,
 }
 
@@ -190,12 +190,12 @@ struct Kind {
     count: u64,
     live: u64,
     peak: u64,
-    /// The event of which `peak` is known to be true.
+    /// The event up to which `peak` is settled.
     seen: u64,
 }
 
 impl Kind {
-    /// Before a change: if the process's peak was since the last one, this is what it had of this kind.
+    /// Call before a change: if the process reached its peak since the last change, these are its blocks of this kind at the peak.
     fn settle(&mut self, now: u64, peak: u64) {
         if peak >= self.seen {
             self.peak = self.live;
@@ -205,20 +205,20 @@ impl Kind {
 }
 
 #[derive(Default)]
-struct Recording {
+struct Interpreter {
     format: u64,
     command: String,
     page: u64,
     strings: Vec<String>,
     named: Vec<Named>,
-    places: Vec<Place>,
-    /// Place and outer stack.
+    code_addresses: Vec<CodeAddress>,
+    /// Numbers of a code address and of an outer stack.
     stacks: Vec<(u32, u32)>,
     kinds: Vec<Kind>,
     /// Bytes of the tables.
     held: usize,
     now: Point,
-    /// The highest point since time was told last.
+    /// The highest point since the last `c` line.
     highest: Point,
     peak: Point,
     peak_at: u64,
@@ -227,26 +227,26 @@ struct Recording {
 }
 
 /// Reads a recording, packed or not.
-pub fn read(bytes: &[u8]) -> Result<Peer, HeaptrackError> {
+pub fn read(bytes: &[u8]) -> Result<Recording, HeaptrackError> {
     read_within(bytes, LIMITS)
 }
 
-fn read_within(bytes: &[u8], limits: Limits) -> Result<Peer, HeaptrackError> {
+fn read_within(bytes: &[u8], limits: Limits) -> Result<Recording, HeaptrackError> {
     let mut lines = Lines::of(bytes, limits)?;
-    let mut recording = Recording::default();
+    let mut interpreter = Interpreter::default();
     while lines.advance()? {
-        recording.take(&mut lines)?;
-        if recording.held > limits.tables {
+        interpreter.take(&mut lines)?;
+        if interpreter.held > limits.tables {
             return Err(HeaptrackError::TooLarge { line: lines.number, what: "larger tables" });
         }
     }
-    if recording.format == 0 {
+    if interpreter.format == 0 {
         return Err(HeaptrackError::NotARecording);
     }
-    recording.finish(&lines)
+    interpreter.finish(&lines)
 }
 
-impl Recording {
+impl Interpreter {
     fn take(&mut self, lines: &mut Lines) -> Result<(), HeaptrackError> {
         let letter = lines.text().first().copied();
         if self.format == 0 && letter != Some(b'v') {
@@ -257,7 +257,7 @@ impl Recording {
             Some(b'-') => self.go(lines),
             Some(b'a') => self.kind(lines),
             Some(b't') => self.stack(lines),
-            Some(b'i') => self.place(lines),
+            Some(b'i') => self.code_address(lines),
             Some(b's') => self.string(lines),
             Some(b'c') => {
                 let time = number(lines, "`c` and milliseconds")?;
@@ -331,9 +331,9 @@ impl Recording {
         Ok(())
     }
 
-    fn place(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
+    fn code_address(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         const EXPECTED: &str =
-            "`i`, an address, a module, and functions with file and line, all of them told before";
+            "`i`, an address, a module, and functions with file and line, all from earlier lines";
         let unexpected = || lines.unexpected(EXPECTED);
         let string = |index: Option<u64>| below(index?, self.strings.len());
         let mut words = numbers(lines.text());
@@ -344,23 +344,24 @@ impl Recording {
         };
         while let Some(function) = words.next() {
             let function = string(function).ok_or_else(unexpected)?;
-            // Where no file is known, nothing follows.
+            // Without a file, nothing follows.
             let file = words.next().map_or(Some(0), string).ok_or_else(unexpected)?;
             let line = words.next().map_or(Some(0), |line| line?.try_into().ok()).ok_or_else(unexpected)?;
             self.named.push(Named { function, file, line });
             self.held += size_of::<Named>();
         }
-        self.held += size_of::<Place>();
-        self.places.push(Place { address, module, end: self.named.len() });
+        self.held += size_of::<CodeAddress>();
+        self.code_addresses.push(CodeAddress { address, module, end: self.named.len() });
         Ok(())
     }
 
     fn stack(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         let mut words = numbers(lines.text());
-        let place = words.next().flatten().and_then(|place| below(place, self.places.len()));
+        let code = words.next().flatten().and_then(|code| below(code, self.code_addresses.len()));
         let outer = words.next().flatten().and_then(|outer| below(outer, self.stacks.len()));
-        let stack = place.zip(outer);
-        let stack = stack.ok_or_else(|| lines.unexpected("`t`, a place and a stack, both told before"))?;
+        let stack = code.zip(outer);
+        let stack = stack
+            .ok_or_else(|| lines.unexpected("`t`, a code address and a stack, both from earlier lines"))?;
         self.held += size_of::<(u32, u32)>();
         self.stacks.push(stack);
         Ok(())
@@ -372,19 +373,19 @@ impl Recording {
         let stack = words.next().flatten().and_then(|stack| below(stack, self.stacks.len()));
         let kind = size.zip(stack);
         let (size, stack) =
-            kind.ok_or_else(|| lines.unexpected("`a`, bytes and a stack that was told before"))?;
+            kind.ok_or_else(|| lines.unexpected("`a`, bytes and a stack from an earlier line"))?;
         self.held += size_of::<Kind>();
         self.kinds.push(Kind { size, stack, ..Kind::default() });
         Ok(())
     }
 
-    /// The kind of block that the line at hand names, ready to change.
+    /// The kind of block that the current line names, ready to change.
     fn named_kind(&mut self, lines: &Lines) -> Result<&mut Kind, HeaptrackError> {
         let index = numbers(lines.text()).next().flatten().and_then(|index| usize::try_from(index).ok());
         let (step, peak) = (self.step + 1, self.peak_at);
         let kind = index.and_then(|index| self.kinds.get_mut(index));
         let kind =
-            kind.ok_or_else(|| lines.unexpected("`+` or `-` and a kind of block that was told before"))?;
+            kind.ok_or_else(|| lines.unexpected("`+` or `-` and a kind of block from an earlier line"))?;
         self.step = step;
         kind.settle(step, peak);
         Ok(kind)
@@ -409,7 +410,7 @@ impl Recording {
 
     fn go(&mut self, lines: &Lines) -> Result<(), HeaptrackError> {
         let kind = self.named_kind(lines)?;
-        // What came before the recording began is not missed.
+        // Releases of blocks from before the recording are ignored.
         if kind.live > 0 {
             kind.live -= 1;
             let size = kind.size;
@@ -419,11 +420,11 @@ impl Recording {
         Ok(())
     }
 
-    fn finish(mut self, lines: &Lines) -> Result<Peer, HeaptrackError> {
+    fn finish(mut self, lines: &Lines) -> Result<Recording, HeaptrackError> {
         self.course.take(self.highest);
         self.course.take(self.now);
         let mut gathering = Gathering::default();
-        let mut places: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let mut frames_of: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         let mut all_frames = 0;
         for kind in &mut self.kinds {
             kind.settle(u64::MAX, self.peak_at);
@@ -431,9 +432,9 @@ impl Recording {
         for kind in self.kinds.iter().filter(|kind| kind.count > 0) {
             let mut stack = Vec::new();
             let mut at = kind.stack;
-            while let Some((place, outer)) = preceding(at).and_then(|index| self.stacks.get(index)).copied() {
-                let frames = places.entry(place).or_insert_with(|| {
-                    self.frames(place).into_iter().map(|frame| gathering.frame(frame)).collect()
+            while let Some((code, outer)) = preceding(at).and_then(|index| self.stacks.get(index)).copied() {
+                let frames = frames_of.entry(code).or_insert_with(|| {
+                    self.frames(code).into_iter().map(|frame| gathering.frame(frame)).collect()
                 });
                 let room = DEEPEST - stack.len();
                 stack.extend(frames.iter().take(room));
@@ -446,7 +447,7 @@ impl Recording {
             if all_frames > lines.limits.frames {
                 return Err(HeaptrackError::TooLarge { line: lines.number, what: "longer stacks" });
             }
-            // Where `new` came from is what is asked; massif and our recorder leave it out too.
+            // The allocation functions are left out, as by massif and the recorder: the caller is the site.
             let by_new =
                 |frame: &&u32| gathering.frames()[**frame as usize].function.starts_with("operator new");
             let allocators = stack.iter().take_while(by_new).count();
@@ -465,7 +466,7 @@ impl Recording {
             };
             gathering.sample(stack, &values);
         }
-        Ok(Peer {
+        Ok(Recording {
             command: self.command,
             clock: Clock::Milliseconds,
             course: self.course.points(),
@@ -475,19 +476,19 @@ impl Recording {
         })
     }
 
-    /// A place's frames, the innermost first.
-    fn frames(&self, place: u32) -> Vec<Frame> {
-        let Some(index) = preceding(place).filter(|index| *index < self.places.len()) else {
+    /// A code address's frames, the innermost first.
+    fn frames(&self, code: u32) -> Vec<Frame> {
+        let Some(index) = preceding(code).filter(|index| *index < self.code_addresses.len()) else {
             return Vec::new();
         };
         let string =
             |index: u32| preceding(index).and_then(|index| self.strings.get(index)).map(String::as_str);
-        let place = &self.places[index];
-        let begin = index.checked_sub(1).map_or(0, |before| self.places[before].end);
-        let module = string(place.module).unwrap_or_default();
+        let code = &self.code_addresses[index];
+        let begin = index.checked_sub(1).map_or(0, |before| self.code_addresses[before].end);
+        let module = string(code.module).unwrap_or_default();
         let module = module.rsplit('/').next().unwrap_or(module).to_owned();
-        let named = &self.named[begin..place.end];
-        let address = || format!("{:#x}", place.address);
+        let named = &self.named[begin..code.end];
+        let address = || format!("{:#x}", code.address);
         let mut frames: Vec<Frame> = named
             .iter()
             .map(|named| Frame {
@@ -512,12 +513,12 @@ fn number(lines: &Lines, expected: &'static str) -> Result<u64, HeaptrackError> 
     numbers(lines.text()).next().flatten().ok_or_else(|| lines.unexpected(expected))
 }
 
-/// A number of a table's entry, or none, if there are so many.
+/// The number of a table's entry; `None` if the table has fewer.
 fn below(index: u64, entries: usize) -> Option<u32> {
     (index <= entries as u64).then(|| u32::try_from(index).ok()).flatten()
 }
 
-/// Where the entry of that number is; 0 is none.
+/// The index of the entry of that number; 0 is none.
 fn preceding(number: u32) -> Option<usize> {
     (number as usize).checked_sub(1)
 }

@@ -1,29 +1,29 @@
-//! massif's files (`massif.out.PID`): snapshots of a heap, some of them with the stacks that asked for it.
+//! massif's files (`massif.out.PID`): snapshots of a heap, some of them with stacks.
 //!
-//! The format is told by the output itself, which is made for `ms_print`, and by the manual's chapter
+//! Its documentation is the output itself, which `ms_print` reads, and the manual's chapter
 //! (<https://valgrind.org/docs/manual/ms-manual.html>): a head, then for each snapshot lines of `name=value`, then its tree, whose
 //! lines are indented by their depth and say how many children there are: `n2: 4000 0x1091F1: f (t.c:7)`. Its root is the
-//! allocator, its children are the places that called it, theirs are their callers.
+//! allocator, its children are the code addresses that called it, theirs are their callers.
 
 use thiserror::Error;
 
-use crate::heap::peer::{Clock, Course, Peer, Point};
 use crate::heap::profile::{Column, Frame, Gathering, Values};
+use crate::import::recording::{Clock, Course, Point, Recording};
 
-/// massif itself goes to 200 (`--depth`).
+/// massif's own limit is 200 (`--depth`).
 const DEEPEST: usize = 256;
 
 /// A text that is no file of massif.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum MassifError {
-    /// A line is not what should stand there.
+    /// A line is malformed.
     #[error("line {line}: should be {expected}, and is \"{found}\"")]
     Unexpected {
         /// Counted from 1.
         line: usize,
-        /// What massif writes there.
+        /// What massif writes in this line.
         expected: &'static str,
-        /// What stands there, its beginning.
+        /// The beginning of the line.
         found: String,
     },
     /// It ends too early.
@@ -84,7 +84,7 @@ fn number(text: &[u8]) -> Option<u64> {
 
 /// Reads a file: all snapshots, and the stacks of the one that massif calls the peak (or, where it calls none so, of the one with
 /// most bytes that has stacks).
-pub fn read(bytes: &[u8]) -> Result<Peer, MassifError> {
+pub fn read(bytes: &[u8]) -> Result<Recording, MassifError> {
     let mut lines = Lines { rest: bytes, number: 0 };
     lines.value("desc: ", "`desc: ` and massif's options")?;
     let command = lines.value("cmd: ", "`cmd: ` and the command")?;
@@ -133,21 +133,21 @@ pub fn read(bytes: &[u8]) -> Result<Peer, MassifError> {
         None => (None, Default::default()),
     };
     let command = String::from_utf8_lossy(command).into_owned();
-    Ok(Peer { command, clock, course: course.points(), peak, detailed, profile })
+    Ok(Recording { command, clock, course: course.points(), peak, detailed, profile })
 }
 
 /// A line of a tree whose children are still to come.
 struct Open<'a> {
     address: &'a [u8],
     frame: Option<Frame>,
-    /// What none of the children that came so far has.
+    /// Bytes that no child so far has.
     rest: u64,
     children: u64,
 }
 
-/// Reads a tree; what its places have goes into the gathering.
+/// Reads a tree into the gathering.
 fn tree(lines: &mut Lines, mut gathering: Option<&mut Gathering>) -> Result<(), MassifError> {
-    const EXPECTED: &str = "`n`, how many children, `: `, bytes and a place, indented by its depth";
+    const EXPECTED: &str = "`n`, how many children, `: `, bytes and a location, indented by its depth";
     let mut path: Vec<Open> = Vec::new();
     loop {
         let line = lines.take(EXPECTED)?;
@@ -161,15 +161,15 @@ fn tree(lines: &mut Lines, mut gathering: Option<&mut Gathering>) -> Result<(), 
         }
         let text = line[indent..].strip_prefix(b"n").ok_or_else(unexpected)?;
         let (children, text) = split(text, b": ").ok_or_else(unexpected)?;
-        let (bytes, place) = split(text, b" ").ok_or_else(unexpected)?;
+        let (bytes, location) = split(text, b" ").ok_or_else(unexpected)?;
         let (children, bytes) = number(children).zip(number(bytes)).ok_or_else(unexpected)?;
         if let Some(outside) = path.last_mut() {
             outside.rest = outside.rest.saturating_sub(bytes);
             outside.children -= 1;
         }
-        let (address, name) = match split(place, b": ").filter(|(address, _)| address.starts_with(b"0x")) {
+        let (address, name) = match split(location, b": ").filter(|(address, _)| address.starts_with(b"0x")) {
             Some((address, name)) => (address, name),
-            None => (&b""[..], place),
+            None => (&b""[..], location),
         };
         // The root is the allocator, which is in no stack.
         let frame = (indent > 0).then(|| frame(address, name));
@@ -191,7 +191,7 @@ fn split<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((&text[..at], &text[at + by.len()..]))
 }
 
-/// What the innermost open line has beyond its children goes to its stack.
+/// Adds the bytes of the innermost open line that no child has to its stack.
 fn gather(path: &[Open], gathering: &mut Gathering) {
     let bytes = path.last().map_or(0, |open| open.rest);
     if bytes == 0 {
@@ -208,11 +208,11 @@ fn gather(path: &[Open], gathering: &mut Gathering) {
     }
     stack.reverse();
     let mut values = Values::default();
-    *Column::PeakBytes.place(&mut values) = bytes;
+    *Column::PeakBytes.value_mut(&mut values) = bytes;
     gathering.sample(stack, &values);
 }
 
-/// `f(int) (t.cpp:7)`, `f (in /usr/lib/libf.so)`, `??? (in /usr/lib/libf.so)`, or words about small places.
+/// `f(int) (t.cpp:7)`, `f (in /usr/lib/libf.so)`, `??? (in /usr/lib/libf.so)`, or `in 3 places, below massif's threshold (1.00%)`.
 fn frame(address: &[u8], text: &[u8]) -> Frame {
     let text = String::from_utf8_lossy(text);
     let mut frame = Frame {
@@ -223,16 +223,16 @@ fn frame(address: &[u8], text: &[u8]) -> Frame {
         inlined: false,
     };
     if address.is_empty() {
-        // What is outside of it is not told.
+        // Its callers are unknown.
         frame.function = format!("[{text}]");
         return frame;
     }
-    let place = text.strip_suffix(')').and_then(|open| open.rsplit_once(" ("));
-    if let Some((function, place)) = place {
-        if let Some(path) = place.strip_prefix("in ") {
+    let location = text.strip_suffix(')').and_then(|open| open.rsplit_once(" ("));
+    if let Some((function, location)) = location {
+        if let Some(path) = location.strip_prefix("in ") {
             frame.module = path.rsplit('/').next().unwrap_or(path).to_owned();
             frame.function = function.to_owned();
-        } else if let Some((file, line)) = place.rsplit_once(':') {
+        } else if let Some((file, line)) = location.rsplit_once(':') {
             if let Ok(line) = line.parse() {
                 frame.file = Some(file.to_owned());
                 frame.line = Some(line);
