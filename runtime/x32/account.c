@@ -1,4 +1,5 @@
 #include "account.h"
+#include "calls.h"
 #include "interception.h"
 #include "lock.h"
 #include "settings.h"
@@ -427,8 +428,6 @@ static int is_sampled(struct thread *thread) {
 }
 
 #define DOOR_GETPID 20
-
-long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
 
 void account_door(struct counts *counts) {
     struct thread *thread = this_thread();

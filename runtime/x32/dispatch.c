@@ -13,8 +13,6 @@ long forward(struct frame *frame, u64 number) {
     return x32_gate((long)number, arguments);
 }
 
-long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
-
 #define DOOR_GETPID 20
 #define DOOR_IS_SHUT -4095L /* entry.S; the answer of no call */
 
@@ -35,10 +33,9 @@ int door_is_open(void) {
     struct thread *thread = this_thread();
     if (door_state == NOT_KNOWN) {
         /* A process with SIGSEGV blocked would die of the fault. */
-        u8 blocked = thread->faults_blocked;
         u64 before = signals_let_faults_in(thread);
         use_door(DOOR_GETPID, 0, 0, 0, 0, 0);
-        signals_put_faults_back(thread, before, blocked);
+        signals_put_faults_back(thread, before);
     }
     return door_state != SHUT;
 }

@@ -1,5 +1,6 @@
 #include "calls.h"
 #include "memory.h"
+#include "own_file.h"
 #include "own_image.h"
 #include "program.h"
 #include "robust.h"
@@ -13,8 +14,9 @@
 #define AT_SYMLINK_NOFOLLOW 0x100
 #define AT_EXECVE_CHECK 0x10000
 
-/* Words that x32run puts before the program's own: --argv0 NAME --fd N, what is inherited, and -- PATH. */
-#define WORDS_BEFORE 15
+/* Words that x32run puts before the program's own: --argv0 NAME --fd N --self FILE, what is inherited, and --
+ * PATH. */
+#define WORDS_BEFORE 17
 
 struct vector_count {
     u64 arguments, variables;
@@ -76,6 +78,8 @@ struct successor {
     u64 directory, native_path, flags; /* as the kernel is told it */
     long file;                         /* opened, if x32run is to find it by its descriptor */
     int by_descriptor, x32;
+    long runtime;               /* x32run's own file, opened, where it is found by its path */
+    char self[OWN_FILE_OPTION]; /* and what x32run is told of it */
 };
 
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
@@ -90,7 +94,7 @@ static const char *own_file(void) {
 
 /* x32run's command line for it: words go before those of the program, of which there are `count`. `number` is
  * where a descriptor's number is written. The first word. */
-static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, struct text *number) {
+static u64 *through_x32run(struct successor *next, u64 *own, u64 count, struct text *number) {
     u64 words[WORDS_BEFORE], total = 0;
     words[total++] = (u64) "x32run";
     words[total++] = (u64) "--argv0";
@@ -100,6 +104,12 @@ static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, st
         number->bytes[number->size] = 0;
         words[total++] = (u64) "--fd";
         words[total++] = (u64)number->bytes;
+    }
+    next->runtime = own_file_open();
+    if (!failed(next->runtime)) {
+        own_file_option(next->self);
+        words[total++] = (u64) "--self";
+        words[total++] = (u64)next->self;
     }
     const struct {
         int said;
@@ -138,7 +148,7 @@ static long start_in_memory(const u64 *arguments, const u64 *variables) {
     return result;
 }
 
-static long replace(const struct successor *next, u64 argv, u64 envp) {
+static long replace(struct successor *next, u64 argv, u64 envp) {
     struct thread *thread = this_thread();
     struct vector_count counts;
     struct text number = {.size = 0};
@@ -163,8 +173,15 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
     u64 call[6] = {next->native_path, (u64)own, (u64)variables, 0, 0, 0};
     long system_call = __NR_execve;
     if (next->x32) {
+        own = through_x32run(next, own, counts.arguments, &number);
         call[0] = (u64)own_file();
-        call[1] = (u64)through_x32run(next, own, counts.arguments, &number);
+        call[1] = (u64)own;
+        if (!failed(next->runtime)) {
+            const u64 by_descriptor[6] = {(u64)next->runtime, (u64) "",      (u64)own,
+                                          (u64)variables,     AT_EMPTY_PATH, 0};
+            copy_bytes(call, by_descriptor, sizeof call);
+            system_call = __NR_execveat;
+        }
     } else if (next->directory != (u64)AT_FDCWD || next->flags != 0) {
         system_call = __NR_execveat;
         call[0] = next->directory;
@@ -186,7 +203,10 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
     }
     result = x32_gate(system_call, call);
     if (next->x32 && (result == -ENOENT || result == -ENOTDIR)) {
-        result = start_in_memory((const u64 *)call[1], variables);
+        result = start_in_memory(own, variables);
+    }
+    if (next->x32 && !failed(next->runtime)) {
+        KERNEL_1(__NR_close, next->runtime);
     }
     account_after_failed_exec(next->x32);
     signals_after_failed_exec();

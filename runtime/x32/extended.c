@@ -61,3 +61,18 @@ u32 extended_save(u8 *to, u32 room) {
     copy_bytes(to + size, &end, 4);
     return size + 4;
 }
+
+int extended_restore(u64 state) {
+    u32 software[4];
+    if (state == 0) {
+        return 0;
+    }
+    /* Mark, size, and the features, of which the kernel has saved all that this thread may use. */
+    copy_bytes(software, (const u8 *)state + SOFTWARE_BYTES, sizeof software);
+    if (software[0] == FP_XSTATE_MAGIC1) {
+        __asm__ volatile("xrstor64 (%0)" : : "r"(state), "a"(software[2]), "d"(software[3]) : "memory");
+    } else {
+        __asm__ volatile("fxrstor64 (%0)" : : "r"(state) : "memory");
+    }
+    return 1;
+}

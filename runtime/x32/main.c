@@ -11,6 +11,7 @@
 #include "listing.h"
 #include "loader.h"
 #include "memory.h"
+#include "own_file.h"
 #include "program.h"
 #include "settings.h"
 #include "signals.h"
@@ -26,6 +27,7 @@
 struct settings settings;
 
 #define KERNEL_AT_MINSIGSTKSZ 51
+#define HWCAP2_FSGSBASE 2      /* arch/x86/include/uapi/asm/hwcap2.h */
 #define PRESERVED_FIRST_WORD 1 /* AT_FLAGS_PRESERVE_ARGV0 */
 #define ADDR_NO_RANDOMIZE 0x0040000
 #define GUARD_GAP (256 * PAGE)
@@ -42,6 +44,7 @@ static const char usage[] =
     "  --stats       at the end, say how many sites were rewritten and how many calls trapped\n"
     "  --argv0 NAME  the program's own name, if it is not PROGRAM\n"
     "  --fd N        read the program from this descriptor, and close it\n"
+    "  --self D:I:F  this file itself is F, of device D and inode I\n"
     "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
     "  --no-rewrite  let every system call trap\n"
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
@@ -123,6 +126,8 @@ static struct request read_words(const char **word) {
             if (request.fd < 0) {
                 give_up(126, "--fd %s: not a descriptor's number", value);
             }
+        } else if (same_text(*word, "--self")) {
+            own_file_given(value_of(&word));
         } else if (same_text(*word, "--list-calls")) {
             listing_print();
             KERNEL_1(__NR_exit_group, 0);
@@ -287,12 +292,15 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     const u64 *vector = (const u64 *)(environment + environment_count + 1);
 
     settings.trace_fd = 2;
+    settings.valgrind = (u8)under_valgrind();
+    x32_has_wrgsbase = !settings.valgrind && (vector_value(vector, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
     u64 signal_frame_size = vector_value(vector, KERNEL_AT_MINSIGSTKSZ);
     int result = thread_adopt_first(signal_frame_size != 0 ? signal_frame_size : 4096);
     if (result < 0) {
         give_up(126, "no memory for the runtime itself: %s", error_name(-result));
     }
 
+    own_file_begin((const char *)vector_value(vector, AT_EXECFN));
     struct request request;
     if ((vector_value(vector, AT_FLAGS) & PRESERVED_FIRST_WORD) && cells[0] >= 3) {
         /* Started by binfmt_misc with the flag P: x32run, the file, its first word, the rest. */
@@ -300,7 +308,6 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     } else {
         request = read_words(words + (cells[0] > 0));
     }
-    settings.valgrind = (u8)under_valgrind();
     u64 kernel_vdso = vector_value(vector, AT_SYSINFO_EHDR);
     if (settings.costs != 0) {
         settings.account = "";

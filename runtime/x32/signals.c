@@ -12,7 +12,7 @@
 extern u8 __executable_start[], etext[];
 extern u8 x32_leave[], x32_leave_end[], x32_gate_check[], x32_gate_done[], x32_gate_given_up[];
 extern u8 x32_door_check[], x32_door_touch[], x32_door_done[], x32_door_shut[], x32_door_given_up[];
-extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[];
+extern u8 x32_copy_touch[], x32_copy_done[], x32_enter_trapped[], x32_trap_masked[], x32_trap_taken[];
 void x32_restorer(void);
 __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
@@ -28,8 +28,6 @@ __attribute__((noreturn)) void x32_sigreturn(struct ucontext64 *context);
 
 /* What the program has asked for. The kernel has the runtime's handler for every signal that has one here,
  * and for the three that the runtime itself needs. */
-static struct sigaction32 first_actions[SIGNALS + 1];
-
 static struct sigaction32 *action_of(i32 signal) { return &this_thread()->actions[signal]; }
 
 void signals_share_actions(struct thread *child, int share) {
@@ -91,7 +89,7 @@ static void unblock_sigsys(struct thread *thread) {
 }
 
 void signals_begin(void) {
-    this_thread()->actions = first_actions;
+    this_thread()->actions = this_thread()->own_actions;
     for (int i = 0; i < OURS; i++) {
         struct kernel_sigaction before;
         if (!failed(KERNEL_4(__NR_rt_sigaction, ours[i], 0, &before, 8)) && before.handler == SIG_IGN) {
@@ -147,7 +145,7 @@ void signals_after_failed_exec(void) {
 
 u64 signals_note_mask(struct thread *thread, u64 mask) {
     thread->sigsys_blocked = (mask & SIGNAL_BIT(SIGSYS)) != 0;
-    thread->faults_blocked = (mask & FAULTS) != 0;
+    thread->faults_blocked = mask & FAULTS;
     return mask & ~SIGNAL_BIT(SIGSYS);
 }
 
@@ -164,11 +162,11 @@ u64 signals_let_faults_in(struct thread *thread) {
     return before;
 }
 
-void signals_put_faults_back(struct thread *thread, u64 mask, u8 were_blocked) {
-    if (were_blocked) {
-        u64 faults = mask & FAULTS;
+void signals_put_faults_back(struct thread *thread, u64 mask) {
+    u64 faults = mask & FAULTS;
+    if (faults != 0) {
         KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
-        thread->faults_blocked = 1;
+        thread->faults_blocked |= faults;
     }
 }
 
@@ -347,11 +345,8 @@ static int deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *
 
 __attribute__((noreturn)) void x32_enter_handler(struct frame *frame);
 
-/* Into the program's handler, without the kernel's help: its vector registers are clean since the kernel
- * began ours. The mask is put in force on the way out, and a signal that comes before finds a call that is
- * over (entry.S). */
-__attribute__((noreturn)) static void enter_handler(struct thread *thread, const struct ucontext64 *context) {
-    const struct sigcontext *registers = &context->registers;
+/* The program's registers, as entry.S pushes them. */
+static struct frame *put_frame(struct thread *thread, const struct sigcontext *registers) {
     struct frame *frame = frame_of(thread);
     *frame = (struct frame){
         .r15 = registers->r15,
@@ -371,9 +366,29 @@ __attribute__((noreturn)) static void enter_handler(struct thread *thread, const
         .flags = registers->rflags,
     };
     thread->program_rsp = registers->rsp;
+    return frame;
+}
+
+/* Into the program's handler, without the kernel's help: its vector registers are clean since the kernel
+ * began ours. The mask is put in force on the way out, and a signal that comes before finds a call that is
+ * over (entry.S). */
+__attribute__((noreturn)) static void enter_handler(struct thread *thread, const struct ucontext64 *context) {
+    struct frame *frame = put_frame(thread, &context->registers);
     thread->held_mask = context->mask;
     thread->pending = 1;
     x32_enter_handler(frame);
+}
+
+__attribute__((noreturn)) void x32_take_trap(struct frame *frame);
+
+/* Into the runtime, of a call that has trapped, as if the kernel had returned there: its own return from a
+ * handler costs a fifth of the trap. The vector registers are the program's again. */
+__attribute__((noreturn)) static void take_trap(struct thread *thread, const struct ucontext64 *context) {
+    struct frame *frame = put_frame(thread, &context->registers);
+    frame->trapped = 1;
+    thread->trap_mask = context->mask;
+    thread->faults_blocked = context->mask & FAULTS;
+    x32_take_trap(frame);
 }
 
 static void take_from_frame(struct sigcontext *registers, const struct thread *thread,
@@ -416,11 +431,15 @@ static void hold(struct thread *thread, i32 signal, const struct siginfo64 *info
         thread->held[thread->held_count].info = *info;
         thread->held[thread->held_count++].signal = signal;
     }
+    int takes_trap = between(rip, x32_trap_masked, x32_trap_taken);
     if (!thread->pending) {
-        thread->held_mask = context->mask;
+        thread->held_mask = takes_trap ? thread->trap_mask : context->mask;
         thread->pending = 1;
     }
     context->mask |= ~FAULTS;
+    if (takes_trap) {
+        context->registers.rip = (u64)x32_trap_taken;
+    }
     if (between(rip, x32_gate_check, x32_gate_done)) {
         context->registers.rip = (u64)x32_gate_given_up;
     } else if (between(rip, x32_door_check, x32_door_done)) {
@@ -439,7 +458,7 @@ static void put_back(struct thread *thread, i32 signal, const struct siginfo64 *
                      struct ucontext64 *context) {
     u64 mask = SIGNAL_BIT(signal);
     context->mask |= mask;
-    thread->faults_blocked = 1;
+    thread->faults_blocked |= mask;
     KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
     KERNEL_4(__NR_rt_tgsigqueueinfo, KERNEL_1(__NR_getpid, 0), KERNEL_1(__NR_gettid, 0), signal, info);
 }
@@ -468,6 +487,9 @@ static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *cont
         thread_die(thread);
     }
     if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
+        if (!(registers->rflags & FLAG_TRAP) && extended_restore(registers->fpstate)) {
+            take_trap(thread, context);
+        }
         registers->rcx = registers->rip;
         registers->rip = (u64)x32_enter_trapped;
         return 0;
@@ -671,20 +693,22 @@ long call_rt_sigprocmask(struct frame *frame) {
         return -EFAULT;
     }
     u64 allowed = mask & ~SIGNAL_BIT(SIGSYS);
-    u64 arguments[6] = {how, frame->rsi != 0 ? (u64)&allowed : 0, (u64)&before, 8, 0, 0};
+    /* The kernel itself writes the old mask where it is the one that the program has to see. */
+    int is_written = visible == 0 && old < TASK_SIZE;
+    u64 arguments[6] = {how, frame->rsi != 0 ? (u64)&allowed : 0, is_written ? old : (u64)&before, 8, 0, 0};
     long result = x32_gate(__NR_rt_sigprocmask, arguments);
-    if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
+    /* EFAULT is that of the old mask, when the new one is in force already. */
+    if ((failed(result) && result != -EFAULT) || result == -RESTART_AFTER_SIGNAL) {
         return result;
     }
     if (frame->rsi != 0) {
-        u64 now = how == SIG_SETMASK ? mask
-                  : how == SIG_BLOCK ? (before | visible | mask)
-                                     : ((before | visible) & ~mask);
+        u64 mine = visible | thread->faults_blocked;
+        u64 now = how == SIG_SETMASK ? mask : how == SIG_BLOCK ? (mine | mask) : (mine & ~mask);
         signals_note_mask(thread, now);
         signals_release_sigsys(thread);
     }
     before |= visible;
-    return old != 0 && WRITE_USER(old, before) < 0 ? -EFAULT : 0;
+    return !is_written && old != 0 && WRITE_USER(old, before) < 0 ? -EFAULT : result;
 }
 
 long call_rt_sigpending(struct frame *frame) {

@@ -42,7 +42,7 @@ static u32 record_end; /* those beyond were never used */
 static u32 left_count, collect_at;
 LARGE static u16
     owner[STUB_COUNT];  /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
-static u32 slot_before; /* the search begins after it; 0 is no place */
+static u32 slot_before; /* the search begins after it; 0 before the first */
 static u64 rewritten, refused, elsewhere;
 
 #define AROUND (SITE_BEFORE + CALL_SIZE + SITE_AFTER)
@@ -54,7 +54,8 @@ static u64 rewritten, refused, elsewhere;
 #define BUCKETS 512U
 static u16 buckets[BUCKETS];
 
-LARGE static struct { u32 low, high; } texts[TEXTS];
+/* In a page that is touched anyway, as far as most programs use it. */
+__attribute__((section(".bss.first"))) static struct { u32 low, high; } texts[TEXTS];
 static u32 text_count;
 /* There was no room for another: then anything may be text. */
 static int texts_are_lost;
@@ -343,9 +344,10 @@ static struct record *unused_record(void) {
 /* So many free places in a row, or 0. */
 static u32 unused_slots(u32 wanted) {
     u32 run = 0;
-    for (u32 i = 0, at = slot_before + 1; i < STUB_COUNT + wanted; i++, at++) {
+    u32 first = slot_before < STUB_FIRST ? STUB_FIRST : slot_before + 1;
+    for (u32 i = 0, at = first; i < STUB_COUNT + wanted; i++, at++) {
         if (at == STUB_COUNT) {
-            at = 1;
+            at = STUB_FIRST;
             run = 0;
         }
         run = owner[at] == 0 ? run + 1 : 0;

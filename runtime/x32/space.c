@@ -1,12 +1,13 @@
 #include "space.h"
 #include "account.h"
 #include "memory.h"
+#include "robust.h"
 
 #define PAGES (1UL << 20)
 #define WORDS (PAGES / 64)
 
 /* One bit for each page below 4 GiB, 1 where it is taken. Only the parts that are used become resident. */
-LARGE static u64 taken[WORDS];
+LARGE static u64 taken[WORDS] __attribute__((aligned(PAGE)));
 static u64 base; /* mappings go below (or, in the legacy layout, above) this */
 static int bottom_up;
 static u64 highest_free; /* no page in [highest_free, base) is free */
@@ -56,8 +57,13 @@ void space_free(u64 address, u64 size) {
     }
 }
 
+int space_is_shared(void) { return any_shared; }
+
 static void note_shared(u64 address, u64 size, int is_shared) {
-    any_shared |= is_shared;
+    if (is_shared && !any_shared) {
+        any_shared = 1;
+        robust_not_alone();
+    }
     if (any_shared && address < (1UL << 32)) {
         each_word(address / PAGE, last_page(address, size), is_shared ? share : unshare);
     }
@@ -173,6 +179,9 @@ void space_begin(u64 mapping_base, int legacy) {
     base = mapping_base;
     highest_free = mapping_base;
     bottom_up = legacy;
+    /* The two pages of the map that are read first are written before, which makes one fault of two. */
+    set(0, 0);
+    set(mapping_base / PAGE / 64, 0);
 }
 
 /* One line of /proc/self/maps begins with `low-high `. */
