@@ -18,6 +18,9 @@
  * PATH. */
 #define WORDS_BEFORE 17
 
+/* So many have room on the runtime's own stack. */
+#define FEW_WORDS 128
+
 struct vector_count {
     u64 arguments, variables;
 };
@@ -78,8 +81,7 @@ struct successor {
     u64 directory, native_path, flags; /* as the kernel is told it */
     long file;                         /* opened, if x32run is to find it by its descriptor */
     int by_descriptor, x32;
-    long runtime;               /* x32run's own file, opened, where it is found by its path */
-    char self[OWN_FILE_OPTION]; /* and what x32run is told of it */
+    long runtime; /* x32run's own file, opened, where it is found by its path */
 };
 
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
@@ -107,9 +109,8 @@ static u64 *through_x32run(struct successor *next, u64 *own, u64 count, struct t
     }
     next->runtime = own_file_open();
     if (!failed(next->runtime)) {
-        own_file_option(next->self);
         words[total++] = (u64) "--self";
-        words[total++] = (u64)next->self;
+        words[total++] = (u64)own_file_option();
     }
     const struct {
         int said;
@@ -157,8 +158,12 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
     if (failed(result)) {
         return result;
     }
-    u64 size = ROUND_UP((counts.arguments + counts.variables + WORDS_BEFORE + 4) * 8, PAGE);
-    long scratch = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    u64 few[FEW_WORDS], total = counts.arguments + counts.variables + WORDS_BEFORE + 4;
+    u64 size = total > FEW_WORDS ? ROUND_UP(total * 8, PAGE) : 0;
+    long scratch = (long)few;
+    if (size != 0) {
+        scratch = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
     if (failed(scratch)) {
         return -ENOMEM;
     }
@@ -191,7 +196,7 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
         call[4] = next->flags;
     }
     /* A vfork child's memory is its parent's, which has to clear up. */
-    thread->scratch = (u64)scratch;
+    thread->scratch = size != 0 ? (u64)scratch : 0;
     thread->scratch_size = size;
     signals_before_exec();
     if (settings.statistics) {
@@ -202,6 +207,12 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
         robust_thread_ends(thread);
     }
     result = x32_gate(system_call, call);
+    if (system_call == __NR_execveat && next->x32 &&
+        (result == -ENOENT || result == -EACCES || result == -EPERM)) {
+        /* Its path may lead through a mount that forbids it. */
+        const u64 by_link[6] = {(u64)own_file(), (u64)own, (u64)variables, 0, 0, 0};
+        result = x32_gate(__NR_execve, by_link);
+    }
     if (next->x32 && (result == -ENOENT || result == -ENOTDIR)) {
         result = start_in_memory(own, variables);
     }
@@ -212,25 +223,19 @@ static long replace(struct successor *next, u64 argv, u64 envp) {
     signals_after_failed_exec();
     thread->scratch = 0;
 out:
-    KERNEL_2(__NR_munmap, scratch, size);
+    if (size != 0) {
+        KERNEL_2(__NR_munmap, scratch, size);
+    }
     return result;
 }
 
-static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
-    char path[4096];
-    if (flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EXECVE_CHECK)) {
-        return -EINVAL;
-    }
-    int read = read_user_text(path, path_address, sizeof path);
-    if (read < 0) {
-        return read;
-    }
+static long execute_path(const char *path, u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
     int is_own = same_text(path, "/proc/self/exe");
     int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
     int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
     long file;
     if (is_own) {
-        copy_bytes(path, program_file(), length_of(program_file()) + 1);
+        path = program_file();
     }
     /* Without O_CLOEXEC only where x32run is to find it. */
     u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
@@ -268,6 +273,25 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
         KERNEL_1(__NR_close, file);
     }
     return result;
+}
+
+__attribute__((noinline)) static long execute_long_path(u64 directory, u64 path_address, u64 argv, u64 envp,
+                                                        u64 flags) {
+    char path[4096];
+    int read = read_user_text(path, path_address, sizeof path);
+    return read < 0 ? read : execute_path(path, directory, path_address, argv, envp, flags);
+}
+
+static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
+    char path[256]; /* most are shorter: less of the stack is touched */
+    if (flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EXECVE_CHECK)) {
+        return -EINVAL;
+    }
+    int read = read_user_text(path, path_address, sizeof path);
+    if (read == -ENAMETOOLONG) {
+        return execute_long_path(directory, path_address, argv, envp, flags);
+    }
+    return read < 0 ? read : execute_path(path, directory, path_address, argv, envp, flags);
 }
 
 long call_execve(struct frame *frame) {

@@ -187,10 +187,13 @@ static long open_program(const struct request *request) {
 
 /* A script becomes its interpreter's argument, as in the kernel. Returns how many words were put before the
  * rest. */
-static u64 follow_scripts(struct request *request, long *fd, const char *words[SCRIPT_WORDS]) {
+static u64 follow_scripts(struct request *request, struct beginning *beginning, long *fd,
+                          const char *words[SCRIPT_WORDS]) {
     LARGE static struct program_head heads[SCRIPTS_NESTED];
     u64 used = 0;
-    for (int depth = 0; program_look(*fd, &heads[depth]) == PROGRAM_SCRIPT; depth++) {
+    program_read_beginning(beginning, *fd);
+    for (int depth = 0; program_look_at(beginning->bytes, beginning->size, &heads[depth]) == PROGRAM_SCRIPT;
+         depth++) {
         if (depth == SCRIPTS_NESTED - 1) {
             give_up(126, "%s: its interpreter is a script, whose interpreter is a script, and so on",
                     request->path);
@@ -208,6 +211,7 @@ static u64 follow_scripts(struct request *request, long *fd, const char *words[S
         request->path = heads[depth].interpreter;
         request->first_word = heads[depth].interpreter;
         *fd = open_program(request);
+        program_read_beginning(beginning, *fd);
     }
     return used;
 }
@@ -331,7 +335,8 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     long fd = open_program(&request);
     const char *name = request.path; /* of a script, the process has the script's */
     const char *script_words[SCRIPT_WORDS + 1];
-    u64 script_count = follow_scripts(&request, &fd, script_words);
+    struct beginning beginning;
+    u64 script_count = follow_scripts(&request, &beginning, &fd, script_words);
 
     u64 random[6] = {0};
     int randomize = (KERNEL_1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
@@ -342,7 +347,7 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     struct program program;
     clear_bytes(&program, sizeof program);
     settings.program = request.path;
-    program_load(&program, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
+    program_load(&program, &beginning, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
     settings.image = program.main.image.low + program.main.bias;
     if (!program.has_interpreter) {
         program_learn_file(fd); /* the first that static glibc asks for */

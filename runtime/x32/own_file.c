@@ -2,10 +2,10 @@
 #include "settings.h"
 #include "text.h"
 
-enum state { NOT_KNOWN, KNOWN, NOT_THERE };
+enum state { NOT_THERE, NOT_KNOWN, KNOWN };
 
 static struct {
-    char path[PATH_ROOM];
+    const char *path, *option;
     u64 device, inode;
     u8 state;
 } own;
@@ -15,18 +15,10 @@ struct status {
     u64 device, inode, rest[16];
 };
 
-static void keep_path(const char *path) {
-    u64 size = length_of(path) + 1;
-    own.state = NOT_THERE;
-    if (path[0] == '/' && size <= PATH_ROOM && !settings.valgrind) {
-        copy_bytes(own.path, path, size);
-        own.state = NOT_KNOWN;
-    }
+void own_file_begin(const char *path) {
+    own.path = path;
+    own.state = path != NULL && path[0] == '/' && !settings.valgrind ? NOT_KNOWN : NOT_THERE;
 }
-
-static const char *execfn;
-
-void own_file_begin(const char *path) { execfn = path; }
 
 static const char *read_number(const char *text, u64 *number) {
     for (*number = 0; *text >= '0' && *text <= '9'; text++) {
@@ -36,42 +28,41 @@ static const char *read_number(const char *text, u64 *number) {
 }
 
 void own_file_given(const char *option) {
-    u64 device, inode;
-    const char *rest = read_number(option, &device);
-    rest = rest != NULL ? read_number(rest, &inode) : NULL;
-    if (rest == NULL) {
+    const char *rest = read_number(option, &own.device);
+    rest = rest != NULL ? read_number(rest, &own.inode) : NULL;
+    if (rest == NULL || rest[0] != '/') {
         give_up(126, "--self %s: not a device, an inode and a path", option);
     }
-    execfn = NULL;
-    keep_path(rest);
-    own.device = device;
-    own.inode = inode;
-    own.state = own.state == NOT_KNOWN ? KNOWN : NOT_THERE;
+    own.path = rest;
+    own.option = option;
+    own.state = settings.valgrind ? NOT_THERE : KNOWN;
 }
 
 void own_file_learn(void) {
+    LARGE static struct text option;
     struct status running, there;
-    if (execfn != NULL) {
-        keep_path(execfn);
-        execfn = NULL;
-    }
     if (own.state != NOT_KNOWN) {
         return;
     }
-    own.state = NOT_THERE;
-    if (!failed(KERNEL_2(__NR_stat, "/proc/thread-self/exe", &running)) &&
-        !failed(KERNEL_2(__NR_stat, own.path, &there)) && running.device == there.device &&
-        running.inode == there.inode) {
+    int is_there = !failed(KERNEL_2(__NR_stat, "/proc/thread-self/exe", &running)) &&
+                   !failed(KERNEL_2(__NR_stat, own.path, &there)) && running.device == there.device &&
+                   running.inode == there.inode;
+    if (is_there && length_of(own.path) < sizeof option.bytes - 48) {
         own.device = running.device;
         own.inode = running.inode;
-        own.state = KNOWN;
+        /* Threads that come here at once write the same. */
+        struct text text = {.size = 0};
+        text_add(&text, "%u:%u:%s", own.device, own.inode, own.path);
+        copy_bytes(option.bytes, text.bytes, text.size);
+        own.option = option.bytes;
     }
+    __atomic_store_n(&own.state, own.option != NULL ? KNOWN : NOT_THERE, __ATOMIC_RELEASE);
 }
 
 long own_file_open(void) {
     struct status there;
     own_file_learn();
-    if (own.state != KNOWN) {
+    if (__atomic_load_n(&own.state, __ATOMIC_ACQUIRE) != KNOWN) {
         return -ENOENT;
     }
     long fd = KERNEL_3(__NR_openat, AT_FDCWD, own.path, O_PATH | O_CLOEXEC);
@@ -85,9 +76,4 @@ long own_file_open(void) {
     return fd;
 }
 
-void own_file_option(char option[OWN_FILE_OPTION]) {
-    struct text text = {.size = 0};
-    text_add(&text, "%u:%u:", own.device, own.inode);
-    copy_bytes(option, text.bytes, text.size);
-    copy_bytes(option + text.size, own.path, length_of(own.path) + 1);
-}
+const char *own_file_option(void) { return own.option; }

@@ -9,19 +9,16 @@
 
 #include "kernel.h"
 
-/* Room for own_file_option(). */
-#define OWN_FILE_OPTION (PATH_ROOM + 48)
-#define PATH_ROOM 512
-
 /* At the start: AT_EXECFN, which need not lead there. */
 void own_file_begin(const char *path);
-/* What another process of the runtime has found out, as own_file_option() writes it. */
+/* The option by which another process of the runtime has started this one (own_file_option). It stays where
+ * it is. */
 void own_file_given(const char *option);
 /* Before a fork, so that not every child has to find out. */
 void own_file_learn(void);
 /* A descriptor of it, by its path; an error where that is not known, or leads elsewhere. */
 long own_file_open(void);
 /* "device:inode:path", after own_file_open() has opened it. */
-void own_file_option(char option[OWN_FILE_OPTION]);
+const char *own_file_option(void);
 
 #endif

@@ -18,6 +18,8 @@ struct program_head {
     char argument[SCRIPT_LINE]; /* empty where there is none */
 };
 
+/* Of a file's first bytes; at most SCRIPT_LINE - 1 of them are looked at. */
+enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head);
 /* Reads the first bytes of an open file. */
 enum program_kind program_look(long fd, struct program_head *head);
 /* Follows scripts to their end: PROGRAM_X32 or PROGRAM_OTHER. Closes nothing but what it opened. */

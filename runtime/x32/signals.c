@@ -483,10 +483,18 @@ static int steps_unseen(struct thread *thread, struct sigcontext *registers) {
 static int on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context) {
     struct sigcontext *registers = &context->registers;
     struct thread *thread = this_thread();
+    int is_trap = signal == SIGSYS && interception_caught(info->code, info->error, registers->rip);
+    if (is_trap && info->code == SYS_USER_DISPATCH) {
+        u64 behind = sites_after_covered(registers->rip - CALL_SIZE, registers->rax, &registers->rflags);
+        if (behind != 0) {
+            registers->rip = behind;
+            return 0;
+        }
+    }
     if (signal == SIGSYS && info->code == SYS_USER_DISPATCH && thread->dies_of_next_call) {
         thread_die(thread);
     }
-    if (signal == SIGSYS && interception_caught(info->code, info->error, registers->rip)) {
+    if (is_trap) {
         if (!(registers->rflags & FLAG_TRAP) && extended_restore(registers->fpstate)) {
             take_trap(thread, context);
         }

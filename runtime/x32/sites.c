@@ -1,5 +1,6 @@
 #include "sites.h"
 #include "account.h"
+#include "interception.h"
 #include "lock.h"
 #include "memory.h"
 #include "offsets.h"
@@ -400,8 +401,10 @@ static struct record *make(struct site *wanted) {
     return record;
 }
 
-/* A thread that jumps to the comparison meets the fault of B, which ends it if it has SIGSEGV blocked.
- * Compilers make no such jumps; what is handwritten makes them from near. */
+/* A thread that jumps to the comparison meets the trap of B, which is as slow as that of the call, or its
+ * fault, which ends it if it has SIGSEGV blocked. Compilers make no such jumps; handwritten code makes them
+ * from near.
+ */
 #define NEAR 256U
 static int comparison_is_jumped_to(const struct site *site) {
     u8 bytes[2 * NEAR];
@@ -439,8 +442,13 @@ static int rewrite_locked(u64 call, u64 number) {
         leave(record);
     }
     if (site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE ||
-        wanted.address + wanted.size > end || !patch_is_safe(wanted.address) ||
-        comparison_is_jumped_to(&wanted)) {
+        wanted.address + wanted.size > end || comparison_is_jumped_to(&wanted)) {
+        return 0;
+    }
+    /* What is rewritten ahead is so before it is known what will trap. */
+    wanted.covers_by_call =
+        wanted.pattern == PATTERN_COMPARE && !settings.ahead && interception_used() == CATCH_DISPATCH;
+    if (!patch_is_safe(wanted.address, wanted.covers_by_call)) {
         return 0;
     }
     record = find_same(&wanted);

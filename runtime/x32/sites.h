@@ -57,11 +57,11 @@ int sites_is_stub(u64 rip);
 u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
 /* Whether an address is within a stub or a trampoline where nothing of the site has happened yet. */
 int sites_is_at_start(u64 rip);
-/* A fault at the comparison that a jump has covered: it is made here, and the program goes on behind it. 0
- * where there is none. */
+/* A trap or a fault at the comparison that a jump has covered: it is made here, and the program goes on
+ * behind it. 0 where there is none. */
 u64 sites_after_covered(u64 rip, u64 rax, u64 *flags);
 /* Where a thread continues that is to go on at `rip`. At the comparison of a site: behind it, since another
- * thread may cover it before the next instruction, and the fault that follows ends whoever has SIGSEGV
+ * thread may cover it before the next instruction, and where a fault follows it ends a process with SIGSEGV
  * blocked. */
 u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
 /* The `syscall` of the site that goes on at `back`. */

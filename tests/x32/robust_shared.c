@@ -64,7 +64,7 @@ static void after_threads(void) {
 static void thread_ends(void) {
     pthread_t thread;
     map_file();
-    pthread_create(&thread, NULL, kills, &thread);
+    pthread_create(&thread, NULL, kills, "by ending");
     pthread_join(thread, NULL);
     _exit(pthread_mutex_lock(mutex) == EOWNERDEAD ? 1 : 2);
 }
