@@ -32,11 +32,11 @@ struct account_head {
 
 /* What a thread has counted. The first cell takes what threads that have ended had counted. */
 struct __attribute__((aligned(64))) counts {
-    u32 owner; /* a thread's number; 0 where nobody's */
+    u32 owner; /* a thread's number; 0 where it is free */
     u32 reserved;
     u64 plain;         /* calls made by a stub itself */
     u64 signals;       /* signals that were delivered by the runtime */
-    u64 doors;         /* calls through the i386 entry */
+    u64 i386_calls;    /* calls through the i386 entry */
     u64 sampled_ticks; /* of the time-stamp counter, in calls that entered without a trap: of one in 16, times
                           16 */
     u64 signal_ticks;  /* in the delivery of signals */
@@ -58,7 +58,7 @@ enum account_state {
 struct account_record {
     u32 process, state;
     u64 resident;    /* the runtime's own at the moment of `peak` */
-    u64 peak;        /* of the whole process, as getrusage says, when it was last looked at */
+    u64 peak;        /* of the whole process, as getrusage reports it, when it was last looked at */
     u64 peak_before; /* the same, when this image began: that of the images before it */
     u64 virtual_;    /* address space of the runtime's own */
     u64 minor_faults, major_faults;
@@ -103,7 +103,8 @@ void account_after_failed_exec(int x32);
 /* Faults between these two are the runtime's. */
 u64 account_faults(void);
 void account_own_faults(u64 before);
-/* Around a rewriting: its faults and its CPU time, which others may lengthen (a lock, a core that is told).
+/* Around a rewriting: its faults and its CPU time, which others may lengthen (a lock, a core that is
+ * interrupted).
  */
 struct account_stretch {
     u64 faults, time;
@@ -114,7 +115,7 @@ void account_rewritten(struct account_stretch before);
 /* A call through the i386 entry was made: what that entry costs differs from moment to moment by more than it
  * does from machine to machine, so that it is measured in the program's own run, once for some 64 such calls.
  */
-void account_door(struct counts *counts);
+void account_i386(struct counts *counts);
 
 /* `frame`'s call, from dispatch.c. */
 void account_dispatch(struct frame *frame, struct counts *counts, void (*dispatch)(struct frame *));

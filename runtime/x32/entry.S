@@ -1,6 +1,6 @@
 /*
- * The doors: from the kernel into the runtime, from the program into the runtime and back, and the places in which a
- * signal may find it. signals.c knows the labels; whoever moves an instruction across one changes what is safe.
+ * The entry points: from the kernel into the runtime, from the program into the runtime and back, and the places in which a
+ * signal may find it. signals.c knows the labels; to move an instruction across one changes what is safe.
  *
  * From the program's side a system call changes rax, rcx and r11 and nothing else: not the flags, not the stack below
  * its pointer (the red zone), not a vector register. So the runtime is built without vector instructions, runs on a
@@ -288,17 +288,17 @@ x32_exchange:
     mov $2, %ecx
     jmp x32_exchange_touch
 
-/* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
+/* long x32_i386(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
  * signal may interrupt it like a call through x32_gate_now. Where the kernel has no IA32_EMULATION it faults, and the
- * answer is DOOR_IS_SHUT. x32_door_at_once makes the call though a signal is held already. */
-    .globl x32_door_at_once
-    .type x32_door_at_once, @function
-x32_door_at_once:
+ * answer is NO_I386_ENTRY. x32_i386_at_once makes the call though a signal is held already. */
+    .globl x32_i386_at_once
+    .type x32_i386_at_once, @function
+x32_i386_at_once:
     mov $1, %r11d
     jmp 1f
-    .globl x32_door
-    .type x32_door, @function
-x32_door:
+    .globl x32_i386
+    .type x32_i386, @function
+x32_i386:
     xor %r11d, %r11d
 1:  push %rbx
     push %rbp
@@ -311,28 +311,28 @@ x32_door:
     mov %r9, %rdi
     xor %ebp, %ebp
     test %r11d, %r11d
-    jnz x32_door_touch
-    .globl x32_door_check
-x32_door_check:
+    jnz x32_i386_touch
+    .globl x32_i386_check
+x32_i386_check:
     cmpl $0, %gs:THREAD_PENDING
-    jne x32_door_given_up
-    .globl x32_door_touch
-x32_door_touch:
+    jne x32_i386_given_up
+    .globl x32_i386_touch
+x32_i386_touch:
     int $0x80
-    .globl x32_door_done
-x32_door_done:
+    .globl x32_i386_done
+x32_i386_done:
     movslq %eax, %rax
     pop %rbp
     pop %rbx
     ret
-    .globl x32_door_shut
-x32_door_shut:
+    .globl x32_i386_missing
+x32_i386_missing:
     mov $-4095, %rax /* dispatch.c */
     pop %rbp
     pop %rbx
     ret
-    .globl x32_door_given_up
-x32_door_given_up:
+    .globl x32_i386_given_up
+x32_i386_given_up:
     mov $-512, %rax
     pop %rbp
     pop %rbx

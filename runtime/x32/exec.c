@@ -77,8 +77,8 @@ static long may_execute(long fd) {
 
 /* What is to take this program's place. */
 struct successor {
-    const char *path;                  /* as x32run is told it */
-    u64 directory, native_path, flags; /* as the kernel is told it */
+    const char *path;                  /* as x32run gets it */
+    u64 directory, native_path, flags; /* as the kernel gets it */
     long file;                         /* opened, if x32run is to find it by its descriptor */
     int by_descriptor, x32;
     long runtime; /* x32run's own file, opened, where it is found by its path */
@@ -113,13 +113,13 @@ static u64 *through_x32run(struct successor *next, u64 *own, u64 count, struct t
         words[total++] = (u64)own_file_option();
     }
     const struct {
-        int said;
+        int is_set;
         const char *word;
     } options[] = {{settings.trace, "--trace"},     {settings.statistics, "--stats"},
                    {settings.seccomp, "--seccomp"}, {settings.keep_sites, "--no-rewrite"},
-                   {settings.ahead, "--ahead"},     {settings.no_door, "--no-i386"}};
+                   {settings.ahead, "--ahead"},     {settings.no_i386, "--no-i386"}};
     for (u64 i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (options[i].said) {
+        if (options[i].is_set) {
             words[total++] = (u64)options[i].word;
         }
     }

@@ -18,7 +18,7 @@ u64 extended_size(u64 state) {
 #define LEGACY_AND_HEADER 576U
 /* The legacy region, its header and AVX, with whose registers every processor with xsave begins. */
 #define WITH_AVX 832U
-/* Tiles are some 8 KiB that hardly anybody uses; a handler that interrupts a call does not see them. */
+/* Tiles are some 8 KiB that few programs use; a handler that interrupts a call does not see them. */
 #define TILES 0x60000U
 
 /* What a frame has to carry. Asked once: CPUID leaves a virtual machine, which takes as long as a hundred

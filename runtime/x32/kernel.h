@@ -44,7 +44,7 @@ typedef uint8_t u8;
 static inline int failed(long result) { return (unsigned long)result > -4096UL; }
 
 #define AT_FDCWD -100
-/* For whatever may be a pipe with a name, which nobody else may ever open. */
+/* For a file that may be a pipe with a name, of which the other end may never be opened. */
 #define O_NONBLOCK 04000
 #define O_CLOEXEC 02000000
 #define O_PATH 010000000

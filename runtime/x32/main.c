@@ -41,23 +41,23 @@ static const char usage[] =
     "Runs an x32 program (ELF of class 32 for x86-64) on a kernel without x32.\n"
     "\n"
     "  --trace       show every system call on standard error\n"
-    "  --stats       at the end, say how many sites were rewritten and how many calls trapped\n"
+    "  --stats       at the end, print how many sites were rewritten and how many calls trapped\n"
     "  --argv0 NAME  the program's own name, if it is not PROGRAM\n"
     "  --fd N        read the program from this descriptor, and close it\n"
     "  --self D:I:F  this file itself is F, of device D and inode I\n"
-    "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
+    "  --ahead       rewrite every site that is certain at load, not when first used\n"
     "  --no-rewrite  let every system call trap\n"
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
     "  --no-i386     do without the kernel's i386 entry, as where it has no IA32_EMULATION\n"
-    "  --check       say whether the kernel has that entry\n"
+    "  --check       print whether the kernel has that entry\n"
     "  --account F   count the runtime's own pages, faults, calls and time in this file (account.h)\n"
-    "  --costs       say what each way of a call costs here, in ticks of the time-stamp counter\n"
-    "  --list-calls  say what becomes of every system call, as a table in Markdown\n"
-    "  --version     say which version this is\n"
+    "  --costs       print what each way of a call costs here, in ticks of the time-stamp counter\n"
+    "  --list-calls  print what becomes of every system call, as a table in Markdown\n"
+    "  --version     print which version this is\n"
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
 
-static const char no_door[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
+static const char no_i386[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
                               "unknown requests of ioctl are answered with "
                               "ENOSYS, and robust mutexes of a thread that a signal ends stay locked\n";
 
@@ -113,7 +113,7 @@ static struct request read_words(const char **word) {
         } else if (same_text(*word, "--account")) {
             settings.account = value_of(&word);
         } else if (same_text(*word, "--no-i386")) {
-            settings.no_door = 1;
+            settings.no_i386 = 1;
         } else if (same_text(*word, "--check")) {
             settings.check = 1;
         } else if (same_text(*word, "--costs")) {
@@ -324,7 +324,7 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     sites_begin(settings.trace, !settings.keep_sites);
     signals_begin();
     if (settings.check) {
-        print(1, door_is_open() ? "i386 entry: yes\n" : no_door);
+        print(1, i386_entry_is_there() ? "i386 entry: yes\n" : no_i386);
         KERNEL_1(__NR_exit_group, 0);
     }
     if (settings.costs != 0) {

@@ -171,7 +171,7 @@ long call_shmat(struct frame *frame) {
     return result;
 }
 
-/* How large it was, nobody says: the pages count as taken until the map of the process is read again. */
+/* How large it was is not known: the pages count as taken until the map of the process is read again. */
 long call_shmdt(struct frame *frame) { return forward(frame, __NR_shmdt); }
 
 #define PIECE 64UL

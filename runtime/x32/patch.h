@@ -12,7 +12,7 @@
 /* Set when the process gets its second thread. */
 extern int x32_several_threads;
 
-/* Writes where nobody executes yet. 0 where that is not to be had. */
+/* Writes where no thread executes yet. 0 where that is not to be had. */
 int patch_unused(u64 at, const u8 *bytes, u64 size);
 /* Whether `patch_text` can write at `at` now, with the threads there are; `covers_by_call`: the third and
  * fourth byte become TRAP_CALL. */

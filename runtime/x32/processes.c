@@ -221,7 +221,7 @@ long call_exit_group(struct frame *frame) {
     return forward(frame, __NR_exit_group);
 }
 
-/* GS is the runtime's: a program that wants one of its own is told that there is none. */
+/* GS is the runtime's: a program that wants one of its own gets EPERM. */
 long call_arch_prctl(struct frame *frame) {
     if ((i32)frame->rdi == ARCH_SET_GS) {
         return -EPERM;
@@ -242,7 +242,7 @@ long call_arch_prctl(struct frame *frame) {
 
 /* For an x32 thread the kernel looks its calls up in the list for 32-bit programs, where no number carries
  * bit 30
- * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To be told of
+ * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To see
  * every call, those of the stubs have to be caught too. */
 static long enter_strict_mode(struct frame *frame, u64 number) {
     struct thread *thread = this_thread();

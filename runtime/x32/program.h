@@ -26,7 +26,7 @@ enum program_kind program_look(long fd, struct program_head *head);
 enum program_kind program_follow(long fd);
 
 /* What /proc/self/exe means to the program. The kernel is asked when it is wanted for the first time: a new
- * process has no folder in /proc before somebody looks at it. */
+ * process has no folder in /proc before it is looked up there. */
 const char *program_file(void);
 /* At once, while the file is open. */
 void program_learn_file(long fd);

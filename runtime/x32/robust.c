@@ -7,8 +7,8 @@
 #include "space.h"
 #include "stub_users.h"
 
-#define DOOR_SET_ROBUST_LIST 311
-#define DOOR_GET_ROBUST_LIST 312
+#define I386_SET_ROBUST_LIST 311
+#define I386_GET_ROBUST_LIST 312
 #define ROBUST_LIST_SIZE 12
 
 /* include/uapi/linux/futex.h */
@@ -79,19 +79,19 @@ static void walk(const struct thread *thread) {
     }
 }
 
-/* Nobody else has the memory: no other thread, and no other process through a shared mapping. */
+/* The memory has one user: no other thread, and no other process through a shared mapping. */
 static int is_alone(void) { return !x32_several_threads && !space_is_shared(); }
 
 /* Whatever signal comes meanwhile is held, and the call is made: it cannot block. */
 static void register_list(struct thread *thread) {
     long result = -RESTART_AFTER_SIGNAL;
-    while (result == -RESTART_AFTER_SIGNAL && door_is_open()) {
+    while (result == -RESTART_AFTER_SIGNAL && i386_entry_is_there()) {
         result = FOR_PROGRAM(
-            x32_door_at_once(DOOR_SET_ROBUST_LIST, thread->robust_list, ROBUST_LIST_SIZE, 0, 0, 0));
+            x32_i386_at_once(I386_SET_ROBUST_LIST, thread->robust_list, ROBUST_LIST_SIZE, 0, 0, 0));
     }
     thread->is_registered = result == 0;
     if (thread->counts != NULL && thread->is_registered) {
-        account_door(thread->counts);
+        account_i386(thread->counts);
     }
 }
 
@@ -113,7 +113,7 @@ void robust_thread_ends(struct thread *thread) {
 
 /* Others still run, for the moment until the kernel ends them; it would have waited for that. */
 void robust_process_ends(void) {
-    if (is_alone() || door_is_open()) {
+    if (is_alone() || i386_entry_is_there()) {
         return;
     }
     thread_own_id();
@@ -137,7 +137,7 @@ long call_set_robust_list(struct frame *frame) {
 
 long call_get_robust_list(struct frame *frame) {
     if ((u32)frame->rdi != 0 && (u32)frame->rdi != thread_own_id()) {
-        return door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
+        return i386_call(I386_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
     }
     u32 head = this_thread()->robust_list, size = ROBUST_LIST_SIZE;
     if (WRITE_USER((u32)frame->rdx, size) < 0 || WRITE_USER((u32)frame->rsi, head) < 0) {

@@ -3,9 +3,9 @@
  * however that ends; x32's is linked by 4-byte pointers, so it is registered through the i386 entry, which
  * costs some 5 microseconds.
  *
- * A list is registered as soon as somebody can wait for its mutexes: when the process gets a second thread,
- * or shares memory with another process (MAP_SHARED, shmat, CLONE_VM). Until then a thread's end leaves
- * nobody behind. While the process is alone only its one thread has to be registered when that changes.
+ * A list is registered as soon as another thread or process can wait for its mutexes: when the process gets a
+ * second thread, or shares memory with another process (MAP_SHARED, shmat, CLONE_VM). Until then no waiter
+ * outlives the thread. While the process is alone only its one thread has to be registered when that changes.
  *
  * Where the kernel has no such entry, the runtime walks the list where it sees the thread end: by exit,
  * exit_group and execve, not by a signal.

@@ -285,8 +285,8 @@ static int is_written(const struct record *record, const u8 *at) {
     return 1;
 }
 
-/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). 0
- * where the jump stays: the text is sealed (mseal), for the program as well. */
+/* The program's own bytes, unless it has written others there by a way that the runtime does not see
+ * (/proc/PID/mem). 0 where the jump stays: the text is sealed (mseal), for the program as well. */
 static int put_back(const struct record *record) {
     const struct site *site = &record->site;
     u8 now[7];
@@ -470,7 +470,8 @@ static int rewrite_locked(u64 call, u64 number) {
     return 1;
 }
 
-/* `mov $imm64` holds eight bytes: whoever makes code at run time has move and call, seven, in a constant. */
+/* `mov $imm64` holds eight bytes: code that makes code at run time has move and call, seven, in a constant.
+ */
 static int in_constant(const u8 *call) {
     for (int before = JUMP_SIZE + 2; before <= JUMP_SIZE + 3; before++) {
         if ((call[-before] & 0xfe) == 0x48 && (call[1 - before] & 0xf8) == 0xb8) {
@@ -506,7 +507,7 @@ static int is_new(u32 call) {
 }
 
 /* The other sites of a page that have trapped, where the number is loaded right before the call: they can be
- * told from their bytes. A site that never trapped may be no site: data, or a template that is copied. */
+ * recognised by their bytes. A site that never trapped may be no site: data, or a template that is copied. */
 static void rewrite_neighbours(u64 call) {
     u8 before[JUMP_SIZE];
     for (u32 i = 0; i < SEEN; i++) {

@@ -149,7 +149,7 @@ u64 space_find(u64 size, u64 alignment, u64 low, u64 high) {
     return find_down(ROUND_UP(size, PAGE) / PAGE, alignment, low, high);
 }
 
-/* /proc/sys/vm/mmap_min_addr is never more; nothing is put lower unless the program says so. */
+/* /proc/sys/vm/mmap_min_addr is never more; nothing is put lower unless the program asks for it. */
 #define LOWEST 0x10000UL
 
 static u64 search(u64 size, u64 alignment) {
@@ -260,11 +260,11 @@ static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64
     return result;
 }
 
-/* Many: of several threads that are given the same place one gets it, and may be preempted before it has said
- * so; and whoever reads /proc for all may be, too. */
+/* Many: of several threads that are given the same place one gets it, and may be preempted before it has
+ * noted that; and the thread that reads /proc for all may be, too. */
 #define ATTEMPTS 100
 
-/* Somebody was faster, or has been here all along. */
+/* Another mapping is there, new or unknown till now. */
 static void learn(u64 address, u64 size, int attempt) {
     if (attempt > 0) {
         KERNEL_1(__NR_sched_yield, 0);
@@ -286,7 +286,7 @@ static u64 alignment_of(u64 flags) {
 
 #define HUGETLBFS_MAGIC 0x958458f6UL
 
-/* A file of huge pages is told by its file system alone. */
+/* A file of huge pages is recognised by its file system alone. */
 static u64 alignment_of_file(i64 fd) {
     struct {
         u64 type, block_size, rest[14];

@@ -1,6 +1,6 @@
 /*
  * The program's address space: which pages below 4 GiB are taken, and where the next mapping goes. A 64-bit
- * process's mappings would go above 4 GiB, so the choice is made here and the kernel is told with
+ * process's mappings would go above 4 GiB, so the choice is made here and handed to the kernel with
  * MAP_FIXED_NOREPLACE; it has the last word, and where the two differ (a stack that grew, shmat's size), the
  * map of the process is read again.
  */

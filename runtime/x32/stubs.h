@@ -1,8 +1,8 @@
 /*
  * What a site looks like, and the code that takes its place. Pure: bytes in, bytes out.
  *
- * A: `mov $nr,%eax; syscall`, 5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays and traps
- * whoever jumps straight to it.
+ * A: `mov $nr,%eax; syscall`, 5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays, so that
+ * a jump straight to it traps.
  *
  * B: `syscall; cmp $imm,%eax`, in glibc, where the number was loaded earlier. The jump covers 5 bytes of the
  * two, so the comparison is made in the stub. Code that jumps to the comparison itself would find the middle
@@ -61,12 +61,12 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
 enum direct {
     DIRECT_NEVER,
     DIRECT,
-    DIRECT_COUNTED, /* and counted where the thread's GS block says */
+    DIRECT_COUNTED, /* and counted where the thread's GS block points to */
 };
 u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct direct, u64 enter,
                const u64 *plain_calls);
 
-/* Where its jump covers a second instruction, to which somebody may come, bytes of the jump's distance, from
+/* Where its jump covers a second instruction, to which a thread may come, bytes of the jump's distance, from
  * the second on, are fixed (B, D). It is then one of 256 in a row, from `first` on, in each `unit`; a unit of
  * 0 means any. */
 #define DISTANCES 256

@@ -49,7 +49,7 @@ struct thread {
     u64 kernel_ticks;      /* of the call that is timed: not the runtime's */
     struct held_signal held[HELD_SIGNALS];
 
-    struct stack32 alternate; /* the program's own; the kernel is told of the runtime's */
+    struct stack32 alternate; /* the program's own; the kernel has the runtime's */
     u8 sigsys_blocked;        /* as the program sees it; really SIGSYS never is */
     u8 sigsys_waiting;        /* one came while it was blocked, in the program's eyes */
     u8 is_vfork_child;
