@@ -86,6 +86,7 @@ struct rlimit {
 #define PR_SET_MM_MAP 14
 #define PR_SET_NO_NEW_PRIVS 38
 #define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF 0
 #define PR_SYS_DISPATCH_ON 1
 #define SECCOMP_MODE_FILTER 2
 

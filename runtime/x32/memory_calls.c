@@ -114,9 +114,11 @@ long call_mremap(struct frame *frame) {
     }
     sites_hold();
     /* Jumps do not lead from another place to where they did. */
-    sites_restore(frame->rdi, frame->rsi);
+    if (sites_have_text(frame->rdi, frame->rsi)) {
+        sites_restore(frame->rdi, frame->rsi);
+    }
     long result = space_remap(frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8);
-    if (!failed(result)) {
+    if (!failed(result) && sites_have_text((u64)result, frame->rdx)) {
         sites_gone((u64)result, frame->rdx);
     }
     sites_let_go();

@@ -445,9 +445,7 @@ static int rewrite_locked(u64 call, u64 number) {
         wanted.address + wanted.size > end || comparison_is_jumped_to(&wanted)) {
         return 0;
     }
-    /* What is rewritten ahead is so before it is known what will trap. */
-    wanted.covers_by_call =
-        wanted.pattern == PATTERN_COMPARE && !settings.ahead && interception_used() == CATCH_DISPATCH;
+    wanted.covers_by_call = wanted.pattern == PATTERN_COMPARE && interception_catches_every_number();
     if (!patch_is_safe(wanted.address, wanted.covers_by_call)) {
         return 0;
     }
