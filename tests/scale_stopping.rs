@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use laboratory::outcomes::skipped;
-use laboratory::{Laboratory, SourceLocation};
+use laboratory::{CommandOutput, Laboratory};
 use rusqlite::Connection;
 
 /// Begins a study of a program that sleeps for 5 ms.
-fn begin(options: &str) -> (Laboratory, SourceLocation) {
+fn begin(options: &str) -> (Laboratory, CommandOutput) {
     let lab = Laboratory::new();
     lab.program("nap.c");
     let said = lab
