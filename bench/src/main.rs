@@ -9,6 +9,8 @@ mod false_alarms;
 mod heap;
 mod hyperfine;
 mod load;
+#[path = "../../tests/x32/machine.rs"]
+mod machine;
 mod peak;
 mod peringer;
 mod planted;
@@ -21,6 +23,7 @@ mod welch;
 mod workshop;
 mod x32;
 mod x32_calls;
+mod x32_kernel;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,6 +63,7 @@ enum Claim {
     Peak,
     X32,
     X32Calls,
+    X32Kernel,
     Heap,
     Scale,
     Simulation,
@@ -77,6 +81,7 @@ impl Claim {
             Claim::Peak => "Peak memory",
             Claim::X32 => "x32",
             Claim::X32Calls => "x32 calls",
+            Claim::X32Kernel => "x32 calls in instructions",
             Claim::Heap => "Heap recorder",
             Claim::Scale => "Scale",
             Claim::Simulation => "Simulation",
@@ -97,6 +102,7 @@ impl Claim {
             Claim::Peak => peak::measure(workshop),
             Claim::X32 => x32::measure(workshop),
             Claim::X32Calls => x32_calls::measure(workshop),
+            Claim::X32Kernel => x32_kernel::measure(workshop),
             Claim::Heap => heap::measure(workshop),
             Claim::Scale => scale::measure(workshop),
             Claim::Simulation => simulation::measure(workshop),
