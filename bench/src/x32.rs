@@ -38,7 +38,7 @@ const CLOCK: Threshold = Threshold { what: "clock_gettime", most: 1.15, beside: 
 const TRANSLATED: Threshold =
     Threshold { what: "a call that is translated", most: 1.30, beside: Beside::Armed };
 const SIGNAL: Threshold = Threshold { what: "a signal", most: 1.50, beside: Beside::Armed };
-const EXEC: Threshold = Threshold { what: "fork and exec", most: 1.30, beside: Beside::Armed };
+const EXEC: Threshold = Threshold { what: "a fork with an exec", most: 1.30, beside: Beside::Armed };
 const THREAD: Threshold = Threshold { what: "a thread", most: 1.50, beside: Beside::Armed };
 
 const THRESHOLDS: [&Threshold; 6] = [&PASSED_ON, &CLOCK, &TRANSLATED, &SIGNAL, &EXEC, &THREAD];
@@ -81,10 +81,10 @@ pub fn measure(workshop: &Workshop) -> anyhow::Result<Section> {
     Ok(Section {
         bar: format!(
             "of the same program built for x32 and for x86-64, with the same dispatch armed around both (clock_gettime without): \
-             {}, the start of a dynamic program {START_BAR} times; the first call of a new site costs {} µs more; \
+             {}, the start of a dynamic program {START_BAR:.2} times; the first call of a new site costs at most {} µs more; \
              the runtime's own resident memory is at most {RESIDENT_BAR} KiB; once a program has started, at most {} % of the \
              instructions are the runtime's.",
-            THRESHOLDS.map(|one| format!("{} costs at most {} times as much", one.what, one.most)).join(", "),
+            THRESHOLDS.map(|one| format!("{} costs at most {:.2} times as much", one.what, one.most)).join(", "),
             NEW_SITE_BAR / 1000.0,
             OWN_INSTRUCTIONS_BAR * 100.0,
         ),
@@ -249,11 +249,10 @@ impl Bench<'_> {
             format!("{:.2}", x32 / armed),
             format!("{NEW_SITE_BAR:.0} ns more a call"),
         ]);
-        let of = |(one, worst): (&&Threshold, f64)| {
-            format!("{} {worst:.2} times (threshold {:.2})", one.what, one.most)
-        };
+        let of =
+            |(one, worst): (&&Threshold, f64)| format!("{} {worst:.2} (threshold {:.2})", one.what, one.most);
         let costs: Vec<String> = THRESHOLDS.iter().zip(worst).map(of).collect();
-        Ok(format!("at most, {} as much", costs.join(", ")))
+        Ok(format!("the largest ratios are: {}", costs.join(", ")))
     }
 
     /// What both take, in turns: medians of wall time and CPU time, in microseconds.
