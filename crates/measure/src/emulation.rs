@@ -21,7 +21,7 @@ use crate::rounds::{End, RoundsError};
 use crate::run::{LaunchSpec, Limits, RunError, RunResult, Runner};
 use crate::schedule::Slot;
 
-/// A emulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
+/// An emulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
 /// that much later, and twice.
 const SLOWER: u32 = 100;
 

@@ -120,7 +120,7 @@ impl ScalingRecorder<'_> {
         };
         self.why = match why {
             Why::Rounds => None,
-            Why::MaxTime => Some("the budget was spent".into()),
+            Why::MaxTime => Some("the time limit was reached".into()),
             Why::Precision => {
                 let precision = self.stopping.precision.unwrap_or_default();
                 Some(format!("every throughput is known to ± {:.1} %", 100.0 * precision))
