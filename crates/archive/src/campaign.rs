@@ -3,49 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use rusqlite::{params, Connection};
-use widthwise_experiment::metric::METRICS;
-use widthwise_experiment::Role;
+use rusqlite::Connection;
 
+use crate::database::{Archive, Writer};
 use crate::error::ArchiveError;
 use crate::folder;
 use crate::lock::Lock;
-use crate::metadata::{self, Metadata, VariantRow};
+use crate::metadata::{self, read_metadata, write_metadata, write_metrics, Metadata, VariantRow};
 use crate::migrate;
 use crate::open;
 use crate::schema::CAMPAIGN;
 use crate::slug::is_one_component;
-
-/// The archive of one campaign: a folder, and the SQLite file in it.
-#[derive(Debug)]
-pub struct Archive {
-    // Dropped in this order: the lock is given back after the file is closed.
-    pub(crate) connection: Connection,
-    pub(crate) writer: Option<Writer>,
-    pub(crate) folder: PathBuf,
-    pub(crate) file: PathBuf,
-    pub(crate) metadata: Metadata,
-    pub(crate) next_round: u32,
-}
-
-/// What the process that measures the campaign knows besides.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    pub(crate) session: i64,
-    pub(crate) variants: HashMap<String, i64>,
-    pub(crate) metrics: HashMap<String, i64>,
-    /// The round whose runs are being added.
-    pub(crate) round: Option<u32>,
-    /// Runs added since the log was last folded into the file.
-    pub(crate) in_log: u32,
-    /// What is written is kept by [`Archive::commit`], and not by each call.
-    pub(crate) batches: bool,
-    /// When this session's first round began.
-    pub(crate) since: Option<Instant>,
-    _lock: Lock,
-}
 
 impl Archive {
     /// Begins a campaign: makes its folder in `parent` (`.widthwise`, made too if need be) and takes its lock. The
@@ -185,128 +154,6 @@ impl Archive {
     pub fn next_round(&self) -> u32 {
         self.next_round
     }
-
-    /// A failure of this archive's database.
-    pub(crate) fn failed(&self, error: rusqlite::Error) -> ArchiveError {
-        ArchiveError::database(&self.folder, &self.file, error)
-    }
-}
-
-impl Drop for Archive {
-    /// Leaves one plain file: no log beside it, so that it can be copied alone and read from a read-only folder. If
-    /// somebody is reading just now, or no room is left, the log stays, and is as good.
-    fn drop(&mut self) {
-        if self.writer.is_some() {
-            let _ = self.connection.busy_timeout(Duration::ZERO);
-            let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
-        }
-    }
-}
-
-pub(crate) fn write_metadata(connection: &Connection, metadata: &Metadata) -> rusqlite::Result<()> {
-    let command = serde_json::Value::from(metadata.command.clone()).to_string();
-    let json = |scaling| serde_json::to_string(scaling);
-    let scaling = metadata.scaling.as_ref().map(json).transpose();
-    let scaling = scaling.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    connection.execute(
-        "INSERT INTO campaign (id, kind, created, widthwise, command, program, program_version, spec, seed, machine, scaling)
-         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            if scaling.is_some() { "scaling" } else { "comparison" },
-            metadata.created,
-            metadata.widthwise,
-            command,
-            metadata.program,
-            metadata.program_version,
-            metadata.spec,
-            metadata.seed.to_string(),
-            metadata.machine.to_string(),
-            scaling
-        ],
-    )?;
-    for (what, value) in &metadata.fingerprint {
-        connection.execute("INSERT INTO fingerprint (what, value) VALUES (?1, ?2)", [what, value])?;
-    }
-    for variant in &metadata.variants {
-        connection.execute(
-            "INSERT INTO variant (name, slug, role) VALUES (?1, ?2, ?3)",
-            params![variant.name, variant.slug, variant.role.name()],
-        )?;
-    }
-    write_metrics(connection)
-}
-
-/// Every metric this build knows: a later one, resuming, may know more.
-fn write_metrics(connection: &Connection) -> rusqlite::Result<()> {
-    let mut add = connection.prepare(
-        "INSERT INTO metric (name, title, unit, about) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
-    )?;
-    for metric in METRICS {
-        add.execute([metric.name, metric.title, metric.unit.name(), metric.about])?;
-    }
-    Ok(())
-}
-
-fn read_metadata(folder: &Path, file: &Path, connection: &Connection) -> Result<Metadata, ArchiveError> {
-    let failed = |error| ArchiveError::database(folder, file, error);
-    let damaged = |reason: String| ArchiveError::Damaged { path: file.to_owned(), reason };
-    let columns = "SELECT created, widthwise, command, program_version, spec, seed, machine, program, scaling FROM campaign";
-    let mut rows = connection.prepare(columns).map_err(failed)?;
-    let (metadata, command, seed, machine, scaling) = rows
-        .query_row([], |row| {
-            let metadata = Metadata {
-                created: row.get(0)?,
-                widthwise: row.get(1)?,
-                command: Vec::new(),
-                program_version: row.get(3)?,
-                spec: row.get(4)?,
-                seed: 0,
-                machine: serde_json::Value::Null,
-                program: row.get(7)?,
-                fingerprint: BTreeMap::new(),
-                variants: Vec::new(),
-                scaling: None,
-            };
-            let text = |column| row.get::<_, String>(column);
-            Ok((metadata, text(2)?, text(5)?, text(6)?, row.get::<_, Option<String>>(8)?))
-        })
-        .map_err(failed)?;
-    let read_names = || {
-        let fingerprint = connection
-            .prepare("SELECT what, value FROM fingerprint")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<BTreeMap<String, String>>>()?;
-        let variants = connection
-            .prepare("SELECT name, slug, role FROM variant ORDER BY id")?
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-            .collect::<rusqlite::Result<Vec<(String, String, String)>>>()?;
-        Ok((fingerprint, variants))
-    };
-    let (fingerprint, rows) = read_names().map_err(failed)?;
-    let mut variants = Vec::new();
-    for (name, slug, role) in rows {
-        let Some(role) = Role::parse(&role) else {
-            return Err(damaged(format!("the variant {name:?} has the unknown role {role:?}")));
-        };
-        variants.push(VariantRow { name, slug, role });
-    }
-    if let Some(variant) = variants.iter().find(|variant| !is_one_component(&variant.slug)) {
-        return Err(damaged(format!("{:?} cannot be the name of {:?}'s files", variant.slug, variant.name)));
-    }
-    Ok(Metadata {
-        command: serde_json::from_str(&command)
-            .map_err(|error| damaged(format!("its command line is not JSON: {error}")))?,
-        seed: seed.parse().map_err(|_| damaged(format!("its seed is {seed:?}")))?,
-        machine: serde_json::from_str(&machine)
-            .map_err(|error| damaged(format!("its machine record is not JSON: {error}")))?,
-        scaling: scaling
-            .map(|text| serde_json::from_str(&text))
-            .transpose()
-            .map_err(|error| damaged(format!("its scaling plan is none: {error}")))?,
-        fingerprint,
-        variants,
-        ..metadata
-    })
 }
 
 fn names(connection: &Connection, query: &str) -> rusqlite::Result<HashMap<String, i64>> {

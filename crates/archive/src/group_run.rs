@@ -3,10 +3,8 @@
 use rusqlite::{params, Connection};
 use widthwise_experiment::scale::Attempt;
 
-use crate::campaign::Archive;
+use crate::database::{set_elapsed, Archive, Fault};
 use crate::error::ArchiveError;
-use crate::reader::Fault;
-use crate::writer::set_elapsed;
 
 impl Archive {
     /// Adds a run of several members that has ended to the open round: when this returns, it outlives `kill -9`.

@@ -16,6 +16,7 @@
 //! (<https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>).
 
 mod campaign;
+mod database;
 mod error;
 mod folder;
 mod group_run;
@@ -30,7 +31,7 @@ mod series;
 mod slug;
 mod writer;
 
-pub use campaign::Archive;
+pub use database::Archive;
 pub use error::ArchiveError;
 pub use metadata::{Metadata, Scaling, VariantRow};
 pub use reader::Samples;

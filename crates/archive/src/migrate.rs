@@ -9,10 +9,9 @@ use widthwise_experiment::role::control_of;
 use widthwise_experiment::scale::Attempt;
 use widthwise_experiment::{Role, VariantStatus};
 
-use crate::campaign::write_metadata;
 use crate::error::ArchiveError;
 use crate::group_run;
-use crate::metadata::{Metadata, Scaling, VariantRow};
+use crate::metadata::{write_metadata, Metadata, Scaling, VariantRow};
 use crate::open::{self, Found};
 use crate::schema::CAMPAIGN;
 

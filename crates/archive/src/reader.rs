@@ -13,7 +13,7 @@ use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Ru
 use widthwise_experiment::scale::Attempt;
 use widthwise_experiment::VariantStatus;
 
-use crate::campaign::Archive;
+use crate::database::{Archive, Fault};
 use crate::error::ArchiveError;
 use crate::runtime::RuntimeCalls;
 use crate::series;
@@ -48,18 +48,6 @@ pub struct Samples {
     pub stopped: Option<String>,
     /// How long it was measured, over all sessions.
     pub elapsed: Duration,
-}
-
-/// Why a row could not be read: SQLite's reason, or ours.
-pub(crate) enum Fault {
-    Database(rusqlite::Error),
-    Content(String),
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Fault {
-        Fault::Database(error)
-    }
 }
 
 impl Archive {

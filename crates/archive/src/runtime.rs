@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use rusqlite::{params, Connection, OptionalExtension};
 
-use crate::campaign::Archive;
+use crate::database::bounded;
+use crate::database::Archive;
 use crate::error::ArchiveError;
-use crate::writer::bounded;
 
 pub(crate) const TABLE: &str =
     "CREATE TABLE runtime_call (  -- system calls that the x32 runtime trapped or translated, by run

@@ -7,8 +7,8 @@ use widthwise_experiment::memory::{
     Amounts, Class, Mark, Part, Process, Reading, Series, StatmSample, Totals,
 };
 
-use crate::reader::Fault;
-use crate::writer::bounded;
+use crate::database::bounded;
+use crate::database::Fault;
 
 /// The process of a reading that stands for the whole tree.
 const TREE: i64 = -1;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{params, Connection};
+use rusqlite::params;
 use widthwise_experiment::memory::Series;
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 use widthwise_experiment::VariantStatus;
 
-use crate::campaign::{Archive, Writer};
+use crate::database::{bounded, note, set_elapsed, Archive};
 use crate::error::ArchiveError;
 use crate::series;
 
@@ -186,15 +186,6 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether that is the round that was begun.
-    pub(crate) fn check_round(&self, round: u32) -> Result<(), ArchiveError> {
-        if self.writer()?.round == Some(round) {
-            return Ok(());
-        }
-        Err(self
-            .out_of_turn(format!("a run of round {round} was given, but it is not the one that was begun")))
-    }
-
     /// Ends the open round: from now on it counts as what `round.kind` says. With fewer runs than were planned it is
     /// an interrupted one whatever that says, for verdicts need complete blocks.
     pub fn end_round(&mut self, round: &Round) -> Result<(), ArchiveError> {
@@ -314,54 +305,6 @@ impl Archive {
             set_elapsed(transaction, writer.session, elapsed)
         })
     }
-
-    /// Does this in one transaction, or not at all.
-    pub(crate) fn write(
-        &mut self,
-        work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<()>,
-    ) -> Result<(), ArchiveError> {
-        let writer = self.writer()?;
-        let attempt = || {
-            if self.connection.is_autocommit() {
-                self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            }
-            work(&self.connection, writer)?;
-            if writer.batches {
-                return Ok(());
-            }
-            self.connection.prepare_cached("COMMIT")?.execute([]).map(drop)
-        };
-        let outcome = attempt();
-        outcome.map_err(|error| self.given_up(error))
-    }
-
-    /// After an error: nothing is kept in part. (SQLite may have rolled back by itself.)
-    fn given_up(&self, error: rusqlite::Error) -> ArchiveError {
-        if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
-        self.failed(error)
-    }
-
-    fn writer(&self) -> Result<&Writer, ArchiveError> {
-        self.writer.as_ref().ok_or_else(|| self.read_only())
-    }
-
-    fn id_of(&self, variant: &str) -> Result<i64, ArchiveError> {
-        self.writer()?.variants.get(variant).copied().ok_or_else(|| self.unknown("variant", variant))
-    }
-
-    fn read_only(&self) -> ArchiveError {
-        self.out_of_turn("it was opened for reading only".to_owned())
-    }
-
-    fn unknown(&self, kind: &'static str, name: &str) -> ArchiveError {
-        ArchiveError::Unknown { folder: self.folder.clone(), kind, name: name.to_owned() }
-    }
-
-    fn out_of_turn(&self, what: String) -> ArchiveError {
-        ArchiveError::OutOfTurn { folder: self.folder.clone(), what }
-    }
 }
 
 /// The number and the reason of an ending, as its row has them.
@@ -374,24 +317,6 @@ fn details(ending: &Ending) -> (Option<i64>, Option<&str>) {
         Ending::OutputLimit { limit_bytes } => (Some(bounded(*limit_bytes)), None),
         Ending::SpawnFailed { reason } | Ending::HookFailed { reason } => (None, Some(reason.as_str())),
     }
-}
-
-/// SQLite's integers are signed: 292 years of nanoseconds, 8 EiB.
-pub(crate) fn bounded(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn note(transaction: &Connection, text: &str) -> rusqlite::Result<()> {
-    let add = "INSERT INTO warning (text) VALUES (?1) ON CONFLICT DO NOTHING";
-    transaction.prepare_cached(add)?.execute([text]).map(drop)
-}
-
-pub(crate) fn set_elapsed(transaction: &Connection, session: i64, elapsed: Duration) -> rusqlite::Result<()> {
-    let nanoseconds = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX);
-    transaction
-        .prepare_cached("UPDATE session SET elapsed_ns = ?2 WHERE id = ?1")?
-        .execute(params![session, nanoseconds])
-        .map(drop)
 }
 
 #[cfg(test)]

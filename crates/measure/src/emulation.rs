@@ -176,7 +176,7 @@ fn under_valgrind(start: &LaunchSpec, folder: &Path) -> LaunchSpec {
 
 /// What starts an x32 program under valgrind, which knows none of their calls: the runtime, even where the kernel would do.
 fn runtime_of(start: &LaunchSpec) -> Option<PathBuf> {
-    start.runtime.clone().or_else(|| widthwise_x32run::runtime_under_valgrind(&start.file).ok().flatten())
+    widthwise_x32run::runtime_under_valgrind(&start.file).ok().flatten()
 }
 
 /// Why valgrind did not run a program that runs without it.

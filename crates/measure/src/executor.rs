@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use widthwise_experiment::outcome::{Ending, Noise};
 
-use crate::run::RunError;
+use crate::run::{RunError, RunResult};
 use crate::schedule::Slot;
 
 pub(crate) use concurrent::ConcurrentExecutor;
@@ -19,6 +19,12 @@ pub(crate) use sequential::SequentialExecutor;
 pub trait Outcome {
     /// How the run ended.
     fn ending(&self) -> &Ending;
+}
+
+impl Outcome for RunResult {
+    fn ending(&self) -> &Ending {
+        &self.ending
+    }
 }
 
 /// The files of the run that ended last.

@@ -122,7 +122,7 @@ pub fn attempt(
     // Our own work is done elsewhere, where there is an elsewhere without the load.
     let elsewhere = if load.is_empty() || order.load.is_some() { order.allowed } else { &load[..] };
     if !elsewhere.is_empty() {
-        let _ = task_snapshot::set_affinity(&process_tree::SetAffinity {
+        let _ = task_snapshot::set_affinity(&task_snapshot::SetAffinity {
             pid: 0,
             cpus: elsewhere.to_vec(),
             first: true,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use widthwise_experiment::scale::{BeforeFork, Member, Mode};
 
 use super::lanes::{self, Lanes};
-use super::task_snapshot::TaskSnapshot;
+use super::task_snapshot::{SetAffinity, TaskSnapshot};
 use crate::taskstats::Exit;
 
 /// A process or thread that was seen.
@@ -67,17 +67,6 @@ pub struct ProcessTree {
     /// Of a process with threads: whether its first thread has worked of late, and what it had used when that was asked.
     first_thread: (bool, Option<(u64, u64)>),
     before_fork: Option<(u32, u64, u64)>,
-}
-
-/// What is to be done: a process or thread, and the CPUs it is to be on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAffinity {
-    /// Its number.
-    pub pid: u32,
-    /// Where it is to be.
-    pub cpus: Vec<u32>,
-    /// It has not been put anywhere before.
-    pub first: bool,
 }
 
 impl ProcessTree {

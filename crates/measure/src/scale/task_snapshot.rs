@@ -4,8 +4,18 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::scale::Mode;
 
-use super::process_tree::SetAffinity;
 use crate::sampler::tree;
+
+/// The CPUs that a process or thread is to run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAffinity {
+    /// Its number.
+    pub pid: u32,
+    /// The CPUs.
+    pub cpus: Vec<u32>,
+    /// Its affinity was not set before.
+    pub first: bool,
+}
 
 /// Programs that only start others: their one child is not the child that is looked for.
 const WRAPPERS: [&str; 12] =

@@ -11,7 +11,8 @@ use widthwise_experiment::scale::{Mode, Purpose};
 
 use super::group_memory::{self, GroupMemory};
 use super::launcher_pool::RunObserver;
-use super::process_tree::{ProcessTree, SetAffinity};
+use super::process_tree::ProcessTree;
+use super::task_snapshot::SetAffinity;
 use super::task_snapshot::{self, Scope, TaskCounter};
 use super::waits::Waits;
 use super::Order;
