@@ -26,17 +26,12 @@ fn main() {
     command
         .args(["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"])
         .arg(format!("-DX32_VERSION=\"{}\"", env!("CARGO_PKG_VERSION")))
-        // Above 4 GiB: the program, which is below, reaches the stubs by direct jumps. At a fixed address there is nothing
-        // to relocate, so that the pages with pointers stay the file's. 4 MiB further up: valgrind takes a change of the
-        // stack pointer by less than 2 for a stack that grows.
         .args(["-ffreestanding", "-static", "-no-pie", "-fpie", "-nostdlib", "-fno-stack-protector"])
-        .args(["-Wl,--section-start=.stubs=0x100401000", "-Wl,-Ttext-segment=0x100411000"])
+        .arg(format!("-Wl,-T,{}", folder.join("layout.ld").display()))
         // A system call leaves the program's vector registers alone, and so does what stands in for the kernel.
         .args(["-mgeneral-regs-only", "-mno-red-zone", "-fno-asynchronous-unwind-tables"])
         // Or loops that copy become calls to memcpy, and there is none.
         .args(["-fno-tree-loop-distribute-patterns", "-Wl,--build-id=none", "-Wl,-z,noexecstack"])
-        // What is large and rarely touched (LARGE in kernel.h) comes last, so that the rest shares few pages.
-        .arg("-Wl,--sort-section=name")
         .arg("-o")
         .arg(&output)
         .args(&sources);

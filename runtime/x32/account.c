@@ -1,4 +1,5 @@
 #include "account.h"
+#include "calls.h"
 #include "interception.h"
 #include "lock.h"
 #include "settings.h"
@@ -21,7 +22,7 @@
 #define VDSO_SIZE (2 * PAGE)
 /* A site that cannot be rewritten is tried at each of its traps. */
 #define REWRITINGS_TIMED 4096U
-/* A process that will be killed says nothing at its end: its pages are looked at after so many calls, and
+/* A process that will be killed reports nothing at its end: its pages are looked at after so many calls, and
  * after every doubling. */
 #define FIRST_LOOK 64U
 /* Threads whose areas are looked at. */
@@ -40,7 +41,7 @@ static struct account_head *head; /* null: nothing is counted */
 static struct counts *cells;
 static struct account_record *records;
 static struct account_record *record; /* of this process */
-/* Where there is no room for another: it is counted here, and read by nobody. */
+/* Where there is no room for another: it is counted here, and never read. */
 static struct account_record unread;
 
 static u64 written_low, written_high, vdso;
@@ -82,8 +83,8 @@ static struct counts *take_cell(void) {
     u32 own = (u32)KERNEL_1(__NR_gettid, 0);
     for (u32 i = 0; i < ACCOUNT_CELLS - 1; i++) {
         struct counts *cell = &cells[1 + (own + i) % (ACCOUNT_CELLS - 1)];
-        u32 nobody = 0;
-        if (__atomic_compare_exchange_n(&cell->owner, &nobody, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        u32 none = 0;
+        if (__atomic_compare_exchange_n(&cell->owner, &none, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             /* Its pages are there from now on, so that none of their faults is one of the program's time. */
             ((volatile struct counts *)cell)->entered[0] =
                 ((volatile struct counts *)cell)->entered[ACCOUNT_NUMBERS - 1] = 0;
@@ -103,7 +104,7 @@ static void give_back(struct counts *cell) {
     }
     add(&cells->plain, cell->plain);
     add(&cells->signals, cell->signals);
-    add(&cells->doors, cell->doors);
+    add(&cells->i386_calls, cell->i386_calls);
     add(&cells->sampled_ticks, cell->sampled_ticks);
     add(&cells->signal_ticks, cell->signal_ticks);
     add(&cells->probe_ticks, cell->probe_ticks);
@@ -208,7 +209,7 @@ static u64 own_virtual(void) {
 }
 
 /* The peak is the process's; what the runtime had then is known only if it is looked at while it is one. A
- * peak of the images before this one says nothing of this one. */
+ * peak of the images before this one is no peak of this one. */
 static void look(void) {
     u64 peak = usage_of(RUSAGE_SELF).peak_kib << 10;
     if (peak > record->peak || peak <= record->peak_before) {
@@ -426,19 +427,17 @@ static int is_sampled(struct thread *thread) {
     return thread->turn >> (32 - ACCOUNT_SHARE_BITS) == 0;
 }
 
-#define DOOR_GETPID 20
+#define I386_GETPID 20
 
-long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
-
-void account_door(struct counts *counts) {
+void account_i386(struct counts *counts) {
     struct thread *thread = this_thread();
-    counts->doors++;
+    counts->i386_calls++;
     thread->turn = thread->turn * 1664525U + 1013904223U;
     if (thread->turn >> 26 != 0 || settings.costs != 0) {
         return;
     }
     u64 began = account_ticks();
-    x32_door(DOOR_GETPID, 0, 0, 0, 0, 0);
+    x32_i386(I386_GETPID, 0, 0, 0, 0, 0);
     u64 ticks = account_ticks() - began;
     thread->kernel_ticks += ticks;
     if (ticks < ACCOUNT_LONGEST) {

@@ -50,7 +50,8 @@ void account_after_failed_exec(int x32);
 /* Faults between these two are the runtime's. */
 u64 account_faults(void);
 void account_own_faults(u64 before);
-/* Around a rewriting: its faults and its CPU time, which others may lengthen (a lock, a core that is told).
+/* Around a rewriting: its faults and its CPU time, which others may lengthen (a lock, a core that is
+ * interrupted).
  */
 struct account_stretch {
     u64 faults, time;
@@ -61,7 +62,7 @@ void account_rewritten(struct account_stretch before);
 /* A call through the i386 entry was made: what that entry costs differs from moment to moment by more than it
  * does from machine to machine, so that it is measured in the program's own run, once for some 64 such calls.
  */
-void account_door(struct counts *counts);
+void account_i386(struct counts *counts);
 
 /* `frame`'s call, from dispatch.c. */
 void account_dispatch(struct frame *frame, struct counts *counts, void (*dispatch)(struct frame *));

@@ -14,9 +14,12 @@ static inline long x32_gate(long number, const u64 arguments[6]) {
 }
 /* The i386 entry of the kernel: -ENOSYS where there is none, and under valgrind, which knows no such
  * instruction. */
-long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+long i386_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
 /* Whether the kernel has it (CONFIG_IA32_EMULATION, and no ia32_emulation=0 on its command line). */
-int door_is_open(void);
+int i386_entry_is_there(void);
+/* entry.S: the entry itself, and the same for a call that cannot block, though a signal is held. */
+long x32_i386(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+long x32_i386_at_once(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
 long x32_spawn(const u64 registers[6], struct thread *child);
 
 /* files.c */

@@ -15,9 +15,9 @@
 
 extern const u8 x32_costs_program[], x32_costs_program_end[];
 
-static const char *const names[NATIVE + LOOPS + 1] = {"native-plain", "native-entering", "native-door",
+static const char *const names[NATIVE + LOOPS + 1] = {"native-plain", "native-entering", "native-i386",
                                                       "plain",        "entering",        "entering-timed",
-                                                      "door",         "trapped",         "timers"};
+                                                      "i386",         "trapped",         "timers"};
 /* Ticks of COSTS_CALLS calls, round by round; the program makes two rounds more, of which the first are not
  * kept. */
 LARGE static u32 ticks[NATIVE + LOOPS + 1][COSTS_ROUNDS + 2];

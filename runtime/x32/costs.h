@@ -14,7 +14,7 @@
 
 /* Measures and ends the process. */
 __attribute__((noreturn)) void costs_measure(void);
-/* A call of the little program's that tells what a loop took: 1 where it is one. */
+/* A call of the little program's that reports what a loop took: 1 where it is one. */
 int costs_note(const struct frame *frame);
 void costs_print(void);
 

@@ -1,6 +1,6 @@
 /*
  * The little program of costs.c: an x32 program without a file. Each loop makes COSTS_CALLS calls of one way, between two
- * readings of the time-stamp counter, and tells the ticks by a call of its own, arch_prctl(0x5744 + the loop's number, ticks).
+ * readings of the time-stamp counter, and reports the ticks by a call of its own, arch_prctl(0x5744 + the loop's number, ticks).
  * Sites are rewritten when they trap for the second time, so the first round is not kept.
  */
     .section .rodata

@@ -13,43 +13,40 @@ long forward(struct frame *frame, u64 number) {
     return x32_gate((long)number, arguments);
 }
 
-long x32_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e);
+#define I386_GETPID 20
+#define NO_I386_ENTRY -4095L /* entry.S; the answer of no call */
 
-#define DOOR_GETPID 20
-#define DOOR_IS_SHUT -4095L /* entry.S; the answer of no call */
-
-static u8 door_state;
-enum { NOT_KNOWN, OPEN, SHUT };
+static u8 i386_state;
+enum { NOT_KNOWN, THERE, NOT_THERE };
 
 /* What the first use finds: where there is no such entry it is a fault. */
-static long use_door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
+static long use_i386_entry(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
     long result =
-        settings.valgrind || settings.no_door ? DOOR_IS_SHUT : FOR_PROGRAM(x32_door(number, a, b, c, d, e));
-    if (door_state == NOT_KNOWN && result != -RESTART_AFTER_SIGNAL) {
-        __atomic_store_n(&door_state, result == DOOR_IS_SHUT ? SHUT : OPEN, __ATOMIC_RELAXED);
+        settings.valgrind || settings.no_i386 ? NO_I386_ENTRY : FOR_PROGRAM(x32_i386(number, a, b, c, d, e));
+    if (i386_state == NOT_KNOWN && result != -RESTART_AFTER_SIGNAL) {
+        __atomic_store_n(&i386_state, result == NO_I386_ENTRY ? NOT_THERE : THERE, __ATOMIC_RELAXED);
     }
-    return result == DOOR_IS_SHUT ? -ENOSYS : result;
+    return result == NO_I386_ENTRY ? -ENOSYS : result;
 }
 
-int door_is_open(void) {
+int i386_entry_is_there(void) {
     struct thread *thread = this_thread();
-    if (door_state == NOT_KNOWN) {
+    if (i386_state == NOT_KNOWN) {
         /* A process with SIGSEGV blocked would die of the fault. */
-        u8 blocked = thread->faults_blocked;
         u64 before = signals_let_faults_in(thread);
-        use_door(DOOR_GETPID, 0, 0, 0, 0, 0);
-        signals_put_faults_back(thread, before, blocked);
+        use_i386_entry(I386_GETPID, 0, 0, 0, 0, 0);
+        signals_put_faults_back(thread, before);
     }
-    return door_state != SHUT;
+    return i386_state != NOT_THERE;
 }
 
-long door(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
-    if (door_state == SHUT || (this_thread()->faults_blocked && !door_is_open())) {
+long i386_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e) {
+    if (i386_state == NOT_THERE || (this_thread()->faults_blocked && !i386_entry_is_there())) {
         return -ENOSYS;
     }
-    long result = use_door(number, a, b, c, d, e);
+    long result = use_i386_entry(number, a, b, c, d, e);
     if (this_thread()->counts != NULL) {
-        account_door(this_thread()->counts);
+        account_i386(this_thread()->counts);
     }
     return result;
 }

@@ -1,4 +1,4 @@
-/* What an x32 file says of itself. Pure: bytes in, facts or the reason why not out. */
+/* What is in the headers of an x32 file. Pure: bytes in, facts or the reason why not out. */
 #ifndef X32_ELF_H
 #define X32_ELF_H
 
@@ -28,7 +28,7 @@ struct image {
 
 enum elf_kind { ELF_X32, ELF_OTHER, ELF_NONE };
 
-/* What the first 64 bytes of a file say. */
+/* What the first 64 bytes of a file mean. */
 enum elf_kind elf_kind(const u8 *bytes, size_t size);
 
 #define ELF_HEADER_SIZE 52

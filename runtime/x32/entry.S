@@ -1,6 +1,6 @@
 /*
- * The doors: from the kernel into the runtime, from the program into the runtime and back, and the places in which a
- * signal may find it. signals.c knows the labels; whoever moves an instruction across one changes what is safe.
+ * The entry points: from the kernel into the runtime, from the program into the runtime and back, and the places in which a
+ * signal may find it. signals.c knows the labels; to move an instruction across one changes what is safe.
  *
  * From the program's side a system call changes rax, rcx and r11 and nothing else: not the flags, not the stack below
  * its pointer (the red zone), not a vector register. So the runtime is built without vector instructions, runs on a
@@ -88,6 +88,27 @@ x32_leave:
     .globl x32_leave_end
 x32_leave_end:
 
+/* noreturn x32_take_trap(struct frame *): from a handler of ours into the runtime, of a call that has trapped. The mask of
+ * the program is put in force on the runtime's own stack. A fault that is sent before that is held, like a signal after it,
+ * and all stays blocked. */
+    .globl x32_take_trap
+x32_take_trap:
+    mov %rdi, %rsp
+    .globl x32_trap_masked
+x32_trap_masked:
+    mov $14, %eax
+    mov $2, %edi
+    mov %gs:THREAD_SELF, %rsi
+    add $THREAD_TRAP_MASK, %rsi
+    xor %edx, %edx
+    mov $8, %r10d
+    syscall
+    .globl x32_trap_taken
+x32_trap_taken:
+    mov %rsp, %rdi
+    call x32_dispatch
+    jmp x32_leave
+
 /* noreturn x32_enter_handler(struct frame *): from a handler of ours into one of the program's. */
     .globl x32_enter_handler
 x32_enter_handler:
@@ -141,14 +162,29 @@ x32_spawn:
     jz 3f
     pop %r12
     ret
-3:  mov $158, %eax
+3:  cmpb $0, x32_has_wrgsbase(%rip)
+    je 4f
+    wrgsbase %r12
+    jmp 5f
+4:  mov $158, %eax
     mov $0x1001, %edi
     mov %r12, %rsi
     syscall
-    xor %ebp, %ebp
+5:  xor %ebp, %ebp
     mov %rsp, %rdi
     call x32_thread_begin
     jmp x32_leave
+
+/* noreturn x32_leave_area(u32 *has_left, u64 status, u64 number): a thread ends whose area another one may take from the
+ * store on; nothing of it is touched after that. */
+    .globl x32_leave_area
+x32_leave_area:
+    mov %rdi, %rcx
+    mov %rsi, %rdi
+    mov %rdx, %rax
+    movl $1, (%rcx)
+    syscall
+    ud2
 
 /* noreturn x32_end_thread(void *area, u64 size, u64 status, u64 number): a thread takes its own stack away and ends, by exit or
  * exit_group. */
@@ -252,13 +288,19 @@ x32_exchange:
     mov $2, %ecx
     jmp x32_exchange_touch
 
-/* long x32_door(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
+/* long x32_i386(number, a, b, c, d, e): `int $0x80`, the i386 entry, which serves every compat handler the kernel has. A
  * signal may interrupt it like a call through x32_gate_now. Where the kernel has no IA32_EMULATION it faults, and the
- * answer is -ENOSYS. */
-    .globl x32_door
-    .type x32_door, @function
-x32_door:
-    push %rbx
+ * answer is NO_I386_ENTRY. x32_i386_at_once makes the call though a signal is held already. */
+    .globl x32_i386_at_once
+    .type x32_i386_at_once, @function
+x32_i386_at_once:
+    mov $1, %r11d
+    jmp 1f
+    .globl x32_i386
+    .type x32_i386, @function
+x32_i386:
+    xor %r11d, %r11d
+1:  push %rbx
     push %rbp
     mov %rdi, %rax
     mov %rsi, %rbx
@@ -268,27 +310,29 @@ x32_door:
     mov %r8, %rsi
     mov %r9, %rdi
     xor %ebp, %ebp
-    .globl x32_door_check
-x32_door_check:
+    test %r11d, %r11d
+    jnz x32_i386_touch
+    .globl x32_i386_check
+x32_i386_check:
     cmpl $0, %gs:THREAD_PENDING
-    jne x32_door_given_up
-    .globl x32_door_touch
-x32_door_touch:
+    jne x32_i386_given_up
+    .globl x32_i386_touch
+x32_i386_touch:
     int $0x80
-    .globl x32_door_done
-x32_door_done:
+    .globl x32_i386_done
+x32_i386_done:
     movslq %eax, %rax
     pop %rbp
     pop %rbx
     ret
-    .globl x32_door_shut
-x32_door_shut:
+    .globl x32_i386_missing
+x32_i386_missing:
     mov $-4095, %rax /* dispatch.c */
     pop %rbp
     pop %rbx
     ret
-    .globl x32_door_given_up
-x32_door_given_up:
+    .globl x32_i386_given_up
+x32_i386_given_up:
     mov $-512, %rax
     pop %rbp
     pop %rbx
@@ -297,10 +341,9 @@ x32_door_given_up:
 /* Room for the stubs of rewritten sites (sites.c). In the runtime's own text, so that it is above 4 GiB, where system
  * calls are let through, and within reach of x32_enter. */
     .section .stubs, "ax", @progbits
-    .balign 4096
     .globl x32_stubs
-x32_stubs:
-    .fill STUB_COUNT * STUB_SIZE, 1, 0xcc
+    .set x32_stubs, . - STUB_FIRST * STUB_SIZE /* layout.ld: the file's headers are there */
+    .fill (STUB_COUNT - STUB_FIRST) * STUB_SIZE, 1, 0xcc
     .globl x32_stubs_end
 x32_stubs_end:
 

@@ -1,5 +1,6 @@
 #include "calls.h"
 #include "memory.h"
+#include "own_file.h"
 #include "own_image.h"
 #include "program.h"
 #include "robust.h"
@@ -13,8 +14,12 @@
 #define AT_SYMLINK_NOFOLLOW 0x100
 #define AT_EXECVE_CHECK 0x10000
 
-/* Words that x32run puts before the program's own: --argv0 NAME --fd N, what is inherited, and -- PATH. */
-#define WORDS_BEFORE 15
+/* Words that x32run puts before the program's own: --argv0 NAME --fd N --self FILE, what is inherited, and --
+ * PATH. */
+#define WORDS_BEFORE 17
+
+/* So many have room on the runtime's own stack. */
+#define FEW_WORDS 128
 
 struct vector_count {
     u64 arguments, variables;
@@ -72,10 +77,11 @@ static long may_execute(long fd) {
 
 /* What is to take this program's place. */
 struct successor {
-    const char *path;                  /* as x32run is told it */
-    u64 directory, native_path, flags; /* as the kernel is told it */
+    const char *path;                  /* as x32run gets it */
+    u64 directory, native_path, flags; /* as the kernel gets it */
     long file;                         /* opened, if x32run is to find it by its descriptor */
     int by_descriptor, x32;
+    long runtime; /* x32run's own file, opened, where it is found by its path */
 };
 
 /* What starts x32 programs: this file. Under valgrind the link names the program that valgrind runs, but
@@ -90,7 +96,7 @@ static const char *own_file(void) {
 
 /* x32run's command line for it: words go before those of the program, of which there are `count`. `number` is
  * where a descriptor's number is written. The first word. */
-static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, struct text *number) {
+static u64 *through_x32run(struct successor *next, u64 *own, u64 count, struct text *number) {
     u64 words[WORDS_BEFORE], total = 0;
     words[total++] = (u64) "x32run";
     words[total++] = (u64) "--argv0";
@@ -101,14 +107,19 @@ static u64 *through_x32run(const struct successor *next, u64 *own, u64 count, st
         words[total++] = (u64) "--fd";
         words[total++] = (u64)number->bytes;
     }
+    next->runtime = own_file_open();
+    if (!failed(next->runtime)) {
+        words[total++] = (u64) "--self";
+        words[total++] = (u64)own_file_option();
+    }
     const struct {
-        int said;
+        int is_set;
         const char *word;
     } options[] = {{settings.trace, "--trace"},     {settings.statistics, "--stats"},
                    {settings.seccomp, "--seccomp"}, {settings.keep_sites, "--no-rewrite"},
-                   {settings.ahead, "--ahead"},     {settings.no_door, "--no-i386"}};
+                   {settings.ahead, "--ahead"},     {settings.no_i386, "--no-i386"}};
     for (u64 i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (options[i].said) {
+        if (options[i].is_set) {
             words[total++] = (u64)options[i].word;
         }
     }
@@ -138,7 +149,7 @@ static long start_in_memory(const u64 *arguments, const u64 *variables) {
     return result;
 }
 
-static long replace(const struct successor *next, u64 argv, u64 envp) {
+static long replace(struct successor *next, u64 argv, u64 envp) {
     struct thread *thread = this_thread();
     struct vector_count counts;
     struct text number = {.size = 0};
@@ -147,8 +158,12 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
     if (failed(result)) {
         return result;
     }
-    u64 size = ROUND_UP((counts.arguments + counts.variables + WORDS_BEFORE + 4) * 8, PAGE);
-    long scratch = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    u64 few[FEW_WORDS], total = counts.arguments + counts.variables + WORDS_BEFORE + 4;
+    u64 size = total > FEW_WORDS ? ROUND_UP(total * 8, PAGE) : 0;
+    long scratch = (long)few;
+    if (size != 0) {
+        scratch = KERNEL_6(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
     if (failed(scratch)) {
         return -ENOMEM;
     }
@@ -163,8 +178,15 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
     u64 call[6] = {next->native_path, (u64)own, (u64)variables, 0, 0, 0};
     long system_call = __NR_execve;
     if (next->x32) {
+        own = through_x32run(next, own, counts.arguments, &number);
         call[0] = (u64)own_file();
-        call[1] = (u64)through_x32run(next, own, counts.arguments, &number);
+        call[1] = (u64)own;
+        if (!failed(next->runtime)) {
+            const u64 by_descriptor[6] = {(u64)next->runtime, (u64) "",      (u64)own,
+                                          (u64)variables,     AT_EMPTY_PATH, 0};
+            copy_bytes(call, by_descriptor, sizeof call);
+            system_call = __NR_execveat;
+        }
     } else if (next->directory != (u64)AT_FDCWD || next->flags != 0) {
         system_call = __NR_execveat;
         call[0] = next->directory;
@@ -174,7 +196,7 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
         call[4] = next->flags;
     }
     /* A vfork child's memory is its parent's, which has to clear up. */
-    thread->scratch = (u64)scratch;
+    thread->scratch = size != 0 ? (u64)scratch : 0;
     thread->scratch_size = size;
     signals_before_exec();
     if (settings.statistics) {
@@ -185,32 +207,35 @@ static long replace(const struct successor *next, u64 argv, u64 envp) {
         robust_thread_ends(thread);
     }
     result = x32_gate(system_call, call);
+    if (system_call == __NR_execveat && next->x32 &&
+        (result == -ENOENT || result == -EACCES || result == -EPERM)) {
+        /* Its path may lead through a mount that forbids it. */
+        const u64 by_link[6] = {(u64)own_file(), (u64)own, (u64)variables, 0, 0, 0};
+        result = x32_gate(__NR_execve, by_link);
+    }
     if (next->x32 && (result == -ENOENT || result == -ENOTDIR)) {
-        result = start_in_memory((const u64 *)call[1], variables);
+        result = start_in_memory(own, variables);
+    }
+    if (next->x32 && !failed(next->runtime)) {
+        KERNEL_1(__NR_close, next->runtime);
     }
     account_after_failed_exec(next->x32);
     signals_after_failed_exec();
     thread->scratch = 0;
 out:
-    KERNEL_2(__NR_munmap, scratch, size);
+    if (size != 0) {
+        KERNEL_2(__NR_munmap, scratch, size);
+    }
     return result;
 }
 
-static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
-    char path[4096];
-    if (flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EXECVE_CHECK)) {
-        return -EINVAL;
-    }
-    int read = read_user_text(path, path_address, sizeof path);
-    if (read < 0) {
-        return read;
-    }
+static long execute_path(const char *path, u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
     int is_own = same_text(path, "/proc/self/exe");
     int empty = path[0] == 0 && (flags & AT_EMPTY_PATH);
     int by_descriptor = empty || (directory != (u64)AT_FDCWD && path[0] != '/');
     long file;
     if (is_own) {
-        copy_bytes(path, program_file(), length_of(program_file()) + 1);
+        path = program_file();
     }
     /* Without O_CLOEXEC only where x32run is to find it. */
     u64 mode = (by_descriptor ? 0 : O_CLOEXEC) | O_NONBLOCK | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
@@ -248,6 +273,25 @@ static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 fla
         KERNEL_1(__NR_close, file);
     }
     return result;
+}
+
+__attribute__((noinline)) static long execute_long_path(u64 directory, u64 path_address, u64 argv, u64 envp,
+                                                        u64 flags) {
+    char path[4096];
+    int read = read_user_text(path, path_address, sizeof path);
+    return read < 0 ? read : execute_path(path, directory, path_address, argv, envp, flags);
+}
+
+static long execute(u64 directory, u64 path_address, u64 argv, u64 envp, u64 flags) {
+    char path[256]; /* most are shorter: less of the stack is touched */
+    if (flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EXECVE_CHECK)) {
+        return -EINVAL;
+    }
+    int read = read_user_text(path, path_address, sizeof path);
+    if (read == -ENAMETOOLONG) {
+        return execute_long_path(directory, path_address, argv, envp, flags);
+    }
+    return read < 0 ? read : execute_path(path, directory, path_address, argv, envp, flags);
 }
 
 long call_execve(struct frame *frame) {

@@ -18,7 +18,7 @@ u64 extended_size(u64 state) {
 #define LEGACY_AND_HEADER 576U
 /* The legacy region, its header and AVX, with whose registers every processor with xsave begins. */
 #define WITH_AVX 832U
-/* Tiles are some 8 KiB that hardly anybody uses; a handler that interrupts a call does not see them. */
+/* Tiles are some 8 KiB that few programs use; a handler that interrupts a call does not see them. */
 #define TILES 0x60000U
 
 /* What a frame has to carry. Asked once: CPUID leaves a virtual machine, which takes as long as a hundred
@@ -60,4 +60,19 @@ u32 extended_save(u8 *to, u32 room) {
     u32 end = FP_XSTATE_MAGIC2;
     copy_bytes(to + size, &end, 4);
     return size + 4;
+}
+
+int extended_restore(u64 state) {
+    u32 software[4];
+    if (state == 0) {
+        return 0;
+    }
+    /* Mark, size, and the features, of which the kernel has saved all that this thread may use. */
+    copy_bytes(software, (const u8 *)state + SOFTWARE_BYTES, sizeof software);
+    if (software[0] == FP_XSTATE_MAGIC1) {
+        __asm__ volatile("xrstor64 (%0)" : : "r"(state), "a"(software[2]), "d"(software[3]) : "memory");
+    } else {
+        __asm__ volatile("fxrstor64 (%0)" : : "r"(state) : "memory");
+    }
+    return 1;
 }

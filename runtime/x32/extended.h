@@ -7,6 +7,8 @@
 /* Saves those of this thread in the kernel's form (arch/x86/kernel/fpu/signal.c), as many as there is room
  * for; `to` is aligned to 64 bytes. The bytes written. */
 u32 extended_save(u8 *to, u32 room);
+/* Puts those of a frame of the kernel's back into this thread; 0 where there are none. */
+int extended_restore(u64 state);
 /* How many bytes of state a frame of the kernel's has at that address. */
 u64 extended_size(u64 state);
 

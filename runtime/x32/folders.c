@@ -9,7 +9,7 @@
  * system is one of those, the places in what it gave are cut as the kernel would have cut them. The file's
  * own position keeps its 64 bits.
  */
-#define DOOR_GETDENTS64 220
+#define I386_GETDENTS64 220
 #define SEEK_CURRENT 1
 #define BEYOND_32_BITS (1L << 32)
 
@@ -106,7 +106,7 @@ static long as_older(long result, u64 address) {
 }
 
 /* Position 0 is the same for all, and beyond 32 bits it is one that a 64-bit call left. What lies between is
- * a place that was told of before, by telldir(): in 32 bits, which only the kernel knows how to read. */
+ * a place that telldir() returned before: in 32 bits, which only the kernel knows how to read. */
 static long read_folder(struct frame *frame, u64 number) {
     u64 fd = (u32)frame->rdi;
     if (!(frame->rax & X32_BIT)) {
@@ -125,7 +125,7 @@ static long read_folder(struct frame *frame, u64 number) {
         return forward(frame, number);
     }
     if (places == FOR_THE_KERNEL || position > 0) {
-        long result = door(DOOR_GETDENTS64, fd, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
+        long result = i386_call(I386_GETDENTS64, fd, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
         if (result != -ENOSYS) {
             return number == __NR_getdents ? as_older(result, (u32)frame->rsi) : result;
         }

@@ -130,7 +130,7 @@ def way_back(code, rip):
     return None
 
 
-class Doors(Unwinder):
+class EntryPoints(Unwinder):
     """From the runtime, which has a stack of its own and no unwind tables, back to the program that called."""
 
     class Frame:
@@ -170,7 +170,7 @@ class Doors(Unwinder):
             return None
         for name in saved:
             saved[name] = gdb.Value(saved[name]).cast(whole)
-        info = frame.create_unwind_info(Doors.Frame(saved["rsp"], gdb.Value(rip).cast(whole)))
+        info = frame.create_unwind_info(EntryPoints.Frame(saved["rsp"], gdb.Value(rip).cast(whole)))
         for name, value in saved.items():
             info.add_saved_register(name, value)
         return info
@@ -183,4 +183,4 @@ gdb.execute("set auto-load libthread-db off", False, True)
 # The runtime's own signal: a call that it has not rewritten yet.
 gdb.execute("handle SIGSYS nostop noprint pass", False, True)
 Begun("x32_start")
-register_unwinder(None, Doors(), replace=True)
+register_unwinder(None, EntryPoints(), replace=True)

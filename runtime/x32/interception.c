@@ -1,4 +1,5 @@
 #include "interception.h"
+#include "settings.h"
 #include "text.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -12,6 +13,7 @@
 extern u8 x32_stubs_end[];
 
 static enum interception used;
+static int is_decided;
 
 static long arm_dispatch(void) {
     return KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, PROGRAM_END,
@@ -34,6 +36,7 @@ static long arm_seccomp(void) {
 }
 
 void interception_begin(int valgrind, int seccomp_wanted) {
+    is_decided = 1;
     if (valgrind) {
         used = CATCH_NOTHING;
         return;
@@ -69,6 +72,20 @@ void interception_catch_stubs(void) {
 }
 
 enum interception interception_used(void) { return used; }
+
+int interception_catches_every_number(void) {
+    static int known;
+    if (is_decided) {
+        return used == CATCH_DISPATCH;
+    }
+    /* Of what is rewritten ahead: to switch it off does nothing, and fails where there is none. */
+    if (known == 0) {
+        int is_there = !settings.valgrind && !settings.seccomp &&
+                       KERNEL_5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0) == 0;
+        known = is_there ? 1 : -1;
+    }
+    return known > 0;
+}
 
 int interception_caught(i32 code, i32 error, u64 rip) {
     if (rip >= PROGRAM_END) {

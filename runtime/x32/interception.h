@@ -20,6 +20,8 @@ void interception_arm_thread(void);
 /* Until the thread is armed again, the stubs' own calls are caught too. */
 void interception_catch_stubs(void);
 enum interception interception_used(void);
+/* Whether a `syscall` of the program's traps whatever is in rax, and not only where that has bit 30. */
+int interception_catches_every_number(void);
 /* Whether a SIGSYS is ours. */
 int interception_caught(i32 code, i32 error, u64 rip);
 

@@ -180,7 +180,7 @@ static long interface_list(u64 fd, u32 request, u64 address) {
     u64 near[16 * INTERFACE_WIDE / 8], mapped = 0;
     if (narrow.at != 0) {
         u64 size = narrow.size > 0 ? (u64)narrow.size / INTERFACE_SIZE * INTERFACE_WIDE : 0;
-        /* More interfaces than anybody has. */
+        /* More interfaces than any machine has. */
         size = size < (1UL << 20) ? size : (1UL << 20) / INTERFACE_WIDE * INTERFACE_WIDE;
         wide = (struct interfaces64){narrow.size < 0 ? narrow.size : (i32)size, (u64)near};
         if (size > sizeof near) {
@@ -236,7 +236,7 @@ static long bulk_request(u64 fd, u32 request, u64 address) {
     return made(fd, request + (16U << 16), (u64)wide);
 }
 
-#define DOOR_IOCTL 54
+#define I386_IOCTL 54
 
 long call_ioctl(struct frame *frame) {
     u64 fd = (u32)frame->rdi, argument = (u32)frame->rdx;
@@ -258,6 +258,6 @@ long call_ioctl(struct frame *frame) {
     case BULK:
         return bulk_request(fd, request, argument);
     default:
-        return door(DOOR_IOCTL, fd, request, argument, 0, 0);
+        return i386_call(I386_IOCTL, fd, request, argument, 0, 0);
     }
 }

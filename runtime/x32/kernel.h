@@ -44,7 +44,7 @@ typedef uint8_t u8;
 static inline int failed(long result) { return (unsigned long)result > -4096UL; }
 
 #define AT_FDCWD -100
-/* For whatever may be a pipe with a name, which nobody else may ever open. */
+/* For a file that may be a pipe with a name, of which the other end may never be opened. */
 #define O_NONBLOCK 04000
 #define O_CLOEXEC 02000000
 #define O_PATH 010000000
@@ -86,6 +86,7 @@ struct rlimit {
 #define PR_SET_MM_MAP 14
 #define PR_SET_NO_NEW_PRIVS 38
 #define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF 0
 #define PR_SYS_DISPATCH_ON 1
 #define SECCOMP_MODE_FILTER 2
 

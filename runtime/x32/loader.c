@@ -15,14 +15,12 @@ static u64 size_of_file(long fd) {
     return failed(KERNEL_2(__NR_fstat, fd, status)) ? 0 : status[6];
 }
 
-/* The beginning of a file, where headers and the interpreter's name usually are. */
-struct beginning {
-    u8 bytes[1024];
-    u64 size;
-};
+void program_read_beginning(struct beginning *beginning, long fd) {
+    beginning->size = KERNEL_4(__NR_pread64, fd, beginning->bytes, sizeof beginning->bytes, 0);
+}
 
 static int read_part(const struct beginning *beginning, long fd, void *to, u64 size, u64 offset) {
-    if (offset + size <= beginning->size) {
+    if (offset + size <= (u64)beginning->size) {
         copy_bytes(to, beginning->bytes + offset, size);
         return 1;
     }
@@ -33,11 +31,10 @@ static void read_image(struct image *image, struct beginning *beginning, long fd
     LARGE static u8 many[ELF_PROGRAM_HEADERS * ELF_PROGRAM_HEADER_SIZE];
     u32 offset;
     u16 count;
-    long size = KERNEL_4(__NR_pread64, fd, beginning->bytes, sizeof beginning->bytes, 0);
+    i64 size = beginning->size;
     if (failed(size)) {
         give_up(126, "%s: cannot be read: %s", path, error_name(-size));
     }
-    beginning->size = (u64)size;
     const u8 *header = beginning->bytes, *entries = many;
     if (elf_kind(header, (size_t)size) != ELF_X32) {
         give_up(126, "%s: not an x32 program (ELF of class 32 for x86-64; gcc -mx32 makes them)", path);
@@ -47,7 +44,7 @@ static void read_image(struct image *image, struct beginning *beginning, long fd
         give_up(126, "%s: %s", path, wrong);
     }
     u64 wanted = (u64)count * ELF_PROGRAM_HEADER_SIZE;
-    if (offset + wanted <= beginning->size) {
+    if (offset + wanted <= (u64)size) {
         entries = beginning->bytes + offset;
     } else if (!read_part(beginning, fd, many, wanted, offset)) {
         give_up(126, "%s: its program headers at byte %u lie beyond the end of the file: it is truncated",
@@ -162,6 +159,7 @@ static void load_interpreter(struct program *program, struct beginning *beginnin
                 "libx32stdc++6 for C++)",
                 path, name, error_name(-file));
     }
+    program_read_beginning(beginning, file);
     read_image(&program->interpreter.image, beginning, file, name);
     if (program->interpreter.image.interpreter_size != 0) {
         give_up(126, "%s: its interpreter %s wants an interpreter itself", path, name);
@@ -171,9 +169,9 @@ static void load_interpreter(struct program *program, struct beginning *beginnin
     program->has_interpreter = 1;
 }
 
-void program_load(struct program *program, long fd, const char *path, u64 random) {
-    struct beginning beginning;
-    read_image(&program->main.image, &beginning, fd, path);
+void program_load(struct program *program, struct beginning *beginning, long fd, const char *path,
+                  u64 random) {
+    read_image(&program->main.image, beginning, fd, path);
     const struct image *image = &program->main.image;
     if (!image->movable && image->low < 0x1000) {
         give_up(126, "%s: it wants to lie at address 0", path);
@@ -183,7 +181,7 @@ void program_load(struct program *program, long fd, const char *path, u64 random
     program->start = image->entry + program->main.bias;
     program->heap_start = image->high + program->main.bias;
     if (image->interpreter_size != 0) {
-        load_interpreter(program, &beginning, fd, path);
+        load_interpreter(program, beginning, fd, path);
         program->start = program->interpreter.image.entry + program->interpreter.bias;
     }
     if (settings.ahead) {

@@ -17,7 +17,15 @@ struct program {
     u32 heap_start;
 };
 
-/* `random`: pages by which a movable program is moved up. */
-void program_load(struct program *program, long fd, const char *path, u64 random);
+/* The beginning of a file, where headers and the interpreter's name usually are. */
+struct beginning {
+    u8 bytes[1024];
+    i64 size; /* or an error */
+};
+
+void program_read_beginning(struct beginning *beginning, long fd);
+/* `beginning` is the file's. `random`: pages by which a movable program is moved up. */
+void program_load(struct program *program, struct beginning *beginning, long fd, const char *path,
+                  u64 random);
 
 #endif

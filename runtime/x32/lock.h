@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 
-/* 0 free, 1 held, 2 held and somebody sleeps. U. Drepper, "Futexes Are Tricky", 2011. */
+/* 0 free, 1 held, 2 held and a thread sleeps. U. Drepper, "Futexes Are Tricky", 2011. */
 static inline void lock_take(u32 *lock) {
     u32 state = 0;
     if (__atomic_compare_exchange_n(lock, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {

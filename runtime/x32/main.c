@@ -11,6 +11,7 @@
 #include "listing.h"
 #include "loader.h"
 #include "memory.h"
+#include "own_file.h"
 #include "program.h"
 #include "settings.h"
 #include "signals.h"
@@ -26,6 +27,7 @@
 struct settings settings;
 
 #define KERNEL_AT_MINSIGSTKSZ 51
+#define HWCAP2_FSGSBASE 2      /* arch/x86/include/uapi/asm/hwcap2.h */
 #define PRESERVED_FIRST_WORD 1 /* AT_FLAGS_PRESERVE_ARGV0 */
 #define ADDR_NO_RANDOMIZE 0x0040000
 #define GUARD_GAP (256 * PAGE)
@@ -39,22 +41,23 @@ static const char usage[] =
     "Runs an x32 program (ELF of class 32 for x86-64) on a kernel without x32.\n"
     "\n"
     "  --trace       show every system call on standard error\n"
-    "  --stats       at the end, say how many sites were rewritten and how many calls trapped\n"
+    "  --stats       at the end, print how many sites were rewritten and how many calls trapped\n"
     "  --argv0 NAME  the program's own name, if it is not PROGRAM\n"
     "  --fd N        read the program from this descriptor, and close it\n"
-    "  --ahead       rewrite every site that can be told for certain at load, not when first used\n"
+    "  --self D:I:F  this file itself is F, of device D and inode I\n"
+    "  --ahead       rewrite every site that is certain at load, not when first used\n"
     "  --no-rewrite  let every system call trap\n"
     "  --seccomp     catch what is not rewritten with a seccomp filter, not with Syscall User Dispatch\n"
     "  --no-i386     do without the kernel's i386 entry, as where it has no IA32_EMULATION\n"
-    "  --check       say whether the kernel has that entry\n"
+    "  --check       print whether the kernel has that entry\n"
     "  --account F   count the runtime's own pages, faults, calls and time in this file (account.h)\n"
-    "  --costs       say what each way of a call costs here, in ticks of the time-stamp counter\n"
-    "  --list-calls  say what becomes of every system call, as a table in Markdown\n"
-    "  --version     say which version this is\n"
+    "  --costs       print what each way of a call costs here, in ticks of the time-stamp counter\n"
+    "  --list-calls  print what becomes of every system call, as a table in Markdown\n"
+    "  --version     print which version this is\n"
     "\n"
     "Exit status: the program's; 126 where it cannot be run, 127 where it is not there.\n";
 
-static const char no_door[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
+static const char no_i386[] = "i386 entry: no (the kernel has no IA32_EMULATION, or ia32_emulation=0): "
                               "unknown requests of ioctl are answered with "
                               "ENOSYS, and robust mutexes of a thread that a signal ends stay locked\n";
 
@@ -110,7 +113,7 @@ static struct request read_words(const char **word) {
         } else if (same_text(*word, "--account")) {
             settings.account = value_of(&word);
         } else if (same_text(*word, "--no-i386")) {
-            settings.no_door = 1;
+            settings.no_i386 = 1;
         } else if (same_text(*word, "--check")) {
             settings.check = 1;
         } else if (same_text(*word, "--costs")) {
@@ -123,6 +126,8 @@ static struct request read_words(const char **word) {
             if (request.fd < 0) {
                 give_up(126, "--fd %s: not a descriptor's number", value);
             }
+        } else if (same_text(*word, "--self")) {
+            own_file_given(value_of(&word));
         } else if (same_text(*word, "--list-calls")) {
             listing_print();
             KERNEL_1(__NR_exit_group, 0);
@@ -182,10 +187,13 @@ static long open_program(const struct request *request) {
 
 /* A script becomes its interpreter's argument, as in the kernel. Returns how many words were put before the
  * rest. */
-static u64 follow_scripts(struct request *request, long *fd, const char *words[SCRIPT_WORDS]) {
+static u64 follow_scripts(struct request *request, struct beginning *beginning, long *fd,
+                          const char *words[SCRIPT_WORDS]) {
     LARGE static struct program_head heads[SCRIPTS_NESTED];
     u64 used = 0;
-    for (int depth = 0; program_look(*fd, &heads[depth]) == PROGRAM_SCRIPT; depth++) {
+    program_read_beginning(beginning, *fd);
+    for (int depth = 0; program_look_at(beginning->bytes, beginning->size, &heads[depth]) == PROGRAM_SCRIPT;
+         depth++) {
         if (depth == SCRIPTS_NESTED - 1) {
             give_up(126, "%s: its interpreter is a script, whose interpreter is a script, and so on",
                     request->path);
@@ -203,6 +211,7 @@ static u64 follow_scripts(struct request *request, long *fd, const char *words[S
         request->path = heads[depth].interpreter;
         request->first_word = heads[depth].interpreter;
         *fd = open_program(request);
+        program_read_beginning(beginning, *fd);
     }
     return used;
 }
@@ -287,12 +296,15 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     const u64 *vector = (const u64 *)(environment + environment_count + 1);
 
     settings.trace_fd = 2;
+    settings.valgrind = (u8)under_valgrind();
+    x32_has_wrgsbase = !settings.valgrind && (vector_value(vector, AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
     u64 signal_frame_size = vector_value(vector, KERNEL_AT_MINSIGSTKSZ);
     int result = thread_adopt_first(signal_frame_size != 0 ? signal_frame_size : 4096);
     if (result < 0) {
         give_up(126, "no memory for the runtime itself: %s", error_name(-result));
     }
 
+    own_file_begin((const char *)vector_value(vector, AT_EXECFN));
     struct request request;
     if ((vector_value(vector, AT_FLAGS) & PRESERVED_FIRST_WORD) && cells[0] >= 3) {
         /* Started by binfmt_misc with the flag P: x32run, the file, its first word, the rest. */
@@ -300,7 +312,6 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     } else {
         request = read_words(words + (cells[0] > 0));
     }
-    settings.valgrind = (u8)under_valgrind();
     u64 kernel_vdso = vector_value(vector, AT_SYSINFO_EHDR);
     if (settings.costs != 0) {
         settings.account = "";
@@ -313,7 +324,7 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     sites_begin(settings.trace, !settings.keep_sites);
     signals_begin();
     if (settings.check) {
-        print(1, door_is_open() ? "i386 entry: yes\n" : no_door);
+        print(1, i386_entry_is_there() ? "i386 entry: yes\n" : no_i386);
         KERNEL_1(__NR_exit_group, 0);
     }
     if (settings.costs != 0) {
@@ -324,7 +335,8 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     long fd = open_program(&request);
     const char *name = request.path; /* of a script, the process has the script's */
     const char *script_words[SCRIPT_WORDS + 1];
-    u64 script_count = follow_scripts(&request, &fd, script_words);
+    struct beginning beginning;
+    u64 script_count = follow_scripts(&request, &beginning, &fd, script_words);
 
     u64 random[6] = {0};
     int randomize = (KERNEL_1(__NR_personality, 0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
@@ -335,7 +347,7 @@ __attribute__((noreturn, used)) void x32_main(u64 *cells) {
     struct program program;
     clear_bytes(&program, sizeof program);
     settings.program = request.path;
-    program_load(&program, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
+    program_load(&program, &beginning, fd, request.path, randomize ? random[1] & MAP_RANDOM_PAGES : 0);
     settings.image = program.main.image.low + program.main.bias;
     if (!program.has_interpreter) {
         program_learn_file(fd); /* the first that static glibc asks for */

@@ -114,9 +114,11 @@ long call_mremap(struct frame *frame) {
     }
     sites_hold();
     /* Jumps do not lead from another place to where they did. */
-    sites_restore(frame->rdi, frame->rsi);
+    if (sites_have_text(frame->rdi, frame->rsi)) {
+        sites_restore(frame->rdi, frame->rsi);
+    }
     long result = space_remap(frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8);
-    if (!failed(result)) {
+    if (!failed(result) && sites_have_text((u64)result, frame->rdx)) {
         sites_gone((u64)result, frame->rdx);
     }
     sites_let_go();
@@ -171,7 +173,7 @@ long call_shmat(struct frame *frame) {
     return result;
 }
 
-/* How large it was, nobody says: the pages count as taken until the map of the process is read again. */
+/* How large it was is not known: the pages count as taken until the map of the process is read again. */
 long call_shmdt(struct frame *frame) { return forward(frame, __NR_shmdt); }
 
 #define PIECE 64UL

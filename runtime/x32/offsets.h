@@ -9,6 +9,7 @@
 #define THREAD_HELD_MASK 32
 #define THREAD_RESUME_RIP 40
 #define THREAD_COUNTS 48
+#define THREAD_TRAP_MASK 56
 #define COUNTS_PLAIN 8
 
 #define FRAME_R15 0
@@ -32,5 +33,6 @@
 
 #define STUB_SIZE 16
 #define STUB_COUNT 4096
+#define STUB_FIRST 32 /* the places before hold the file's headers (layout.ld) */
 
 #endif

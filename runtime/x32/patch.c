@@ -81,27 +81,48 @@ int patch_unused(u64 at, const u8 *bytes, u64 size) {
     return 1;
 }
 
-/* The two bytes that hold others have to be stored at once. */
-int patch_is_safe(u64 at) { return !several_threads() || ((at & 63) != 63 && cores_can_be_told()); }
+#define LINE 64U
+
+static int is_in_line(u64 at) { return at % LINE != LINE - 1; }
+
+/* Two bytes that hold others have to be stored at once. */
+int patch_is_safe(u64 at, int covers_by_call) {
+    return !several_threads() ||
+           (is_in_line(at) && (!covers_by_call || is_in_line(at + 2)) && cores_can_be_told());
+}
+
+static void store_two(volatile u8 *target, u32 bytes) { *(volatile u16 *)target = (u16)bytes; }
+static u32 two_bytes(const volatile u8 *at) { return at[0] | (u32)at[1] << 8; }
 
 /* First two bytes that hold a thread there, stored at once; when every core has seen them, what follows; then
  * the two that let it on. */
 static void store_in_steps(volatile u8 *target, const u8 *bytes, u64 size) {
-    *(volatile u16 *)target = JUMP_TO_ITSELF;
+    store_two(target, JUMP_TO_ITSELF);
     tell_every_core();
+    if (size > 4 && two_bytes(bytes + 2) == TRAP_CALL) {
+        store_two(target + 2, TRAP_CALL);
+        tell_every_core();
+    }
     if (size > 2 && bytes[2] == TRAP_BYTE) {
         target[2] = TRAP_BYTE;
         tell_every_core();
     }
-    for (u64 i = size - 1; i > 2; i--) {
+    for (u64 i = size - 1; i > 3; i--) {
         target[i] = bytes[i];
+    }
+    if (size > 4 && two_bytes(target + 2) == TRAP_CALL) {
+        tell_every_core();
+        store_two(target + 2, two_bytes(bytes + 2));
+    }
+    if (size > 3) {
+        target[3] = bytes[3];
     }
     if (size > 2 && target[2] == TRAP_BYTE) {
         tell_every_core();
     }
     target[2] = bytes[2];
     tell_every_core();
-    *(volatile u16 *)target = (u16)(bytes[0] | bytes[1] << 8);
+    store_two(target, two_bytes(bytes));
     tell_every_core();
 }
 

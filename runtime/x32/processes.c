@@ -2,6 +2,7 @@
 #include "costs.h"
 #include "interception.h"
 #include "memory.h"
+#include "own_file.h"
 #include "patch.h"
 #include "robust.h"
 #include "settings.h"
@@ -24,6 +25,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
     struct thread *thread = this_thread();
     u64 all = ~0UL, mask;
     account_before_fork();
+    own_file_learn();
     sites_hold();
     u64 faults = account_faults();
     if (flags & CLONE_CLEAR_SIGHAND) {
@@ -47,6 +49,7 @@ static long fork_with(long number, const u64 arguments[6], u64 flags, u64 stack)
         thread->is_vfork_child = 0;
         thread->sigsys_waiting = 0;
         thread->robust_list = 0;
+        thread->is_registered = 0;
         if (stack != 0) {
             thread->program_rsp = stack;
         }
@@ -74,7 +77,9 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
          * later it would wait some milliseconds for every core (kernel/sched/membarrier.c). */
         KERNEL_3(__NR_membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0);
     }
+    robust_not_alone();
     x32_several_threads = 1;
+    thread_own_id(); /* others look for this thread by it (stub_users.c) */
     child->program_rsp = stack != 0 ? stack : thread->program_rsp;
     child->held_mask = thread->held_mask;
     child->pending = 1;
@@ -104,19 +109,17 @@ static long spawn(struct frame *frame, u64 registers[6], u64 flags, u64 stack) {
         signals_let_defaults_in(thread);
     }
     long result = FOR_PROGRAM(x32_spawn(registers, child));
-    if (failed(result)) {
-        account_thread_ends(child);
-        sites_thread_ends(child);
-        thread_unmake(child);
-    } else if (flags & CLONE_VFORK) {
-        /* It has ended, or is another program. */
-        if (child->scratch != 0) {
-            KERNEL_2(__NR_munmap, child->scratch, child->scratch_size);
-        }
-        account_thread_ends(child);
-        sites_thread_ends(child);
-        thread_unmake(child);
+    if (!failed(result) && !(flags & CLONE_VFORK)) {
+        thread_made(child, (u32)result);
+        return result;
     }
+    /* It never began; or it has ended, or is another program. */
+    if (child->scratch != 0) {
+        KERNEL_2(__NR_munmap, child->scratch, child->scratch_size);
+    }
+    account_thread_ends(child);
+    sites_thread_ends(child);
+    thread_unmake(child);
     return result;
 }
 
@@ -218,7 +221,7 @@ long call_exit_group(struct frame *frame) {
     return forward(frame, __NR_exit_group);
 }
 
-/* GS is the runtime's: a program that wants one of its own is told that there is none. */
+/* GS is the runtime's: a program that wants one of its own gets EPERM. */
 long call_arch_prctl(struct frame *frame) {
     if ((i32)frame->rdi == ARCH_SET_GS) {
         return -EPERM;
@@ -239,7 +242,7 @@ long call_arch_prctl(struct frame *frame) {
 
 /* For an x32 thread the kernel looks its calls up in the list for 32-bit programs, where no number carries
  * bit 30
- * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To be told of
+ * (__secure_computing_strict, kernel/seccomp.c): the next call, whichever it is, is the last. To see
  * every call, those of the stubs have to be caught too. */
 static long enter_strict_mode(struct frame *frame, u64 number) {
     struct thread *thread = this_thread();

@@ -29,16 +29,21 @@ static enum program_kind read_line(const char *line, size_t size, struct program
     return length > 0 ? PROGRAM_SCRIPT : PROGRAM_OTHER;
 }
 
-enum program_kind program_look(long fd, struct program_head *head) {
-    char line[SCRIPT_LINE];
-    long size = KERNEL_4(__NR_pread64, fd, line, sizeof line - 1, 0);
+enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head) {
     if (size < 2) {
         return PROGRAM_OTHER;
     }
-    if (elf_kind((const u8 *)line, (size_t)size) == ELF_X32) {
+    size = size < SCRIPT_LINE ? size : SCRIPT_LINE - 1;
+    if (elf_kind(bytes, (size_t)size) == ELF_X32) {
         return PROGRAM_X32;
     }
-    return line[0] == '#' && line[1] == '!' ? read_line(line, (size_t)size, head) : PROGRAM_OTHER;
+    return bytes[0] == '#' && bytes[1] == '!' ? read_line((const char *)bytes, (size_t)size, head)
+                                              : PROGRAM_OTHER;
+}
+
+enum program_kind program_look(long fd, struct program_head *head) {
+    u8 line[SCRIPT_LINE];
+    return program_look_at(line, KERNEL_4(__NR_pread64, fd, line, sizeof line - 1, 0), head);
 }
 
 enum program_kind program_follow(long fd) {

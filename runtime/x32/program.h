@@ -18,13 +18,15 @@ struct program_head {
     char argument[SCRIPT_LINE]; /* empty where there is none */
 };
 
+/* Of a file's first bytes; at most SCRIPT_LINE - 1 of them are looked at. */
+enum program_kind program_look_at(const u8 *bytes, i64 size, struct program_head *head);
 /* Reads the first bytes of an open file. */
 enum program_kind program_look(long fd, struct program_head *head);
 /* Follows scripts to their end: PROGRAM_X32 or PROGRAM_OTHER. Closes nothing but what it opened. */
 enum program_kind program_follow(long fd);
 
 /* What /proc/self/exe means to the program. The kernel is asked when it is wanted for the first time: a new
- * process has no folder in /proc before somebody looks at it. */
+ * process has no folder in /proc before it is looked up there. */
 const char *program_file(void);
 /* At once, while the file is open. */
 void program_learn_file(long fd);

@@ -1,12 +1,14 @@
 #include "robust.h"
 #include "calls.h"
 #include "memory.h"
+#include "patch.h"
 #include "signals.h"
 #include "sites.h"
+#include "space.h"
 #include "stub_users.h"
 
-#define DOOR_SET_ROBUST_LIST 311
-#define DOOR_GET_ROBUST_LIST 312
+#define I386_SET_ROBUST_LIST 311
+#define I386_GET_ROBUST_LIST 312
 #define ROBUST_LIST_SIZE 12
 
 /* include/uapi/linux/futex.h */
@@ -57,7 +59,7 @@ static int leave(u64 futex, u32 owner, int inherits, int is_pending) {
 static void walk(const struct thread *thread) {
     struct robust_head32 head;
     u32 at, next;
-    if (thread->robust_list == 0 || READ_USER(head, thread->robust_list) < 0) {
+    if (thread->robust_list == 0 || thread->is_registered || READ_USER(head, thread->robust_list) < 0) {
         return;
     }
     u32 pending = head.pending & ~1U;
@@ -77,19 +79,44 @@ static void walk(const struct thread *thread) {
     }
 }
 
+/* The memory has one user: no other thread, and no other process through a shared mapping. */
+static int is_alone(void) { return !x32_several_threads && !space_is_shared(); }
+
+/* Whatever signal comes meanwhile is held, and the call is made: it cannot block. */
+static void register_list(struct thread *thread) {
+    long result = -RESTART_AFTER_SIGNAL;
+    while (result == -RESTART_AFTER_SIGNAL && i386_entry_is_there()) {
+        result = FOR_PROGRAM(
+            x32_i386_at_once(I386_SET_ROBUST_LIST, thread->robust_list, ROBUST_LIST_SIZE, 0, 0, 0));
+    }
+    thread->is_registered = result == 0;
+    if (thread->counts != NULL && thread->is_registered) {
+        account_i386(thread->counts);
+    }
+}
+
+void robust_not_alone(void) {
+    struct thread *thread = this_thread();
+    if (thread->robust_list != 0 && !thread->is_registered) {
+        register_list(thread);
+    }
+}
+
 void robust_thread_ends(struct thread *thread) {
-    if (thread->robust_list == 0 || door_is_open()) {
+    if (thread->robust_list == 0 || thread->is_registered || is_alone()) {
         return;
     }
+    thread_own_id();
     signals_let_faults_in(thread);
     walk(thread);
 }
 
 /* Others still run, for the moment until the kernel ends them; it would have waited for that. */
 void robust_process_ends(void) {
-    if (door_is_open()) {
+    if (is_alone() || i386_entry_is_there()) {
         return;
     }
+    thread_own_id();
     signals_let_faults_in(this_thread());
     sites_hold();
     stub_users_each(walk);
@@ -100,17 +127,17 @@ long call_set_robust_list(struct frame *frame) {
     if (frame->rsi != ROBUST_LIST_SIZE) {
         return -EINVAL;
     }
-    long result = door(DOOR_SET_ROBUST_LIST, (u32)frame->rdi, ROBUST_LIST_SIZE, 0, 0, 0);
-    if (result == -RESTART_AFTER_SIGNAL) {
-        return result;
+    struct thread *thread = this_thread();
+    thread->robust_list = (u32)frame->rdi;
+    if (thread->is_registered || !is_alone()) {
+        register_list(thread);
     }
-    this_thread()->robust_list = (u32)frame->rdi;
     return 0;
 }
 
 long call_get_robust_list(struct frame *frame) {
-    if (frame->rdi != 0) {
-        return door(DOOR_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
+    if ((u32)frame->rdi != 0 && (u32)frame->rdi != thread_own_id()) {
+        return i386_call(I386_GET_ROBUST_LIST, (u32)frame->rdi, (u32)frame->rsi, (u32)frame->rdx, 0, 0);
     }
     u32 head = this_thread()->robust_list, size = ROBUST_LIST_SIZE;
     if (WRITE_USER((u32)frame->rdx, size) < 0 || WRITE_USER((u32)frame->rsi, head) < 0) {

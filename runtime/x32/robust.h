@@ -1,14 +1,22 @@
 /*
- * The robust list: mutexes that are to be given up should their owner die. The kernel walks it when a thread
- * ends, however that ends; x32's is linked by 4-byte pointers, so it is registered through the i386 entry.
- * Where the kernel has none, the runtime walks it where it sees the thread end: by exit, exit_group and
- * execve, not by a signal.
+ * The robust list: mutexes that are released should their owner die. The kernel walks it when a thread ends,
+ * however that ends; x32's is linked by 4-byte pointers, so it is registered through the i386 entry, which
+ * costs some 5 microseconds.
+ *
+ * A list is registered as soon as another thread or process can wait for its mutexes: when the process gets a
+ * second thread, or shares memory with another process (MAP_SHARED, shmat, CLONE_VM). Until then no waiter
+ * outlives the thread. While the process is alone only its one thread has to be registered when that changes.
+ *
+ * Where the kernel has no such entry, the runtime walks the list where it sees the thread end: by exit,
+ * exit_group and execve, not by a signal.
  */
 #ifndef X32_ROBUST_H
 #define X32_ROBUST_H
 
 #include "thread.h"
 
+/* Before the process gets a second thread, and before the program has its first shared mapping. */
+void robust_not_alone(void);
 /* The calling thread ends. */
 void robust_thread_ends(struct thread *thread);
 /* All of them do. */

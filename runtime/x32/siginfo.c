@@ -51,7 +51,7 @@ static const struct field fields[][6] = {
     [BY_POLL] = {{12, 16, 4, 8}, {16, 24, 4, 4}},
     [BY_FILTER] = {{12, 16, 4, 8}, {16, 24, 4, 4}, {20, 28, 4, 4}},
 };
-/* What some faults say besides the address. */
+/* What some faults carry besides the address. */
 static const struct field least_bit = {16, 24, 2, 2};                                /* BUS_MCEERR_* */
 static const struct field bounds[] = {{20, 32, 4, 8}, {24, 40, 4, 8}};               /* SEGV_BNDERR */
 static const struct field protection_key = {20, 32, 4, 4};                           /* SEGV_PKUERR */

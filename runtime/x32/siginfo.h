@@ -1,4 +1,4 @@
-/* What a signal says of itself, in the two widths: 128 bytes in both, the union at 12 in x32 and at 16 in the
+/* What a signal carries, in the two widths: 128 bytes in both, the union at 12 in x32 and at 16 in the
  * kernel. Pure. */
 #ifndef X32_SIGINFO_H
 #define X32_SIGINFO_H

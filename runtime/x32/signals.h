@@ -65,8 +65,8 @@ long call_pidfd_send_signal(struct frame *frame);
 long call_sigaltstack(struct frame *frame);
 
 /* For the calling thread's own reading of the program's memory: SIGSEGV and SIGBUS are let in. The mask
- * before. */
+ * before, if one of them was blocked; else 0. */
 u64 signals_let_faults_in(struct thread *thread);
-void signals_put_faults_back(struct thread *thread, u64 mask, u8 were_blocked);
+void signals_put_faults_back(struct thread *thread, u64 mask);
 
 #endif

@@ -1,5 +1,6 @@
 #include "sites.h"
 #include "account.h"
+#include "interception.h"
 #include "lock.h"
 #include "memory.h"
 #include "offsets.h"
@@ -42,7 +43,7 @@ static u32 record_end; /* those beyond were never used */
 static u32 left_count, collect_at;
 LARGE static u16
     owner[STUB_COUNT];  /* of each place: 1 + the record whose stub it belongs to; 0 where it is free */
-static u32 slot_before; /* the search begins after it; 0 is no place */
+static u32 slot_before; /* the search begins after it; 0 before the first */
 static u64 rewritten, refused, elsewhere;
 
 #define AROUND (SITE_BEFORE + CALL_SIZE + SITE_AFTER)
@@ -54,7 +55,8 @@ static u64 rewritten, refused, elsewhere;
 #define BUCKETS 512U
 static u16 buckets[BUCKETS];
 
-LARGE static struct { u32 low, high; } texts[TEXTS];
+/* In a page that is touched anyway, as far as most programs use it. */
+__attribute__((section(".bss.first"))) static struct { u32 low, high; } texts[TEXTS];
 static u32 text_count;
 /* There was no room for another: then anything may be text. */
 static int texts_are_lost;
@@ -283,8 +285,8 @@ static int is_written(const struct record *record, const u8 *at) {
     return 1;
 }
 
-/* The program's own bytes, unless it has written others there by a way that nobody sees (/proc/PID/mem). 0
- * where the jump stays: the text is sealed (mseal), for the program as well. */
+/* The program's own bytes, unless it has written others there by a way that the runtime does not see
+ * (/proc/PID/mem). 0 where the jump stays: the text is sealed (mseal), for the program as well. */
 static int put_back(const struct record *record) {
     const struct site *site = &record->site;
     u8 now[7];
@@ -343,9 +345,10 @@ static struct record *unused_record(void) {
 /* So many free places in a row, or 0. */
 static u32 unused_slots(u32 wanted) {
     u32 run = 0;
-    for (u32 i = 0, at = slot_before + 1; i < STUB_COUNT + wanted; i++, at++) {
+    u32 first = slot_before < STUB_FIRST ? STUB_FIRST : slot_before + 1;
+    for (u32 i = 0, at = first; i < STUB_COUNT + wanted; i++, at++) {
         if (at == STUB_COUNT) {
-            at = 1;
+            at = STUB_FIRST;
             run = 0;
         }
         run = owner[at] == 0 ? run + 1 : 0;
@@ -398,8 +401,10 @@ static struct record *make(struct site *wanted) {
     return record;
 }
 
-/* A thread that jumps to the comparison meets the fault of B, which ends it if it has SIGSEGV blocked.
- * Compilers make no such jumps; what is handwritten makes them from near. */
+/* A thread that jumps to the comparison meets the trap of B, which is as slow as that of the call, or its
+ * fault, which ends it if it has SIGSEGV blocked. Compilers make no such jumps; handwritten code makes them
+ * from near.
+ */
 #define NEAR 256U
 static int comparison_is_jumped_to(const struct site *site) {
     u8 bytes[2 * NEAR];
@@ -437,8 +442,11 @@ static int rewrite_locked(u64 call, u64 number) {
         leave(record);
     }
     if (site_recognise(&wanted, (u32)call, bytes, (u32)number) == PATTERN_NONE ||
-        wanted.address + wanted.size > end || !patch_is_safe(wanted.address) ||
-        comparison_is_jumped_to(&wanted)) {
+        wanted.address + wanted.size > end || comparison_is_jumped_to(&wanted)) {
+        return 0;
+    }
+    wanted.covers_by_call = wanted.pattern == PATTERN_COMPARE && interception_catches_every_number();
+    if (!patch_is_safe(wanted.address, wanted.covers_by_call)) {
         return 0;
     }
     record = find_same(&wanted);
@@ -460,7 +468,8 @@ static int rewrite_locked(u64 call, u64 number) {
     return 1;
 }
 
-/* `mov $imm64` holds eight bytes: whoever makes code at run time has move and call, seven, in a constant. */
+/* `mov $imm64` holds eight bytes: code that makes code at run time has move and call, seven, in a constant.
+ */
 static int in_constant(const u8 *call) {
     for (int before = JUMP_SIZE + 2; before <= JUMP_SIZE + 3; before++) {
         if ((call[-before] & 0xfe) == 0x48 && (call[1 - before] & 0xf8) == 0xb8) {
@@ -496,7 +505,7 @@ static int is_new(u32 call) {
 }
 
 /* The other sites of a page that have trapped, where the number is loaded right before the call: they can be
- * told from their bytes. A site that never trapped may be no site: data, or a template that is copied. */
+ * recognised by their bytes. A site that never trapped may be no site: data, or a template that is copied. */
 static void rewrite_neighbours(u64 call) {
     u8 before[JUMP_SIZE];
     for (u32 i = 0; i < SEEN; i++) {

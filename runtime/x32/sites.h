@@ -28,14 +28,14 @@ struct site_count {
 /* Whether calls are to be shown or counted, so that none may bypass the runtime. */
 void sites_begin(int everything_enters, int rewriting);
 
-/* Around a fork, a change of the program's mappings, and what is said of them below: meanwhile nothing is
+/* Around a fork, a change of the program's mappings, and the notes on them below: meanwhile nothing is
  * rewritten. */
 void sites_hold(void);
 void sites_let_go(void);
 /* Whether any of it is text, and so may have sites. */
 int sites_have_text(u64 address, u64 size);
-/* A mapping of the program's own, shared with no file and nobody, became executable and not writable: only
- * there is anything rewritten. */
+/* A mapping of the program's own, shared with no file and no process, became executable and not writable:
+ * only there is anything rewritten. */
 void sites_text(u64 address, u64 size);
 /* Text is to be written or moved by the program: before, its own bytes are put back. */
 void sites_restore(u64 address, u64 size);
@@ -48,7 +48,7 @@ void sites_thread_ends(struct thread *thread);
 
 /* Rewrites the site whose `syscall` instruction is at `call` and was reached with `number` in rax. */
 void sites_rewrite(u64 call, u64 number);
-/* Rewrites all sites that can be told for certain in a mapping. */
+/* Rewrites all sites of a mapping that are certain. */
 void sites_rewrite_all(u64 address, u64 size);
 /* Whether an address is within a stub. */
 int sites_is_stub(u64 rip);
@@ -57,11 +57,11 @@ int sites_is_stub(u64 rip);
 u64 sites_in_program(u64 rip, u64 flags, u64 *rax);
 /* Whether an address is within a stub or a trampoline where nothing of the site has happened yet. */
 int sites_is_at_start(u64 rip);
-/* A fault at the comparison that a jump has covered: it is made here, and the program goes on behind it. 0
- * where there is none. */
+/* A trap or a fault at the comparison that a jump has covered: it is made here, and the program goes on
+ * behind it. 0 where there is none. */
 u64 sites_after_covered(u64 rip, u64 rax, u64 *flags);
 /* Where a thread continues that is to go on at `rip`. At the comparison of a site: behind it, since another
- * thread may cover it before the next instruction, and the fault that follows ends whoever has SIGSEGV
+ * thread may cover it before the next instruction, and where a fault follows it ends a process with SIGSEGV
  * blocked. */
 u64 sites_go_on(u64 rip, u64 rax, u64 *flags);
 /* The `syscall` of the site that goes on at `back`. */

@@ -136,7 +136,7 @@ static long send_message(u64 fd, u64 address, u64 flags) {
     return result;
 }
 
-/* put_cmsg_compat() and scm_detach_fds_compat(): what does not fit is cut off, and said to be. Descriptors
+/* put_cmsg_compat() and scm_detach_fds_compat(): what does not fit is cut off, with MSG_CTRUNC. Descriptors
  * that do not fit are closed. */
 static long control_received(struct message *message) {
     u64 to = message->narrow.control, room = message->narrow.control_size, written = 0, read = 0;
@@ -305,8 +305,8 @@ long call_recvmmsg(struct frame *frame) {
 #define MCAST_LEAVE_SOURCE_GROUP 47
 #define MCAST_MSFILTER 48
 #define NETFILTER_OPTIONS 64
-#define DOOR_GETSOCKOPT 365
-#define DOOR_SETSOCKOPT 366
+#define I386_GETSOCKOPT 365
+#define I386_SETSOCKOPT 366
 
 /* Those that hold pointers, or the tables of netfilter: where an x32 kernel's own handlers ask
  * in_compat_syscall(). */
@@ -342,7 +342,7 @@ long call_setsockopt(struct frame *frame) {
         u64 arguments[6] = {frame->rdi, level, name, (u64)&program, sizeof program, 0};
         return x32_gate(__NR_setsockopt, arguments);
     }
-    return door(DOOR_SETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+    return i386_call(I386_SETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
 }
 
 long call_getsockopt(struct frame *frame) {
@@ -350,5 +350,5 @@ long call_getsockopt(struct frame *frame) {
     if (level == SOL_SOCKET || !is_compat_only(level, name)) {
         return forward(frame, __NR_getsockopt);
     }
-    return door(DOOR_GETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+    return i386_call(I386_GETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
 }

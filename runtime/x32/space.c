@@ -1,12 +1,13 @@
 #include "space.h"
 #include "account.h"
 #include "memory.h"
+#include "robust.h"
 
 #define PAGES (1UL << 20)
 #define WORDS (PAGES / 64)
 
 /* One bit for each page below 4 GiB, 1 where it is taken. Only the parts that are used become resident. */
-LARGE static u64 taken[WORDS];
+LARGE static u64 taken[WORDS] __attribute__((aligned(PAGE)));
 static u64 base; /* mappings go below (or, in the legacy layout, above) this */
 static int bottom_up;
 static u64 highest_free; /* no page in [highest_free, base) is free */
@@ -56,8 +57,13 @@ void space_free(u64 address, u64 size) {
     }
 }
 
+int space_is_shared(void) { return any_shared; }
+
 static void note_shared(u64 address, u64 size, int is_shared) {
-    any_shared |= is_shared;
+    if (is_shared && !any_shared) {
+        any_shared = 1;
+        robust_not_alone();
+    }
     if (any_shared && address < (1UL << 32)) {
         each_word(address / PAGE, last_page(address, size), is_shared ? share : unshare);
     }
@@ -143,7 +149,7 @@ u64 space_find(u64 size, u64 alignment, u64 low, u64 high) {
     return find_down(ROUND_UP(size, PAGE) / PAGE, alignment, low, high);
 }
 
-/* /proc/sys/vm/mmap_min_addr is never more; nothing is put lower unless the program says so. */
+/* /proc/sys/vm/mmap_min_addr is never more; nothing is put lower unless the program asks for it. */
 #define LOWEST 0x10000UL
 
 static u64 search(u64 size, u64 alignment) {
@@ -173,6 +179,9 @@ void space_begin(u64 mapping_base, int legacy) {
     base = mapping_base;
     highest_free = mapping_base;
     bottom_up = legacy;
+    /* The two pages of the map that are read first are written before, which makes one fault of two. */
+    set(0, 0);
+    set(mapping_base / PAGE / 64, 0);
 }
 
 /* One line of /proc/self/maps begins with `low-high `. */
@@ -251,11 +260,11 @@ static long map_at(u64 address, u64 size, u64 protection, u64 flags, i64 fd, u64
     return result;
 }
 
-/* Many: of several threads that are given the same place one gets it, and may be preempted before it has said
- * so; and whoever reads /proc for all may be, too. */
+/* Many: of several threads that are given the same place one gets it, and may be preempted before it has
+ * noted that; and the thread that reads /proc for all may be, too. */
 #define ATTEMPTS 100
 
-/* Somebody was faster, or has been here all along. */
+/* Another mapping is there, new or unknown till now. */
 static void learn(u64 address, u64 size, int attempt) {
     if (attempt > 0) {
         KERNEL_1(__NR_sched_yield, 0);
@@ -277,7 +286,7 @@ static u64 alignment_of(u64 flags) {
 
 #define HUGETLBFS_MAGIC 0x958458f6UL
 
-/* A file of huge pages is told by its file system alone. */
+/* A file of huge pages is recognised by its file system alone. */
 static u64 alignment_of_file(i64 fd) {
     struct {
         u64 type, block_size, rest[14];

@@ -1,6 +1,6 @@
 /*
  * The program's address space: which pages below 4 GiB are taken, and where the next mapping goes. A 64-bit
- * process's mappings would go above 4 GiB, so the choice is made here and the kernel is told with
+ * process's mappings would go above 4 GiB, so the choice is made here and handed to the kernel with
  * MAP_FIXED_NOREPLACE; it has the last word, and where the two differ (a stack that grew, shmat's size), the
  * map of the process is read again.
  */
@@ -22,6 +22,8 @@ u64 space_choose(u64 size, u64 alignment);
 /* The end, at most `high`, of the pages from `low` on that are alike: shared with a file or with other
  * processes, so that what is written there is not the program's alone, or not. */
 u64 space_shared_until(u64 low, u64 high, int *is_shared);
+/* Whether the program has had any that are. */
+int space_is_shared(void);
 /* Reads which pages are taken from /proc/self/maps. */
 void space_read_again(void);
 

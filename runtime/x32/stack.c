@@ -1,6 +1,5 @@
 #include "stack.h"
 #include "memory.h"
-#include "space.h"
 #include "text.h"
 #include <elf.h>
 
@@ -22,19 +21,34 @@ static u64 texts_size(const char *const *texts, u64 count) {
     return size;
 }
 
-static u64 put_texts(u64 at, const char *const *texts, u64 count) {
+static void put_texts(u64 at, const char *const *texts, u64 count) {
     for (u64 i = 0; i < count; i++) {
         u64 size = length_of(texts[i]) + 1;
         copy_bytes((void *)at, texts[i], size);
         at += size;
     }
-    return at;
 }
 
 static u32 *point_to_texts(u32 *cell, u64 at, u64 count) {
     for (u64 i = 0; i < count; i++) {
         *cell++ = (u32)at;
         at += length_of((const char *)at) + 1;
+    }
+    *cell++ = 0;
+    return cell;
+}
+
+/* The environment is as the kernel has put it: one text behind the other. */
+static u64 environment_size(const struct stack_content *content) {
+    const char *const *texts = content->environment;
+    u64 last = content->environment_count - 1;
+    return content->environment_count == 0 ? 0 : (u64)(texts[last] - texts[0]) + length_of(texts[last]) + 1;
+}
+
+static u32 *point_to_environment(u32 *cell, u64 at, const struct stack_content *content) {
+    const char *const *texts = content->environment;
+    for (u64 i = 0; i < content->environment_count; i++) {
+        *cell++ = (u32)(at + (u64)(texts[i] - texts[0]));
     }
     *cell++ = 0;
     return cell;
@@ -88,9 +102,9 @@ static u32 *put_vector(u32 *cell, const struct stack_content *content, u64 platf
 void stack_build(struct stack *stack, u64 top, const struct stack_content *content) {
     /* COMPAT_ELF_PLATFORM: so it is called on an x32 kernel. */
     static const char platform_name[] = "i686";
-    u64 texts = texts_size(content->arguments, content->argument_count) +
-                texts_size(content->environment, content->environment_count) + length_of(content->file_name) +
-                1;
+    u64 arguments_size = texts_size(content->arguments, content->argument_count);
+    u64 variables_size = environment_size(content);
+    u64 texts = arguments_size + variables_size + length_of(content->file_name) + 1;
     u64 cells = content->argument_count + content->environment_count + 3 + 2 * VECTOR_ENTRIES;
     u64 size = ROUND_UP(texts + cells * 4 + 128, PAGE) + FIRST_ROOM;
     struct rlimit limit;
@@ -103,11 +117,13 @@ void stack_build(struct stack *stack, u64 top, const struct stack_content *conte
         }
     }
     u64 protection = PROT_READ | PROT_WRITE | (content->executable ? PROT_EXEC : 0);
-    long low =
-        space_map(top - size, size, protection,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_STACK, -1, 0);
-    if (failed(low)) {
-        give_up(126, "no room for a stack of %u bytes at %x: %s", size, top - size, error_name(-low));
+    /* Not noted in the map of what is taken (space.c), of which that page is touched by nothing else: above
+     * the mappings nothing is searched before all below is taken, and then the kernel has the last word. */
+    long low = KERNEL_6(__NR_mmap, top - size, size, protection,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN | MAP_STACK, -1, 0);
+    if (failed(low) || (u64)low != top - size) {
+        give_up(126, "no room for a stack of %u bytes at %x: %s", size, top - size,
+                failed(low) ? error_name(-low) : "the kernel takes the address for a hint");
     }
     stack->low = (u64)low;
     stack->top = top;
@@ -116,11 +132,11 @@ void stack_build(struct stack *stack, u64 top, const struct stack_content *conte
     u64 at = top - 8 - (length_of(content->file_name) + 1), file_name = at;
     copy_bytes((void *)at, content->file_name, length_of(content->file_name) + 1);
     stack->environment_end = at;
-    at -= texts_size(content->environment, content->environment_count);
+    at -= variables_size;
     stack->environment = at;
-    put_texts(at, content->environment, content->environment_count);
+    copy_bytes((void *)at, content->environment[0], variables_size);
     stack->arguments_end = at;
-    at -= texts_size(content->arguments, content->argument_count);
+    at -= arguments_size;
     stack->arguments = at;
     put_texts(at, content->arguments, content->argument_count);
     at = ROUND_DOWN(at, 16UL) - sizeof platform_name;
@@ -133,7 +149,7 @@ void stack_build(struct stack *stack, u64 top, const struct stack_content *conte
     u32 *cell = (u32 *)stack->sp;
     *cell++ = (u32)content->argument_count;
     cell = point_to_texts(cell, stack->arguments, content->argument_count);
-    cell = point_to_texts(cell, stack->environment, content->environment_count);
+    cell = point_to_environment(cell, stack->environment, content);
     stack->vector = (u64)cell;
     stack->vector_size = (u64)put_vector(cell, content, platform, random, file_name) - stack->vector;
 }

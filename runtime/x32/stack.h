@@ -7,7 +7,7 @@
 struct stack_content {
     const char *const *arguments;
     u64 argument_count;
-    const char *const *environment;
+    const char *const *environment; /* one text behind the other, as the kernel puts them */
     u64 environment_count;
     const char *file_name;    /* AT_EXECFN */
     const u64 *kernel_vector; /* the runtime's own auxiliary vector, pairs, ending with AT_NULL */

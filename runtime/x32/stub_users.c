@@ -47,7 +47,7 @@ static int is_within(const struct left_place *place, u64 rip) {
            (place->trampoline != 0 && ROUND_DOWN(rip, 16UL) == place->trampoline);
 }
 
-/* Where a thread sleeps; 0 where it does not, or nobody says. The last word of the file. */
+/* Where a thread sleeps; 0 where it does not, or that is not known. The last word of the file. */
 static u64 sleeps_at(u32 id) {
     struct text path = {.size = 0};
     char line[256];

@@ -3,7 +3,7 @@
  * runtime, which then goes back to it. Its place is used again when none is.
  *
  * A thread that has entered the runtime since the site was taken back is out of the stub, since no way leads
- * there any more. So is one that sleeps in a call of another place, which the kernel tells
+ * there any more. So is one that sleeps in a call of another place, which the kernel shows
  * (/proc/PID/task/TID/syscall). The frames of signals, which may be kept for ever, name only places in the
  * program (sites_in_program).
  *

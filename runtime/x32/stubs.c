@@ -205,7 +205,7 @@ u64 comparison_flags(const u8 compare[LARGEST_COMPARE], u64 rax, u64 flags) {
 
 static int is_x32_number(u32 number) { return (number & X32_BIT) && (number & ~X32_BIT) < TABLE_SIZE; }
 
-/* Of D: nobody comes to the jump after the call, which is covered. */
+/* Of D: no thread comes to the jump after the call, which is covered. */
 static int never_returns(u32 number) {
     return number == 0 || number == (__NR_exit | X32_BIT) || number == (__NR_exit_group | X32_BIT);
 }
@@ -388,7 +388,7 @@ static void write_move(struct writer *writer, struct site *site, enum direct dir
 }
 
 /* Makes the call that rax names if that is a plain one; else goes on behind what is written here, with rax as
- * it was. What the flags were, nobody needs. */
+ * it was. The flags are not needed. */
 static void put_any_call(struct writer *writer, struct site *site, enum direct direct, const u64 *plain_calls,
                          u32 ways_on[3]) {
     put(writer, "\x0f\xba\xf0\x1e", 4); /* btr $30,%eax */

@@ -1,15 +1,16 @@
 /*
  * What a site looks like, and the code that takes its place. Pure: bytes in, bytes out.
  *
- * A: `mov $nr,%eax; syscall`, 5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays and traps
- * whoever jumps straight to it.
+ * A: `mov $nr,%eax; syscall`, 5 (or 7) and 2 bytes. The move becomes a jump; the `syscall` stays, so that
+ * a jump straight to it traps.
  *
  * B: `syscall; cmp $imm,%eax`, in glibc, where the number was loaded earlier. The jump covers 5 bytes of the
  * two, so the comparison is made in the stub. Code that jumps to the comparison itself would find the middle
- * of the jump: its third byte is made 0xf4 (hlt), by the choice of where the jump goes, and the fault that
- * follows is sent on to behind the comparison, which the runtime makes. Whoever goes on at a comparison after
- * a trap, or a handler, goes on behind it in the same way, so that this fault is met by nobody who has
- * SIGSEGV blocked.
+ * of the jump. Its third and fourth byte are made those of a `syscall`, by the choice of where the jump goes;
+ * that traps, and the runtime makes the comparison and goes on behind it. rcx and r11 are dead there, since
+ * the call before the comparison changes them. Where only numbers with bit 30 trap (seccomp), or nothing does
+ * (valgrind), the third byte is made 0xf4 (hlt), which faults; that ends a process with SIGSEGV blocked. A
+ * thread that goes on at a comparison after a trap, or a handler, goes on behind it in the same way.
  *
  * C: `mov %r11,8(%rsp); syscall; ret`, musl's __syscall_cp_asm, for every call at which a thread can be
  * cancelled.
@@ -39,13 +40,14 @@ struct site {
     u32 back;    /* where the program goes on */
     u32 number;  /* with bit 30; of B, the one it was first reached with; 0 where it is not known */
     u8 pattern;
-    u8 replaced;     /* bytes: 5 or 7 */
-    u8 compare_size; /* of B */
-    u8 between;      /* of A: bytes of instructions between the move and the `syscall` */
-    u8 size;         /* bytes of the program that the stub stands for, from `address` */
-    u8 made;         /* offset in the stub of its own `syscall`; 0 where it has none */
-    u8 rest;         /* of B: offset of the comparison */
-    u8 declined;     /* of B and C: offset of the way into the runtime; 0 where there is no other */
+    u8 replaced;       /* bytes: 5 or 7 */
+    u8 compare_size;   /* of B */
+    u8 between;        /* of A: bytes of instructions between the move and the `syscall` */
+    u8 size;           /* bytes of the program that the stub stands for, from `address` */
+    u8 made;           /* offset in the stub of its own `syscall`; 0 where it has none */
+    u8 rest;           /* of B: offset of the comparison */
+    u8 declined;       /* of B and C: offset of the way into the runtime; 0 where there is no other */
+    u8 covers_by_call; /* of B: the jump's third and fourth byte are a `syscall`, and not hlt */
     u8 bytes[SITE_BEFORE + CALL_SIZE + SITE_AFTER]; /* those that the stub stands for */
 };
 
@@ -59,12 +61,12 @@ enum pattern site_recognise(struct site *site, u32 call, const u8 bytes[SITE_BEF
 enum direct {
     DIRECT_NEVER,
     DIRECT,
-    DIRECT_COUNTED, /* and counted where the thread's GS block says */
+    DIRECT_COUNTED, /* and counted where the thread's GS block points to */
 };
 u32 stub_write(u8 code[LARGEST_STUB], u64 at, struct site *site, enum direct direct, u64 enter,
                const u64 *plain_calls);
 
-/* Where its jump covers a second instruction, to which somebody may come, bytes of the jump's distance, from
+/* Where its jump covers a second instruction, to which a thread may come, bytes of the jump's distance, from
  * the second on, are fixed (B, D). It is then one of 256 in a row, from `first` on, in each `unit`; a unit of
  * 0 means any. */
 #define DISTANCES 256
@@ -74,9 +76,12 @@ struct distances {
 static inline struct distances site_distances(const struct site *site) {
     switch (site->pattern) {
     case PATTERN_COMPARE:
-        return (struct distances){TRAP_BYTE << 8, 1 << 16};
+        if (!site->covers_by_call) {
+            return (struct distances){TRAP_BYTE << 8, 1 << 16};
+        }
+        /* fall through */
     case PATTERN_EXIT:
-        return (struct distances){0x050f << 8, 1 << 24};
+        return (struct distances){TRAP_CALL << 8, 1 << 24};
     default:
         return (struct distances){0, 0};
     }

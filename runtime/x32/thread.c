@@ -12,6 +12,7 @@ _Static_assert(offsetof(struct thread, pending) == THREAD_PENDING, "entry.S");
 _Static_assert(offsetof(struct thread, held_mask) == THREAD_HELD_MASK, "entry.S");
 _Static_assert(offsetof(struct thread, resume_rip) == THREAD_RESUME_RIP, "entry.S");
 _Static_assert(offsetof(struct thread, counts) == THREAD_COUNTS, "stubs.c");
+_Static_assert(offsetof(struct thread, trap_mask) == THREAD_TRAP_MASK, "entry.S");
 _Static_assert(offsetof(struct counts, plain) == COUNTS_PLAIN, "stubs.c");
 _Static_assert(offsetof(struct sigcontext, fpstate) == 184, "entry.S");
 _Static_assert(offsetof(struct frame, r15) == FRAME_R15, "entry.S");
@@ -27,10 +28,12 @@ _Static_assert(offsetof(struct frame, flags) == FRAME_FLAGS, "entry.S");
  * 64 pieces, and a held signal's vector registers 3 KiB. Pages that are not touched cost nothing. */
 #define RUNTIME_STACK 0x8000UL
 
+u8 x32_has_wrgsbase;
+
 static u64 handler_stack_size;
 /* The first thread's, for processors whose signal frames are no larger than today's: no mapping of its own,
  * and no page tables for one. */
-LARGE static u8 first_area[0x18000];
+LARGE static u8 first_area[0x18000] __attribute__((aligned(PAGE)));
 
 static struct thread *lay_out(u64 area, u64 size) {
     struct thread *thread = (struct thread *)(area + size - ROUND_UP(sizeof(struct thread), 64));
@@ -50,16 +53,16 @@ static u64 area_size(void) { return handler_stack_size + RUNTIME_STACK; }
 static struct thread *kept;
 static u32 kept_count;
 
-/* It has left its stack when the kernel knows it no longer. 0: it has never begun, or is another program now.
- */
-static int has_ended(const struct thread *thread) {
-    return thread->id == 0 || KERNEL_2(__NR_tkill, thread->id, 0) == -ESRCH;
+/* Neither it nor the thread that made it touches the area any more. */
+static int is_unused(const struct thread *thread) {
+    return __atomic_load_n(&thread->has_left, __ATOMIC_ACQUIRE) != 0 &&
+           __atomic_load_n(&thread->is_known, __ATOMIC_ACQUIRE) != 0;
 }
 
 static struct thread *take_kept(void) {
     sites_hold();
     struct thread **at = &kept;
-    while (*at != NULL && !has_ended(*at)) {
+    while (*at != NULL && !is_unused(*at)) {
         at = &(*at)->next;
     }
     struct thread *thread = *at;
@@ -73,7 +76,8 @@ static struct thread *take_kept(void) {
 
 static int keep(struct thread *thread) {
     sites_hold();
-    int has_room = kept_count < KEPT;
+    /* An area whose maker has yet to store something there must not be unmapped. */
+    int has_room = kept_count < KEPT || __atomic_load_n(&thread->is_known, __ATOMIC_ACQUIRE) == 0;
     if (has_room) {
         kept_count++;
         thread->next = kept;
@@ -102,20 +106,35 @@ struct thread *thread_make(void) {
 }
 
 void thread_unmake(struct thread *thread) {
-    thread->id = 0;
+    thread->has_left = thread->is_known = 1;
     if (!keep(thread)) {
         account_area_gone(thread->area);
         KERNEL_2(__NR_munmap, thread->area, thread->area_size);
     }
 }
 
+void thread_made(struct thread *thread, u32 id) {
+    if (!thread->is_process) {
+        __atomic_store_n(&thread->id, id, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&thread->is_known, 1, __ATOMIC_RELEASE);
+}
+
+u32 thread_own_id(void) {
+    struct thread *thread = this_thread();
+    u32 id = __atomic_load_n(&thread->id, __ATOMIC_RELAXED);
+    if (id == 0) {
+        id = (u32)KERNEL_1(__NR_gettid, 0);
+        __atomic_store_n(&thread->id, id, __ATOMIC_RELAXED);
+    }
+    return id;
+}
+
 void thread_end(struct thread *thread, u64 status, u64 number) {
     u64 all = ~0UL;
     KERNEL_4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, 8);
     if (keep(thread)) {
-        for (;;) {
-            KERNEL_1(number, status);
-        }
+        x32_leave_area(&thread->has_left, status, number);
     }
     account_area_gone(thread->area);
     x32_end_thread(thread->area, thread->area_size, status, number);
@@ -124,11 +143,10 @@ void thread_end(struct thread *thread, u64 status, u64 number) {
 void thread_settle(struct thread *thread) {
     struct kernel_stack stack = {.sp = thread->handler_stack, .size = thread->handler_stack_size};
     KERNEL_2(__NR_sigaltstack, &stack, 0);
-    thread->id = (u32)KERNEL_1(__NR_gettid, 0);
 }
 
 void thread_forked(struct thread *thread) {
-    thread->id = (u32)KERNEL_1(__NR_gettid, 0);
+    thread->id = 0;
     interception_arm_thread();
 }
 
@@ -148,13 +166,16 @@ int thread_adopt_first(u64 signal_frame_size) {
     /* A handler of ours can be interrupted by a fault in reading the program's memory: two frames, and some
      * room. */
     handler_stack_size = ROUND_UP(3 * signal_frame_size + 2 * PAGE, PAGE);
-    struct thread *thread = area_size() <= sizeof first_area - PAGE
-                                ? lay_out(ROUND_UP((u64)first_area, PAGE), area_size())
-                                : thread_make();
+    struct thread *thread =
+        area_size() <= sizeof first_area ? lay_out((u64)first_area, area_size()) : thread_make();
     if (thread == NULL) {
         return -ENOMEM;
     }
     thread->area = 0;
+    if (x32_has_wrgsbase) {
+        __asm__ volatile("wrgsbase %0" : : "r"(thread));
+        return 0;
+    }
     long result = KERNEL_2(__NR_arch_prctl, ARCH_SET_GS, thread);
     return failed(result) ? (int)result : 0;
 }

@@ -43,15 +43,15 @@ struct thread {
     u64 held_mask;
     u64 resume_rip;
     struct counts *counts; /* null where nothing is counted (account.h) */
+    u64 trap_mask;         /* the program's, while a call that has trapped is taken from the handler */
     u32 turn;              /* which calls are timed */
     u32 timed;             /* the call that is being made is */
     u64 kernel_ticks;      /* of the call that is timed: not the runtime's */
     struct held_signal held[HELD_SIGNALS];
 
-    struct stack32 alternate; /* the program's own; the kernel is told of the runtime's */
+    struct stack32 alternate; /* the program's own; the kernel has the runtime's */
     u8 sigsys_blocked;        /* as the program sees it; really SIGSYS never is */
     u8 sigsys_waiting;        /* one came while it was blocked, in the program's eyes */
-    u8 faults_blocked;        /* SIGSEGV or SIGBUS is blocked: touching a bad address would kill */
     u8 is_vfork_child;
     u8 clears_handlers;    /* it was made with CLONE_CLEAR_SIGHAND */
     u8 waits_with_mask;    /* the call that is being made puts wait_mask in force while it waits */
@@ -61,12 +61,16 @@ struct thread {
     u8 ends;               /* the signal that is its end is on its way */
     u8 is_process;         /* it shares its memory, and is not in the process of who made it */
     u64 wait_mask;
+    u64 faults_blocked; /* which of SIGSEGV and SIGBUS are blocked: touching a bad address would kill */
     struct siginfo64 sigsys_info;
     u64 handler_stack, handler_stack_size;
     u64 area, area_size;       /* what to unmap when the thread ends; 0 for the first */
     u64 scratch, scratch_size; /* a vfork child's vectors for execve, which its parent frees */
     u32 robust_list;
-    u32 id;              /* the kernel's number of it; 0 before it has begun */
+    u32 id;              /* the kernel's number of it; 0 before the thread that made it has stored it */
+    u32 has_left;        /* it has ended, and touches its area no more */
+    u32 is_known;        /* the thread that made it touches its block no more */
+    u8 is_registered;    /* robust_list is registered with the kernel (robust.h) */
     struct thread *next; /* stub_users.h: all of them, where each was last heard of, and when */
     u64 goes_on_at;
     u32 generation;
@@ -89,11 +93,17 @@ static inline struct frame *frame_of(struct thread *thread) {
 /* Makes the block of a thread to come; null where there is no memory. */
 struct thread *thread_make(void);
 void thread_unmake(struct thread *thread);
+/* Of a thread that has begun, by the one that made it, which touches its block no more. `id`: its number. */
+void thread_made(struct thread *thread, u32 id);
+/* The kernel's number of the calling thread. */
+u32 thread_own_id(void);
 /* The calling thread ends. Its area is kept for the next. */
 __attribute__((noreturn)) void thread_end(struct thread *thread, u64 status, u64 number);
+/* Whether a program may set the GS base by an instruction (HWCAP2_FSGSBASE): entry.S, too. */
+extern u8 x32_has_wrgsbase;
 /* Makes the first thread's block and adopts the calling thread. */
 int thread_adopt_first(u64 signal_frame_size);
-/* What each thread has to tell the kernel itself: its handler stack, and which system calls are to be caught.
+/* What each thread sets in the kernel itself: its handler stack, and which system calls are to be caught.
  * The first does the latter in interception_begin(). */
 void thread_settle(struct thread *thread);
 /* In a copy of the process, which has the handler stack of the thread that made it. */
@@ -105,6 +115,8 @@ __attribute__((noreturn)) void thread_die(struct thread *thread);
 
 void x32_thread_begin(struct frame *frame);
 __attribute__((noreturn)) void x32_end_thread(u64 area, u64 size, u64 status, u64 number);
+/* The same of a thread whose area is kept: `has_left` is set by its last store. */
+__attribute__((noreturn)) void x32_leave_area(u32 *has_left, u64 status, u64 number);
 __attribute__((noreturn)) void x32_start(u64 sp, u64 entry);
 
 #endif

@@ -7,7 +7,7 @@
 void trace_before(const struct frame *frame, u64 number);
 void trace_after(const struct frame *frame, u64 number, long result);
 void trace_count_trap(void);
-/* What there is to say at the end of the process, where --stats was given. */
+/* What is printed at the end of the process, where --stats was given. */
 void trace_statistics(void);
 
 #endif

@@ -82,7 +82,7 @@ pub struct Account {
     /// Calls that a stub made itself.
     pub plain_calls: u64,
     /// Slow calls of these that went through the i386 entry.
-    doors: u64,
+    i386_calls: u64,
     /// What the i386 entry cost in this run: ticks, of so many calls that do nothing.
     probes: (u64, u64),
     signals: u64,
@@ -138,7 +138,7 @@ impl Account {
     fn add_cell(&mut self, cell: &Counts) {
         self.plain_calls += cell.plain;
         self.signals += cell.signals;
-        self.doors += cell.doors;
+        self.i386_calls += cell.i386_calls;
         self.ticks += cell.sampled_ticks + cell.signal_ticks;
         self.probes.0 += cell.probe_ticks;
         self.probes.1 += cell.probes;
@@ -162,18 +162,18 @@ impl Account {
         let sum = |of: fn(&SlowCalls) -> u64| self.slow_calls.values().map(of).sum::<u64>() as f64;
         let (entered, trapped) = (sum(|calls| calls.entered), sum(|calls| calls.trapped));
         // Measured in the run itself, if only for an instant; else what it costs in a loop.
-        let door_ns = match self.probes {
+        let i386_ns = match self.probes {
             (ticks, count) if count >= FEWEST_PROBES => {
                 (ticks as f64 / count as f64 * costs.tick_ns - costs.native_ns).max(0.0)
             }
-            _ => costs.door_ns,
+            _ => costs.i386_ns,
         };
         self.nanoseconds as f64
             + self.probes.0 as f64 * costs.tick_ns
             + self.ticks as f64 * costs.tick_ns
             + entered * costs.entering_ns
             + (trapped + self.signals as f64) * costs.trapped_ns
-            + self.doors as f64 * door_ns
+            + self.i386_calls as f64 * i386_ns
             + self.plain_calls as f64 * costs.plain_ns
     }
 }
@@ -190,7 +190,7 @@ pub struct Costs {
     /// The way into the runtime and back, without what the runtime does there, which it measures itself.
     pub entering_ns: f64,
     /// The i386 entry, beside the ordinary one.
-    pub door_ns: f64,
+    pub i386_ns: f64,
     /// A trap, with what is done about it.
     pub trapped_ns: f64,
 }
@@ -212,7 +212,7 @@ impl Costs {
             native_ns: loop_of("native-plain")?,
             plain_ns: beyond(loop_of("plain")?, loop_of("native-plain")?),
             entering_ns: beyond(entering, loop_of("timers")?),
-            door_ns: beyond(loop_of("door")? - loop_of("native-door")?, entering),
+            i386_ns: beyond(loop_of("i386")? - loop_of("native-i386")?, entering),
             trapped_ns: beyond(loop_of("trapped")?, loop_of("native-plain")?),
         })
     }
@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn a_ways_cost_is_what_it_takes_beside_the_kernels_own() {
-        let text = "native-plain 12800 1 12800\nnative-entering 6400\nnative-door 6400\nplain 25600\n\
-                    entering 32000\nentering-timed 40000\ndoor 160000\ntrapped 400000\ntimers 6400\n";
+        let text = "native-plain 12800 1 12800\nnative-entering 6400\nnative-i386 6400\nplain 25600\n\
+                    entering 32000\nentering-timed 40000\ni386 160000\ntrapped 400000\ntimers 6400\n";
         let costs = Costs::read(text, 0.5).unwrap();
         assert_eq!((costs.plain_ns, costs.trapped_ns), (50.0, 387_200.0 / 128.0 * 0.5));
         assert_eq!(
-            (costs.entering_ns, costs.door_ns),
+            (costs.entering_ns, costs.i386_ns),
             ((25_600.0 - 6_400.0) / 256.0, (153_600.0 - 25_600.0) / 256.0)
         );
         assert_eq!(Costs::read("plain 1\n", 0.5), None);

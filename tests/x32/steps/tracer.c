@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STUBS 0x100401000UL
-#define STUBS_END 0x100411000UL
+#define STUBS 0x100400000UL
+#define STUBS_END 0x100410000UL
 
 static pid_t child;
 

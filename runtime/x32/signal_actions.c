@@ -1,0 +1,149 @@
+#include "calls.h"
+#include "memory.h"
+#include "signal_parts.h"
+
+void x32_restorer(void);
+
+#define UAPI_FLAGS                                                                                           \
+    (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND |        \
+     SA_EXPOSE_TAGBITS | SA_RESTORER)
+
+void signals_share_actions(struct thread *child, int share) {
+    struct thread *thread = this_thread();
+    child->actions = thread->actions;
+    if (!share) {
+        copy_bytes(child->own_actions, thread->actions, sizeof child->own_actions);
+        child->actions = child->own_actions;
+    }
+}
+
+#define OURS 3
+static const i32 ours[OURS] = {SIGSEGV, SIGBUS, SIGSYS};
+
+/* A fault that is ignored ends the process, and one that is sent is not to interrupt a call: so it is the
+ * kernel that ignores it. SIGSYS has to come. */
+int signals_has_handler(i32 signal, const struct sigaction32 *action) {
+    return action->handler > SIG_IGN || signal == SIGSYS || (is_ours(signal) && action->handler == SIG_DFL);
+}
+
+/* `before`: where the kernel writes what it had; or null. */
+static long exchange_kernel_action(i32 signal, const struct sigaction32 *action,
+                                   struct kernel_sigaction *before) {
+    struct kernel_sigaction kernel = {
+        .handler = action->handler,
+        .flags =
+            SA_RESTORER | (action->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART | SA_EXPOSE_TAGBITS)),
+        .restorer = (u64)x32_restorer,
+        .mask = ~FAULTS,
+    };
+    if (signals_has_handler(signal, action)) {
+        kernel.handler = (u64)x32_on_signal;
+        /* NODEFER: the faults a handler of ours may meet are never blocked; all else is by the mask. What is
+         * of no effect on the program interrupts as little as can be. */
+        kernel.flags |= SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (action->handler == SIG_IGN ? SA_RESTART : 0);
+        if (!is_ours(signal)) {
+            kernel.flags |= action->flags & SA_RESETHAND;
+        }
+    }
+    return KERNEL_4(__NR_rt_sigaction, signal, &kernel, before, 8);
+}
+
+long signals_set_kernel_action(i32 signal, const struct sigaction32 *action) {
+    return exchange_kernel_action(signal, action, NULL);
+}
+
+void signals_begin(void) {
+    this_thread()->actions = this_thread()->own_actions;
+    for (int i = 0; i < OURS; i++) {
+        struct kernel_sigaction before;
+        if (!failed(exchange_kernel_action(ours[i], action_of(ours[i]), &before)) &&
+            before.handler == SIG_IGN) {
+            i386_entry_is_there(); /* found out by a fault */
+            action_of(ours[i])->handler = SIG_IGN;
+            signals_set_kernel_action(ours[i], action_of(ours[i]));
+        }
+    }
+    u64 mask = 0;
+    KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, 0, &mask, 8);
+    signals_note_mask(this_thread(), mask);
+    if (mask & SIGNAL_BIT(SIGSYS)) {
+        signals_unblock_sigsys(this_thread());
+    }
+}
+
+/* flush_signal_handlers(), kernel/signal.c: flags and mask of what is ignored are cleared, too. */
+void signals_after_clearing(void) {
+    for (i32 signal = 1; signal <= SIGNALS; signal++) {
+        u32 handler = action_of(signal)->handler;
+        clear_bytes(action_of(signal), sizeof(struct sigaction32));
+        action_of(signal)->handler = handler == SIG_IGN ? SIG_IGN : SIG_DFL;
+    }
+    for (int i = 0; i < OURS; i++) {
+        signals_set_kernel_action(ours[i], action_of(ours[i]));
+    }
+}
+
+void signals_before_exec(void) {
+    struct thread *thread = this_thread();
+    if (thread->sigsys_blocked) {
+        /* The mask survives, and what waits; no call of the program's can trap any more. */
+        u64 mask = SIGNAL_BIT(SIGSYS);
+        KERNEL_4(__NR_rt_sigprocmask, SIG_BLOCK, &mask, 0, 8);
+        if (thread->sigsys_waiting) {
+            signals_queue_waiting_sigsys(thread);
+        }
+    }
+    if (action_of(SIGSYS)->handler == SIG_IGN) {
+        struct kernel_sigaction ignore = {.handler = SIG_IGN};
+        KERNEL_4(__NR_rt_sigaction, SIGSYS, &ignore, 0, 8);
+    }
+}
+
+void signals_after_failed_exec(void) {
+    struct thread *thread = this_thread();
+    if (thread->sigsys_blocked) {
+        signals_unblock_sigsys(thread);
+    }
+    if (action_of(SIGSYS)->handler == SIG_IGN) {
+        signals_set_kernel_action(SIGSYS, action_of(SIGSYS));
+    }
+}
+
+long call_rt_sigaction(struct frame *frame) {
+    u64 signal = (u32)frame->rdi, act = (u32)frame->rsi, old = (u32)frame->rdx;
+    struct sigaction32 action, before;
+    if (frame->r10 != 8) {
+        return -EINVAL;
+    }
+    if (act != 0 && READ_USER(action, act) < 0) {
+        return -EFAULT;
+    }
+    if (signal < 1 || signal > SIGNALS || (act != 0 && (signal == SIGKILL || signal == SIGSTOP))) {
+        return -EINVAL;
+    }
+    before = *action_of((i32)signal);
+    if (before.handler <= SIG_IGN && !is_ours((i32)signal)) {
+        /* Inherited, or reset by SA_RESETHAND. */
+        struct kernel_sigaction kernel;
+        if (!failed(KERNEL_4(__NR_rt_sigaction, signal, 0, &kernel, 8)) && kernel.handler <= SIG_IGN) {
+            before.handler = (u32)kernel.handler;
+        }
+    }
+    if (act != 0) {
+        action.flags &= UAPI_FLAGS;
+        if (is_ours((i32)signal) && action.handler == SIG_IGN) {
+            i386_entry_is_there(); /* found out by a fault */
+        }
+        action.mask &= ~NEVER_BLOCKED;
+        *action_of((i32)signal) = action;
+        long result = signals_set_kernel_action((i32)signal, &action);
+        if (failed(result)) {
+            *action_of((i32)signal) = before;
+            return result;
+        }
+    }
+    if (old != 0 && WRITE_USER(old, before) < 0) {
+        return -EFAULT;
+    }
+    return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * What the files of the runtime's signals share:
+ *   signal_actions.c   what the program asked for, and what the kernel has instead
+ *   signal_masks.c     what is blocked, SIGSYS and faults above all
+ *   signal_frames.c    the frames of the program's handlers: built, and returned from
+ *   signals.c          where a signal finds the thread
+ *   signal_sending.c   signals that the program sends
+ */
+#ifndef X32_SIGNAL_PARTS_H
+#define X32_SIGNAL_PARTS_H
+
+#include "signals.h"
+
+#define FAULTS (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS))
+#define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP))
+
+/* What the program has asked for. The kernel has the runtime's handler for every signal that has one here,
+ * and for the three that the runtime itself needs. */
+static inline struct sigaction32 *action_of(i32 signal) { return &this_thread()->actions[signal]; }
+
+/* Faults and trapped calls come to the runtime first, whatever the program asked for. */
+static inline int is_ours(i32 signal) { return signal == SIGSEGV || signal == SIGBUS || signal == SIGSYS; }
+
+/* signal_actions.c: whether the kernel has the runtime's handler for it. */
+int signals_has_handler(i32 signal, const struct sigaction32 *action);
+long signals_set_kernel_action(i32 signal, const struct sigaction32 *action);
+
+/* signal_masks.c */
+void signals_queue_waiting_sigsys(struct thread *thread);
+void signals_unblock_sigsys(struct thread *thread);
+
+/* signal_frames.c. Where the context goes on: behind the comparison of a site. */
+void signals_go_on(struct sigcontext *registers);
+/* The process ends by this signal when the context is in force. */
+void signals_die_of(i32 signal, const struct siginfo64 *info, struct ucontext64 *context);
+/* Whether the context is now that of a handler of the program's, about to begin. `mask_now`: what is in force
+ * while the frame is built. */
+int signals_deliver(i32 signal, const struct siginfo64 *info, struct ucontext64 *context, u64 mask_now);
+/* The program's registers after the call of this frame. */
+void signals_take_from_frame(struct sigcontext *registers, const struct thread *thread,
+                             const struct frame *frame);
+
+/* signals.c */
+void x32_on_signal(i32 signal, struct siginfo64 *info, struct ucontext64 *context);
+
+#endif
