@@ -56,15 +56,15 @@ lint: ## Formatting and lints of Rust, C and shell
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/*/*.[ch] bench/programs/*.c $(SIM_SOURCES)
+	clang-format --dry-run --Werror runtime/*.h runtime/*/*.[ch] tests/programs/*.[ch] tests/x32/*.[ch] tests/x32/*.cc \
+		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES)
 	sh -n packaging/install.sh tests/all.sh tests/outcomes.sh sim/tests/compilers.sh
 
 format: ## Formats everything
 	@sh packaging/install.sh lint
 	$(CARGO) fmt --all
-	clang-format -i runtime/*.h runtime/*/*.[ch] tests/programs/*.c tests/x32/*.[ch] tests/x32/*.cc \
-		tests/x32/*/*.[ch] bench/programs/*.c $(SIM_SOURCES)
+	clang-format -i runtime/*.h runtime/*/*.[ch] tests/programs/*.[ch] tests/x32/*.[ch] tests/x32/*.cc \
+		tests/x32/*/*.[ch] tests/x32/*/*.cc bench/programs/*.c $(SIM_SOURCES)
 
 bench: build ## Every claim beside its peer, in one run; writes docs/benchmarks.md
 	@sh packaging/install.sh bench

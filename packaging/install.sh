@@ -15,14 +15,14 @@ test) wanted="gcc g++ make dpkg-dev tcl procps sqlite3 gcc-$gcc_major-multilib g
 test-x32) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 qemu-system-x86" ;;
 newer-kernel) wanted="qemu-system-x86 gcc gcc-$gcc_major-multilib libc6-dev-x32" ;;
 musl) wanted="gcc make dpkg-dev gcc-$gcc_major-multilib libc6-dev-x32" ;;
-newer-libc) wanted="gcc g++ gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
+newer-libc) wanted="gcc g++ make dpkg-dev gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32" ;;
 test-sim) wanted="gcc g++ cmake ninja-build gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 libboost-context-dev" ;;
 sim-gcc-*) wanted="g++-${1#sim-gcc-} cmake make libboost-context-dev" ;;
 sim-clang-*) wanted="clang-${1#sim-clang-} g++ cmake make libboost-context-dev" ;;
 sim-trixie) wanted="debootstrap" ;;
 lint) wanted="clang-format" ;;
 bench) wanted="gcc g++ make cmake hyperfine gcc-$gcc_major-multilib g++-$gcc_major-multilib libc6-dev-x32 valgrind util-linux heaptrack \
-    libboost-context-dev python3-venv" ;;
+    qemu-system-x86 libboost-context-dev python3-venv" ;;
 *)
     echo "usage: $0 build|demo|test|test-sim|test-x32|newer-libc|newer-kernel|musl|sim-gcc-MAJOR|sim-clang-MAJOR|sim-trixie|lint|bench" >&2
     exit 2
@@ -73,21 +73,26 @@ fetch_x32_kernel() {
     mv "$folder.new" "$folder"
 }
 
-# The x32 C library of the next Debian, unpacked into the build folder, from a package list of its own: neither apt's
+# private_apt FOLDER deb|deb-src SUITE: an apt with lists of its own in that folder, for `apt-get $private`: neither apt's
 # configuration nor the system changes.
+private_apt() {
+    mkdir -p "$1/apt/lists/partial" "$1/apt/cache/archives/partial"
+    apt=$(cd "$1/apt" && pwd)
+    echo "$2 [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $3 main" \
+        >"$apt/sources.list"
+    : >"$apt/status"
+    private="-o Dir::Etc::SourceList=$apt/sources.list -o Dir::Etc::SourceParts=/dev/null
+        -o Dir::State::Lists=$apt/lists -o Dir::State::status=$apt/status -o Dir::Cache=$apt/cache"
+}
+
 # newer FOLDER PACKAGES: unpacks packages of the next Debian, by an apt of their own; nothing is installed. Of
 # linux-image-amd64 it is the kernel on which that depends.
 newer() {
     folder=$1
     shift
     rm -rf "$folder.new"
-    mkdir -p "$folder.new/apt/lists/partial" "$folder.new/apt/cache/archives/partial" "$folder.new/root"
-    apt=$(cd "$folder.new/apt" && pwd)
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" \
-        >"$apt/sources.list"
-    : >"$apt/status"
-    private="-o Dir::Etc::SourceList=$apt/sources.list -o Dir::Etc::SourceParts=/dev/null
-        -o Dir::State::Lists=$apt/lists -o Dir::State::status=$apt/status -o Dir::Cache=$apt/cache"
+    mkdir -p "$folder.new/root"
+    private_apt "$folder.new" deb trixie
     # shellcheck disable=SC2086 # a list of options
     (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any && for package; do
         if [ "$package" = linux-image-amd64 ]; then
@@ -147,13 +152,7 @@ build_musl() {
     folder=${CARGO_TARGET_DIR:-target}/x32-musl
     [ ! -e "$folder/lib/libc.a" ] || return 0
     rm -rf "$folder.new"
-    mkdir -p "$folder.new/apt/lists/partial" "$folder.new/apt/cache/archives/partial"
-    apt=$(cd "$folder.new/apt" && pwd)
-    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" \
-        >"$apt/sources.list"
-    : >"$apt/status"
-    private="-o Dir::Etc::SourceList=$apt/sources.list -o Dir::Etc::SourceParts=/dev/null
-        -o Dir::State::Lists=$apt/lists -o Dir::State::status=$apt/status -o Dir::Cache=$apt/cache"
+    private_apt "$folder.new" deb-src bookworm
     # shellcheck disable=SC2086 # a list of options
     (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any && apt-get $private source -qq musl) || {
         rm -rf "$folder.new"
@@ -171,6 +170,27 @@ build_musl() {
     rm -rf "$folder"
     mv "$apt/root" "$folder"
     rm -rf "$folder.new"
+}
+
+# The sources of the programs that tests/x32/real.rs lists, as they were before Debian's patches: those touch what
+# `configure` is made from, and it would have to be made again.
+fetch_x32_sources() {
+    folder=${CARGO_TARGET_DIR:-target}/x32-sources
+    absent=""
+    for source in $(sed -n 's/^ *source: "\(..*\)",$/\1/p' tests/x32/real.rs | sort -u); do
+        [ -d "$folder/$source" ] || absent="$absent $source"
+    done
+    [ -n "$absent" ] || return 0
+    mkdir -p "$folder"
+    private_apt "$folder" deb-src bookworm
+    # shellcheck disable=SC2086 # lists of options and of names
+    (cd "$apt" && apt-get $private update -qq -o APT::Update::Error-Mode=any &&
+        apt-get $private source -qq --download-only $absent && for source in $absent; do
+        dpkg-source --no-check --skip-patches -x "$source"_*.dsc new >unpacked 2>&1 && mv new "../$source" || exit 1
+    done) || {
+        echo "error: Debian's archive cannot be reached" >&2
+        exit 1
+    }
 }
 
 missing=""
@@ -191,8 +211,11 @@ if [ -n "$missing" ]; then
 fi
 
 case "$1" in
-test | test-x32) fetch_x32_kernel ;;
-newer-libc) fetch_newer_libc ;;
+test | test-x32 | bench) fetch_x32_kernel ;;
+newer-libc)
+    fetch_newer_libc
+    fetch_x32_sources
+    ;;
 sim-trixie) fetch_trixie ;;
 newer-kernel) fetch_newer_kernel ;;
 musl) build_musl ;;

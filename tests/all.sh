@@ -44,24 +44,40 @@ skipped() {
     echo "skipped $1: $3" >>"$results"
 }
 
+# fetched NAME REASON INSTALL WHY COMMAND...: a part for which packaging/install.sh INSTALL fetches something first. WHY
+# it is skipped is said where that fails.
+fetched() {
+    name=$1 reason=$2 install=$3 why=$4
+    shift 4
+    is_wanted "$name" "$reason" || return 0
+    if sh packaging/install.sh "$install"; then
+        part "$name" "$reason" "$@"
+    else
+        skipped "$name" "$reason" "$why"
+    fi
+}
+
+RUNTIME_SAYS=the_runtime_says_what_a_kernel_with_x32_says
+
 x32_caught() {
-    X32RUN_OPTIONS=$1 "$CARGO" test --locked --package widthwise --test oracle the_runtime_says
+    X32RUN_OPTIONS=$1 "$CARGO" test --locked --package widthwise --test oracle -- --exact "$RUNTIME_SAYS"
 }
 
 # glibc 2.38 and later calls what 2.36 does not: clone3 with CLONE_CLEAR_SIGHAND in posix_spawn, system and popen.
 x32_newer_libc() {
-    WIDTHWISE_X32_SYSROOT="${CARGO_TARGET_DIR:-$PWD/target}/x32-newer-libc" \
-        "$CARGO" test --locked --package widthwise --test oracle the_runtime_says
+    WIDTHWISE_LANE=x32-newer-libc WIDTHWISE_X32_SYSROOT="${CARGO_TARGET_DIR:-$PWD/target}/x32-newer-libc" \
+        "$CARGO" test --locked --package widthwise --test oracle -- --exact "$RUNTIME_SAYS" \
+        real_programs_print_what_they_print_on_x86_64
 }
 
 # Only since Linux 6.7 can a kernel's i386 entry be switched off on its command line.
 x32_without_i386() {
-    "$CARGO" test --locked --package widthwise --test oracle -- --ignored without_the_i386_entry
+    WIDTHWISE_LANE=x32-without-i386 "$CARGO" test --locked --package widthwise --test oracle without_the_i386_entry
 }
 
 # A C library with other sites of system calls, other threads and another way to cancel them.
 x32_musl() {
-    "$CARGO" test --locked --package widthwise --test oracle -- --ignored with_musl
+    WIDTHWISE_LANE=x32-musl "$CARGO" test --locked --package widthwise --test oracle with_musl
 }
 
 sim_bench() {
@@ -126,30 +142,12 @@ for option in seccomp no-rewrite ahead; do
     part "x32-$option" "the x32 runtime catches calls in another way; \`make test\` tests the usual one" \
         x32_caught "--$option"
 done
-newer="the x32 programs with the C library of the next Debian; \`make test\` uses this system's"
-if ! is_wanted x32-newer-libc "$newer"; then
-    :
-elif sh packaging/install.sh newer-libc; then
-    part x32-newer-libc "$newer" x32_newer_libc
-else
-    skipped x32-newer-libc "$newer" "its packages could not be fetched from Debian's archive"
-fi
-musl="the x32 programs with musl, as far as they are not about glibc; \`make test\` uses glibc"
-if ! is_wanted x32-musl "$musl"; then
-    :
-elif sh packaging/install.sh musl; then
-    part x32-musl "$musl" x32_musl
-else
-    skipped x32-musl "$musl" "its source could not be fetched from Debian's archive, or built"
-fi
-bare="a kernel under emulation that has no i386 entry, which this one has"
-if ! is_wanted x32-without-i386 "$bare"; then
-    :
-elif sh packaging/install.sh newer-kernel; then
-    part x32-without-i386 "$bare" x32_without_i386
-else
-    skipped x32-without-i386 "$bare" "its package could not be fetched from Debian's archive"
-fi
+fetched x32-newer-libc "the x32 programs and real ones with the C library of the next Debian; \`make test\` uses this system's" \
+    newer-libc "its packages or sources could not be fetched from Debian's archive" x32_newer_libc
+fetched x32-musl "the x32 programs with musl; \`make test\` uses glibc" \
+    musl "its source could not be fetched from Debian's archive, or built" x32_musl
+fetched x32-without-i386 "a kernel under emulation that has no i386 entry, which this one has" \
+    newer-kernel "its package could not be fetched from Debian's archive" x32_without_i386
 for preset in x86-64 x32 i386 sanitize; do
     part "sim-full-$preset" "the simulation library as users build it, and its longest tests; \`make test\` builds quick presets" \
         sim_full "$preset"
@@ -158,18 +156,12 @@ for abi in i386 x32; do
     part "sim-bench-$abi" "the simulation's benchmarks in this ABI; \`make test\` runs those of x86-64" sim_bench "$abi"
 done
 for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-17 clang-18; do
-    reason="the simulation library by this compiler; \`make test\` uses the system's gcc"
     case $compiler in
     gcc-13 | clang-17 | clang-18) needed=sim-trixie builds=sim_compiler_in_trixie ;;
     *) needed=sim-$compiler builds=sim_compiler ;;
     esac
-    if ! is_wanted "sim-$compiler" "$reason"; then
-        :
-    elif sh packaging/install.sh "$needed"; then
-        part "sim-$compiler" "$reason" $builds "$compiler"
-    else
-        skipped "sim-$compiler" "$reason" "Debian's archive has no such package here, or cannot be reached"
-    fi
+    fetched "sim-$compiler" "the simulation library by this compiler; \`make test\` uses the system's gcc" \
+        "$needed" "Debian's archive has no such package here, or cannot be reached" $builds "$compiler"
 done
 part doc "the API documentation is built by no test" make --no-print-directory doc
 part demo "a campaign of minutes; \`make test\` types the README's other commands" make --no-print-directory demo

@@ -258,7 +258,7 @@ const COUNTED: [&str; 4] = [
     "{build}/tells arguments",
 ];
 
-fn builds_of(lab: &Laboratory, words: &[&str]) -> (laboratory::SourceLocation, usize) {
+fn builds_of(lab: &Laboratory, words: &[&str]) -> (laboratory::CommandOutput, usize) {
     let _ = std::fs::remove_file(lab.path("builds"));
     let said =
         lab.compare(&[&["project", "--rounds", "1", "--warmup", "0"], &COUNTED[..], words].concat()[..]);

@@ -3,7 +3,7 @@
 
 mod laboratory;
 
-use laboratory::{count, is_root, open, said, unfolded, variant, Laboratory, SourceLocation};
+use laboratory::{count, is_root, open, said, unfolded, variant, CommandOutput, Laboratory};
 use std::path::Path;
 use std::process::Command;
 
@@ -196,7 +196,7 @@ fn an_empty_matrix_and_two_variants_of_one_name_are_refused() {
 #[test]
 fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
     let lab = Laboratory::new();
-    let log_of = |said: &SourceLocation| {
+    let log_of = |said: &CommandOutput| {
         let log = said.stderr.trim_end().rsplit("full log: ").next().unwrap().to_owned();
         std::fs::read_to_string(lab.path(&log)).unwrap_or_else(|error| panic!("{log}: {error}"))
     };
@@ -241,7 +241,7 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
     assert!(lines.iter().any(|line| line.starts_with("    full log: .widthwise/builds/i386-")), "{said:?}");
     let report = lab.compare_json(&arguments);
     assert_eq!(variant(&report, "x86-64")["status"], "ready");
-    assert_eq!(variant(&report, "i386")["status"], "unsupported");
+    assert_eq!(variant(&report, "i386")["status"], "build_failed");
     assert!(variant(&report, "i386")["reason"]
         .as_str()
         .unwrap()

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
 
-use laboratory::{count, signal, until, Laboratory, SourceLocation};
+use laboratory::{count, signal, until, CommandOutput, Laboratory};
 use serde_json::Value;
 
 /// These tests lock cores of the machine: one at a time.
@@ -29,7 +29,7 @@ fn is_measuring(lab: &Laboratory, archive: &str) -> bool {
 /// Ends it, and gives the CPUs that its rounds were measured on.
 fn cpus(child: Child) -> BTreeSet<u64> {
     signal(&child, libc::SIGINT);
-    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    let said = CommandOutput::of(child.wait_with_output().unwrap());
     assert_eq!(said.status, Some(130), "{said:?}");
     said.json()["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect()
 }
@@ -113,7 +113,7 @@ fn campaigns_of_one_folder_do_not_disturb_each_others_working_directories() {
     };
     let children = [start(), start()];
     for child in children {
-        let said = SourceLocation::of(child.wait_with_output().unwrap());
+        let said = CommandOutput::of(child.wait_with_output().unwrap());
         assert_eq!(said.status, Some(0), "{said:?}");
     }
 }

@@ -4,7 +4,7 @@ mod laboratory;
 
 use std::process::Stdio;
 
-use laboratory::{calls_none, signal, until, variant, verdict, Laboratory, SourceLocation};
+use laboratory::{calls_none, signal, until, variant, verdict, CommandOutput, Laboratory};
 use serde_json::Value;
 
 /// Two programs of which one has a tenth more to do.
@@ -18,7 +18,7 @@ fn with_two_programs() -> Laboratory {
     lab
 }
 
-fn together(lab: &Laboratory, more: &str) -> SourceLocation {
+fn together(lab: &Laboratory, more: &str) -> CommandOutput {
     lab.widthwise(&format!(
         "compare --concurrent --json --binary less=./less --binary more=./more --run '{{binary}}' {more}"
     ))
@@ -87,7 +87,7 @@ fn interrupted_it_ends_after_the_round_and_goes_on() {
     };
     until("rounds", || rounds() >= 2);
     signal(&child, libc::SIGINT);
-    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    let said = CommandOutput::of(child.wait_with_output().unwrap());
     assert_eq!(said.status, Some(130), "{said:?}");
     let made = rounds();
     let said = lab.widthwise(&format!("compare --resume .widthwise/latest --json --rounds {}", made + 4));

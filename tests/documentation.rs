@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use laboratory::outcomes::retried;
-use laboratory::{here, repository, said, Laboratory, SourceLocation};
+use laboratory::{here, repository, said, CommandOutput, Laboratory};
 
 /// A block of code in a page.
 struct Block {
@@ -153,7 +153,7 @@ fn library() -> Laboratory {
     lab
 }
 
-fn run(lab: &Laboratory, command: &str) -> SourceLocation {
+fn run(lab: &Laboratory, command: &str) -> CommandOutput {
     let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
     said(Command::new("sh").args(["-e", "-c", command]).current_dir(lab.path("")).env("PATH", path))
 }
@@ -181,7 +181,7 @@ fn prepare(lab: &Laboratory, command: &str) {
 
 /// Makes an attempt that asks Debian's mirrors, and once more where these failed, which is told and counted. Whatever else
 /// fails, fails.
-fn asking_mirrors(attempt: impl Fn() -> SourceLocation) -> SourceLocation {
+fn asking_mirrors(attempt: impl Fn() -> CommandOutput) -> CommandOutput {
     let first = attempt();
     match network_failure(&first) {
         Some(reason) => {
@@ -193,7 +193,7 @@ fn asking_mirrors(attempt: impl Fn() -> SourceLocation) -> SourceLocation {
 }
 
 /// The line that says that a server failed or could not be reached, if one does.
-fn network_failure(said: &SourceLocation) -> Option<String> {
+fn network_failure(said: &CommandOutput) -> Option<String> {
     let signs = [
         "Failed to fetch",
         "Temporary failure",
@@ -320,7 +320,7 @@ fn the_flags_that_the_book_names_are_there() {
 #[test]
 fn only_what_a_mirror_has_failed_in_is_tried_again() {
     let tries = |status: i32, stderr: &str| {
-        let said = SourceLocation { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
+        let said = CommandOutput { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
         network_failure(&said).is_some()
     };
     assert!(tries(1, "error: Failed to fetch http://x/y  Hash Sum mismatch"));

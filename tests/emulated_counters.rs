@@ -4,7 +4,7 @@ mod laboratory;
 
 use laboratory::outcomes::skipped;
 use laboratory::{
-    calls_none, count, open, said, signal, unfolded, until, verdict, Laboratory, SourceLocation,
+    calls_none, count, open, said, signal, unfolded, until, verdict, CommandOutput, Laboratory,
 };
 use rusqlite::Connection;
 use serde_json::Value;
@@ -164,7 +164,7 @@ fn ctrl_c_ends_a_emulated_run_at_once_and_what_was_timed_is_reported() {
             || counted("SELECT count(*) FROM session WHERE stopped IS NOT NULL") > 0
     });
     signal(&child, libc::SIGINT);
-    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    let said = CommandOutput::of(child.wait_with_output().unwrap());
     assert_eq!(said.status, Some(130), "{said:?}");
     let report = lab.widthwise("report --json").json();
     if has_counters(&report) {

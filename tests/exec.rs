@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use laboratory::outcomes::skipped;
-use laboratory::{said, Laboratory, SourceLocation, NOBODY};
+use laboratory::{said, CommandOutput, Laboratory, NOBODY};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu -O1";
 
@@ -35,7 +35,7 @@ fn lab(options: &str) -> Laboratory {
     lab
 }
 
-fn exec(lab: &Laboratory, arguments: &str) -> SourceLocation {
+fn exec(lab: &Laboratory, arguments: &str) -> CommandOutput {
     said(lab.command(&format!("exec {arguments}")).env("TOLD", "a value"))
 }
 

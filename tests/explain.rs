@@ -4,7 +4,7 @@
 mod laboratory;
 
 use laboratory::outcomes::skipped;
-use laboratory::{unfolded, Laboratory, SourceLocation};
+use laboratory::{unfolded, CommandOutput, Laboratory};
 use serde_json::Value;
 
 /// Two binaries of `unsteady.c`, the second one built with these options.
@@ -15,7 +15,7 @@ fn binaries(lab: &Laboratory, options: &str) {
 }
 
 /// A campaign of both, in that mode.
-fn compared(lab: &Laboratory, mode: &str, words: &str) -> SourceLocation {
+fn compared(lab: &Laboratory, mode: &str, words: &str) -> CommandOutput {
     let said = lab.compare(&format!(
         "--binary one=./one --binary other=./another-one --run '{{binary}} {mode}' --warmup 0 \
          --metric cpu,max_rss {words}"

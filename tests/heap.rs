@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use laboratory::outcomes::skipped;
-use laboratory::{said, Laboratory, SourceLocation};
+use laboratory::{said, CommandOutput, Laboratory};
 use serde_json::Value;
 
 const ABIS: [(&str, &str); 3] = [
@@ -463,7 +463,7 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     let said = lab.widthwise("explain --heap");
     let starved = "other programs had the CPUs: the samples hold for less than 80 % of the run";
     let is_withheld =
-        |said: &SourceLocation| words_of(&said.stdout).contains("is not compared: changing too fast");
+        |said: &CommandOutput| words_of(&said.stdout).contains("is not compared: changing too fast");
     if is_withheld(&said) {
         return skipped(starved);
     }

@@ -8,7 +8,7 @@ mod laboratory;
 use std::fs::File;
 use std::io::Write;
 
-use laboratory::{Laboratory, SourceLocation};
+use laboratory::{CommandOutput, Laboratory};
 use log_writer::{block, exec, free, number, Described, LogWriter};
 use serde_json::{json, Value};
 
@@ -139,7 +139,7 @@ fn a_log_is_the_same_in_a_file_of_a_terabyte_and_packed() {
 }
 
 /// What `explain` says of a file that it refuses.
-fn refused(lab: &Laboratory, name: &str) -> SourceLocation {
+fn refused(lab: &Laboratory, name: &str) -> CommandOutput {
     let said = lab.widthwise(&["explain", name]);
     assert_eq!((said.status, said.stdout.as_str()), (Some(2), ""), "{said:?}");
     assert_eq!(said.stderr.lines().count(), 1, "{said:?}");

@@ -144,15 +144,15 @@ fn sigterm_ends_scale_while_it_sums_up_a_long_study() {
     assert_eq!(said.status, Some(0), "{said:?}");
     let folder = lab.campaign();
     // What it knows, a hundred thousand times.
-    let archive = rusqlite::Connection::open(folder.join("study.sqlite")).unwrap();
+    let archive = rusqlite::Connection::open(folder.join("campaign.sqlite")).unwrap();
     archive
         .execute_batch(
             "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-             INSERT INTO attempt (round, position, purpose, variant, mode, placement, processes, sound, elapsed_ns, cpu_ns,
+             INSERT INTO group_run (round, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
                                   record)
-             SELECT i, position, purpose, variant, mode, placement, processes, sound, elapsed_ns, cpu_ns,
+             SELECT i, position, purpose, variant, mode, placement, members, sound, elapsed_ns, cpu_ns,
                     json_set(record, '$.round', i)
-             FROM attempt, n WHERE purpose = 'timed' AND attempt.round = (SELECT max(round) FROM attempt)",
+             FROM group_run, n WHERE purpose = 'timed' AND group_run.round = (SELECT max(round) FROM group_run)",
         )
         .unwrap();
     drop(archive);

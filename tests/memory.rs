@@ -5,7 +5,7 @@ mod laboratory;
 
 use browser::Browser;
 use laboratory::{
-    calls_none, count, open, repository, said, signal, unfolded, until, verdict, Laboratory, SourceLocation,
+    calls_none, count, open, repository, said, signal, unfolded, until, verdict, CommandOutput, Laboratory,
 };
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -417,7 +417,7 @@ fn ctrl_c_ends_the_series_after_the_run_and_resume_makes_the_rest() {
     let lab = lab();
     let child = reading(&lab);
     signal(&child, libc::SIGINT);
-    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    let said = CommandOutput::of(child.wait_with_output().unwrap());
     assert_eq!(said.status, Some(130), "{said:?}");
     assert!(said.stderr.contains("reading memory over time in 4 more rounds"), "{said:?}");
     assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");

@@ -40,13 +40,13 @@ fn name(bytes: &[u8], end: &str) -> OsString {
     OsString::from_vec([bytes, end.as_bytes()].concat())
 }
 
-fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::SourceLocation {
+fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::CommandOutput {
     let mut command = lab.command("compare --cpus any --abi x86-64 --rounds 2 --warmup 0");
     laboratory::said(command.args(words).env("SHELL", "/bin/false"))
 }
 
 /// Nothing was run, and nothing of the terminal's own language is shown.
-fn is_harmless(lab: &Laboratory, said: &laboratory::SourceLocation, what: &[u8]) {
+fn is_harmless(lab: &Laboratory, said: &laboratory::CommandOutput, what: &[u8]) {
     let what = String::from_utf8_lossy(what);
     assert_eq!(said.status, Some(0), "{what}: {said:?}");
     assert!(!said.stdout.contains('\x1b') && !said.stderr.contains('\x1b'), "{what}: {said:?}");

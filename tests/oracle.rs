@@ -18,16 +18,23 @@ mod cost;
 mod hostile;
 #[path = "x32/kernel.rs"]
 mod kernel;
+#[path = "x32/machine.rs"]
+mod machine;
 #[path = "x32/musl.rs"]
 mod musl;
 #[path = "x32/newest.rs"]
 mod newest;
 #[path = "x32/programs.rs"]
 mod programs;
+#[path = "x32/real.rs"]
+mod real;
 #[path = "x32/steps.rs"]
 mod steps;
 #[path = "x32/stress.rs"]
 mod stress;
+
+#[path = "laboratory/outcomes.rs"]
+mod outcomes;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,6 +47,16 @@ use programs::{exception_at, recorded_at, Program};
 
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Whether this is the part of `make test-all` that has fetched what a test needs (tests/all.sh).
+fn is_lane(name: &str) -> bool {
+    variable("WIDTHWISE_LANE").is_some_and(|lane| lane == name)
+}
+
+/// Whether `WIDTHWISE_X32_ONLY` names it, or nothing.
+fn is_wanted(name: &str) -> bool {
+    variable("WIDTHWISE_X32_ONLY").is_none_or(|only| only.to_string_lossy().split(',').any(|one| one == name))
 }
 
 /// The x32 runtime, `x32run PROGRAM ARGUMENTS...`: the one that was built with this test, or the one that X32RUN names.
@@ -89,7 +106,17 @@ fn a_kernel_with_x32_says_what_is_recorded() {
 fn the_runtime_says_what_a_kernel_with_x32_says() {
     let runtime = runtime();
     let programs: Vec<&Program> = programs::all().iter().collect();
-    let place = Place::new(&runtime);
+    let said = run_all(&programs, &Place::new(&runtime));
+    if variable("WIDTHWISE_X32_RECORD").is_some_and(|what| what == "exceptions") {
+        record_exceptions(&programs, &said);
+    }
+    compare("the runtime", &programs, &said, |program| {
+        std::fs::read_to_string(exception_at(&program.name)).unwrap_or_else(|_| recorded(program))
+    });
+}
+
+/// Runs programs through the runtime, two at a time: file name to transcript.
+fn run_all(programs: &[&Program], place: &Place) -> BTreeMap<String, String> {
     let queue = Mutex::new(programs.iter());
     let said = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
@@ -101,13 +128,7 @@ fn the_runtime_says_what_a_kernel_with_x32_says() {
             });
         }
     });
-    let said = said.into_inner().unwrap();
-    if variable("WIDTHWISE_X32_RECORD").is_some_and(|what| what == "exceptions") {
-        record_exceptions(&programs, &said);
-    }
-    compare("the runtime", &programs, &said, |program| {
-        std::fs::read_to_string(exception_at(&program.name)).unwrap_or_else(|_| recorded(program))
-    });
+    said.into_inner().unwrap()
 }
 
 /// Kinds of sites in `tests/x32/steps/program.c` that have a stub.
@@ -384,8 +405,12 @@ fn a_difference_shows_what_is_missing_and_what_is_new() {
 }
 
 #[test]
-#[ignore = "`make test-all` fetches the kernel; tests/exec.rs has the same with the entry left alone"]
 fn without_the_i386_entry_the_runtime_says_so_and_gives_robust_mutexes_up_itself() {
+    if !is_lane("x32-without-i386") {
+        return outcomes::skipped(
+            "`make test-all` fetches the kernel; tests/exec.rs has the same with the entry left alone",
+        );
+    }
     let said = bare::said(&runtime(), &kernel::kernel("x32-newer-kernel"));
     for part in [
         "$ /x32run --check\ni386 entry: no (",
@@ -400,21 +425,40 @@ fn without_the_i386_entry_the_runtime_says_so_and_gives_robust_mutexes_up_itself
 }
 
 #[test]
-#[ignore = "`make test-all` builds musl"]
-fn with_musl_programs_say_what_they_say_with_glibc() {
-    let place = Place::new(&runtime());
+fn real_programs_print_what_they_print_on_x86_64() {
+    if !is_lane("x32-newer-libc") {
+        return outcomes::skipped(
+            "`make test-all` fetches the sources, and the C library of the next Debian",
+        );
+    }
+    let programs: Vec<&real::Real> =
+        real::PROGRAMS.iter().filter(|program| is_wanted(program.name)).collect();
+    real::build_all(&programs);
     let mut wrong = Vec::new();
-    for name in musl::PROGRAMS {
-        let path = place.folder.path().join("programs").join(name);
-        std::fs::remove_file(&path).unwrap();
-        musl::build(name, &path);
-        let said = programs::transcripts(&place.stage(name, 120, &path));
-        let wanted = std::fs::read_to_string(exception_at(name))
-            .or_else(|_| std::fs::read_to_string(recorded_at(name)))
-            .unwrap();
-        if said.get(name) != Some(&wanted) {
-            wrong.push(format!("{name}: {:?}", said.get(name)));
+    for program in programs {
+        let [wide, narrow] = real::said(program, &runtime());
+        if narrow != wide {
+            eprintln!("{}: - x86-64, + x32\n{}", program.name, difference(&wide, &narrow));
+            wrong.push(program.name);
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "these differ: {}", wrong.join(", "));
+}
+
+#[test]
+fn with_musl_the_runtime_says_what_a_kernel_with_x32_says() {
+    if !is_lane("x32-musl") {
+        return outcomes::skipped("`make test-all` builds musl");
+    }
+    let built = musl::all();
+    let programs: Vec<&Program> = built.iter().collect();
+    let kernel = kernel::run(&programs);
+    let place = Place::new(&runtime());
+    let said = run_all(&programs, &place);
+    compare("the runtime", &programs, &said, |program| {
+        let natively = kernel.get(&program.file).cloned().unwrap_or_default();
+        // What the runtime says instead with glibc, it says with musl.
+        let exception = std::fs::read_to_string(exception_at(&program.name)).ok();
+        exception.filter(|_| natively == recorded(program)).unwrap_or(natively)
+    });
 }

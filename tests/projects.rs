@@ -93,7 +93,7 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
     lab.project("make");
     let arguments =
         ["./make", "--build", "make", "--run", "{build}/program", "--abi", "x86-64,i386", "--rounds", "6"];
-    let built = |said: &laboratory::SourceLocation| {
+    let built = |said: &laboratory::CommandOutput| {
         said.stderr.lines().filter(|line| line.contains("  built ")).count()
     };
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use laboratory::{repository, said, signal, until, Laboratory, SourceLocation, Words};
+use laboratory::{repository, said, signal, until, CommandOutput, Laboratory, Words};
 
 /// Each ABI, and what the compiler is told for it.
 const ABIS: [(&str, &str); 3] = [
@@ -51,7 +51,7 @@ fn command(lab: &Laboratory, abi: &str, words: impl Words) -> Command {
     command
 }
 
-fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> SourceLocation {
+fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> CommandOutput {
     said(&mut command(lab, abi, words))
 }
 

@@ -89,14 +89,14 @@ fn the_csv_has_a_row_for_every_sample() {
     let place =
         |name: &str| head.iter().position(|column| column == name).unwrap_or_else(|| panic!("{head:?}"));
     let (variant, metric, value, standing) =
-        (place("variant"), place("metric"), place("value"), place("standing"));
+        (place("variant"), place("metric"), place("value"), place("status"));
     let mut with_value = 0;
     let mut variants = BTreeSet::new();
     for row in reader.records() {
         let row = row.unwrap();
         variants.insert(row[variant].to_owned());
         if row[metric].is_empty() {
-            assert_eq!((&row[value], &row[standing]), ("", "unable"), "{row:?}");
+            assert_eq!((&row[value], &row[standing]), ("", "unsupported"), "{row:?}");
         } else {
             assert!(row[value].parse::<f64>().is_ok(), "{row:?}");
             with_value += 1;

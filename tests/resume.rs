@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use laboratory::{count, signal, until, Laboratory, SourceLocation};
+use laboratory::{count, signal, until, CommandOutput, Laboratory};
 use rusqlite::Connection;
 
 /// Starts a campaign, and waits until it has runs.
@@ -20,11 +20,11 @@ fn begun(lab: &Laboratory, arguments: &[&str]) -> Child {
     child
 }
 
-fn ended(child: Child) -> SourceLocation {
-    SourceLocation::of(child.wait_with_output().unwrap())
+fn ended(child: Child) -> CommandOutput {
+    CommandOutput::of(child.wait_with_output().unwrap())
 }
 
-fn resumed(lab: &Laboratory, more: &[&str]) -> SourceLocation {
+fn resumed(lab: &Laboratory, more: &[&str]) -> CommandOutput {
     lab.widthwise(&[&["compare", "--resume", ".widthwise/latest"], more].concat())
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
 use laboratory::outcomes::skipped;
-use laboratory::{is_root, repository, said, unfolded, Laboratory, SourceLocation};
+use laboratory::{is_root, repository, said, unfolded, CommandOutput, Laboratory};
 use serde_json::Value;
 
 /// Who looks at times runs alone among these tests.
@@ -50,13 +50,13 @@ fn shell_words(text: &str) -> Vec<String> {
     all
 }
 
-fn scale(lab: &Laboratory, abis: &str, run: &str, options: &str) -> SourceLocation {
+fn scale(lab: &Laboratory, abis: &str, run: &str, options: &str) -> CommandOutput {
     let words = words(abis, run, options);
     lab.widthwise(&words.iter().map(String::as_str).collect::<Vec<_>>()[..])
 }
 
 /// A study of one timed round and nothing else.
-fn once(lab: &Laboratory, run: &str, options: &str) -> SourceLocation {
+fn once(lab: &Laboratory, run: &str, options: &str) -> CommandOutput {
     scale(lab, "x86-64", run, &format!("--rounds 1 --warmup 0 --memory=0 {options}"))
 }
 

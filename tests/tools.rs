@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use laboratory::{said, Laboratory, SourceLocation};
+use laboratory::{said, CommandOutput, Laboratory};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu -g -O1";
 
@@ -169,19 +169,19 @@ int main(int count, char **words) {
 }
 
 /// What gdb says when it is given these lines.
-fn gdb(lab: &Laboratory, program: &str, lines: &[&str]) -> SourceLocation {
+fn gdb(lab: &Laboratory, program: &str, lines: &[&str]) -> CommandOutput {
     let mut command = lab.command(&format!("exec --gdb {program}"));
     command.env("HOME", lab.path("")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let text = lines.join("\n") + "\n";
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let said = SourceLocation::of(child.wait_with_output().unwrap());
+    let said = CommandOutput::of(child.wait_with_output().unwrap());
     assert_eq!(said.status, Some(0), "{said:?}");
     said
 }
 
 /// The functions of a backtrace, the innermost first.
-fn functions(said: &SourceLocation) -> Vec<String> {
+fn functions(said: &CommandOutput) -> Vec<String> {
     let frames = said.stdout.lines().map(|line| line.trim_start_matches("(gdb) "));
     let frames = frames.filter(|line| line.starts_with('#')).map(|line| {
         let rest = line.split_once(' ').unwrap().1.trim_start();
@@ -356,7 +356,7 @@ int main(void) {
     let perf = |words: &str| {
         let mut command = Command::new("perf");
         command.args(words.split_whitespace()).current_dir(lab.path("")).stdin(Stdio::null());
-        command.output().map(SourceLocation::of)
+        command.output().map(CommandOutput::of)
     };
     match perf("record -q -e cpu-clock -o may true") {
         Ok(said) if said.status == Some(0) => {}

@@ -2,7 +2,9 @@
  * What each system call costs that can be made many times over without harm: nanoseconds, the least of many
  * short spells, a line for each: its name, what it answered, its time. Argument 1 is how many rounds of
  * spells, argument 2 how many calls a spell has; with a third argument Syscall User Dispatch is armed as the
- * x32 runtime arms it.
+ * x32 runtime arms it. With no numbers it counts instead: every spell lies between two markers that an
+ * emulator sees (tests/x32/cost/count.c), spells without a call first, and a line for each has the name and
+ * the answer.
  *
  * Each call has a site of its own, with the number loaded just before it, as a library's have. Most work on
  * next to nothing, so that what a call costs whatever it does is not lost in what it does.
@@ -217,9 +219,36 @@ static void tidy(void) {
     msgctl(queue_id, IPC_RMID, 0);
 }
 
+/* Does nothing: `nopl 0x5744NNNN(%rax)`. */
+#define MARK(number) __asm__ volatile(".byte 0x0f, 0x1f, 0x80, " #number ", 0, 0x44, 0x57" : : : "memory")
+#define SPELLS 5
+#define CALLS_IN_A_SPELL 10
+#define CALLS_BEFORE 20
+
+static long no_call(void) { return 0; }
+
+static __attribute__((noinline)) void count(const char *name, long (*call)(void)) {
+    long answer = 0;
+    for (int time = 0; time < CALLS_BEFORE; time++)
+        answer = call();
+    for (int spell = 0; spell < SPELLS; spell++) {
+        MARK(1);
+        for (int time = 0; time < CALLS_IN_A_SPELL; time++)
+            call();
+        MARK(2);
+    }
+    printf("%s %ld\n", name, answer < 0 ? answer : 0);
+}
+
 int main(int words_count, char **words) {
-    if (words_count < 3)
-        return 2;
+    if (words_count < 3) {
+        prepare();
+        count("", no_call);
+        for (int i = 0; i < CALLS; i++)
+            count(calls[i].name, calls[i].call);
+        tidy();
+        return 0;
+    }
     static double least[sizeof calls / sizeof *calls];
     static long answers[sizeof calls / sizeof *calls];
     int times = atoi(words[2]);

@@ -9,6 +9,8 @@ mod false_alarms;
 mod heap;
 mod hyperfine;
 mod load;
+#[path = "../../tests/x32/machine.rs"]
+mod machine;
 mod peak;
 mod peringer;
 mod planted;
@@ -21,6 +23,7 @@ mod welch;
 mod work_directory;
 mod x32;
 mod x32_calls;
+mod x32_kernel;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,6 +63,7 @@ enum Claim {
     Peak,
     X32,
     X32Calls,
+    X32Kernel,
     Heap,
     Scale,
     Simulation,
@@ -77,6 +81,7 @@ impl Claim {
             Claim::Peak => "Peak memory",
             Claim::X32 => "x32",
             Claim::X32Calls => "x32 calls",
+            Claim::X32Kernel => "x32 calls in instructions",
             Claim::Heap => "Heap recorder",
             Claim::Scale => "Scale",
             Claim::Simulation => "Simulation",
@@ -97,6 +102,7 @@ impl Claim {
             Claim::Peak => peak::measure(work_directory),
             Claim::X32 => x32::measure(work_directory),
             Claim::X32Calls => x32_calls::measure(work_directory),
+            Claim::X32Kernel => x32_kernel::measure(work_directory),
             Claim::Heap => heap::measure(work_directory),
             Claim::Scale => scale::measure(work_directory),
             Claim::Simulation => simulation::measure(work_directory),

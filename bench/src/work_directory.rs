@@ -37,6 +37,11 @@ impl WorkDirectory {
         repository()
     }
 
+    /// The folder of the build's, into which packaging/install.sh fetches what is not installed.
+    pub fn target(&self) -> anyhow::Result<PathBuf> {
+        Ok(own_folder()?.parent().context("this program lies in no target folder")?.to_owned())
+    }
+
     /// A number of runs, or a token one.
     pub fn count(&self, full: u32, quick: u32) -> u32 {
         if self.quick {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const TITLES: [&str; 11] = [
+const TITLES: [&str; 12] = [
     "False alarms",
     "Planted slowdowns",
     "Coverage of the intervals",
@@ -11,6 +11,7 @@ const TITLES: [&str; 11] = [
     "Peak memory",
     "x32",
     "x32 calls",
+    "x32 calls in instructions",
     "Heap recorder",
     "Scale",
     "Simulation",

@@ -30,7 +30,7 @@ struct __attribute__((aligned(64))) counts {
     uint32_t reserved;
     uint64_t plain;         /* calls made by a stub itself */
     uint64_t signals;       /* signals that were delivered by the runtime */
-    uint64_t i386_calls;         /* calls through the i386 entry */
+    uint64_t i386_calls;    /* calls through the i386 entry */
     uint64_t sampled_ticks; /* of the time-stamp counter, in calls that entered without a trap: of one in 16,
                                times 16 */
     uint64_t signal_ticks;  /* in the delivery of signals */

@@ -122,6 +122,15 @@ static long control_to_send(struct message *message) {
     return written == 0 ? -EINVAL : 0;
 }
 
+/* Where nothing is mapped: the last page of the first 4 GiB, beyond what a program of x32 has. */
+#define NOWHERE 0xfffff000UL
+
+/* The kernel looks at the descriptor first: what it has against that one, or else `error`. */
+static long unless_descriptor_fails(u64 fd, long error) {
+    long result = KERNEL_3(__NR_sendmsg, fd, NOWHERE, 0);
+    return result == -EFAULT ? error : result;
+}
+
 static long send_message(u64 fd, u64 address, u64 flags) {
     struct message message;
     long result = message_read(&message, address);
@@ -131,6 +140,8 @@ static long send_message(u64 fd, u64 address, u64 flags) {
     if (!failed(result)) {
         u64 arguments[6] = {fd, (u64)&message.wide, flags, 0, 0, 0};
         result = x32_gate(__NR_sendmsg, arguments);
+    } else {
+        result = unless_descriptor_fails(fd, result);
     }
     message_free(&message);
     return result;
@@ -190,6 +201,8 @@ static long receive_message(u64 fd, u64 address, u64 flags) {
     if (!failed(result)) {
         u64 arguments[6] = {fd, (u64)&message.wide, flags, 0, 0, 0};
         result = x32_gate(__NR_recvmsg, arguments);
+    } else {
+        result = unless_descriptor_fails(fd, result);
     }
     if (!failed(result) && result != -RESTART_AFTER_SIGNAL) {
         long control = message.wide.control != 0 ? control_received(&message) : 0;
@@ -209,15 +222,15 @@ static long receive_message(u64 fd, u64 address, u64 flags) {
     return result;
 }
 
-long call_sendmsg(struct frame *frame) { return send_message(frame->rdi, (u32)frame->rsi, frame->rdx); }
-long call_recvmsg(struct frame *frame) { return receive_message(frame->rdi, (u32)frame->rsi, frame->rdx); }
+long call_sendmsg(struct frame *frame) { return send_message(frame->rdi, frame->rsi, frame->rdx); }
+long call_recvmsg(struct frame *frame) { return receive_message(frame->rdi, frame->rsi, frame->rdx); }
 
 #define MMSG_SIZE 32UL
 
 long call_sendmmsg(struct frame *frame) {
     u64 count = (u32)frame->rdx < VECTORS_MOST ? (u32)frame->rdx : VECTORS_MOST;
     for (u64 i = 0; i < count; i++) {
-        u64 address = (u32)frame->rsi + i * MMSG_SIZE;
+        u64 address = frame->rsi + i * MMSG_SIZE;
         long result = send_message(frame->rdi, address, frame->r10);
         if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
             return i > 0 ? (long)i : result;
@@ -266,7 +279,7 @@ long call_recvmmsg(struct frame *frame) {
         return x32_gate(__NR_recvmmsg, arguments);
     }
     while (done < count) {
-        u64 address = (u32)frame->rsi + done * MMSG_SIZE;
+        u64 address = frame->rsi + done * MMSG_SIZE;
         result = receive_message(frame->rdi, address, flags & ~(u64)MSG_WAITFORONE);
         if (failed(result) || result == -RESTART_AFTER_SIGNAL) {
             break;
@@ -325,6 +338,9 @@ struct filter_program {
     u64 instructions;
 };
 
+/* The i386 entry has room for 32 bits of an address. */
+static u64 for_i386(u64 address) { return address >> 32 == 0 ? address : NOWHERE; }
+
 long call_setsockopt(struct frame *frame) {
     u32 level = (u32)frame->rsi, name = (u32)frame->rdx;
     if (!is_compat_only(level, name)) {
@@ -333,16 +349,16 @@ long call_setsockopt(struct frame *frame) {
     if (level == SOL_SOCKET) {
         u32 narrow[2];
         if ((u32)frame->r8 != sizeof narrow) {
-            return -EINVAL;
+            return unless_descriptor_fails(frame->rdi, -EINVAL);
         }
         if (READ_USER(narrow, frame->r10) < 0) {
-            return -EFAULT;
+            return unless_descriptor_fails(frame->rdi, -EFAULT);
         }
         struct filter_program program = {(u16)narrow[0], narrow[1]};
         u64 arguments[6] = {frame->rdi, level, name, (u64)&program, sizeof program, 0};
         return x32_gate(__NR_setsockopt, arguments);
     }
-    return i386_call(I386_SETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+    return i386_call(I386_SETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);
 }
 
 long call_getsockopt(struct frame *frame) {
@@ -350,5 +366,5 @@ long call_getsockopt(struct frame *frame) {
     if (level == SOL_SOCKET || !is_compat_only(level, name)) {
         return forward(frame, __NR_getsockopt);
     }
-    return i386_call(I386_GETSOCKOPT, (u32)frame->rdi, level, name, (u32)frame->r10, (u32)frame->r8);
+    return i386_call(I386_GETSOCKOPT, (u32)frame->rdi, level, name, for_i386(frame->r10), (u32)frame->r8);
 }

@@ -29,13 +29,6 @@ struct Swing {
     }
 };
 
-void near(int line, double actual, double expected, double within) {
-    if (!(std::fabs(actual - expected) <= within))
-        check::fail(__FILE__, line,
-                    check::shown(actual) + " is not within " + check::shown(within) + " of " +
-                        check::shown(expected));
-}
-
 std::string complaint(const std::function<void()> &deed) {
     try {
         deed();
@@ -57,8 +50,8 @@ TEST("an oscillator written as an expression moves as its closed form") {
     d.start();
     sim.run_until(3.0);
     const double omega = std::sqrt(4.0 - 0.04);
-    near(__LINE__, x.value(), std::exp(-0.6) * (std::cos(3.0 * omega) + 0.2 / omega * std::sin(3.0 * omega)),
-         1e-9);
+    check::near(__FILE__, __LINE__, x.value(),
+                std::exp(-0.6) * (std::cos(3.0 * omega) + 0.2 / omega * std::sin(3.0 * omega)), 1e-9);
 }
 
 TEST("a second-order system is integrated as it is written") {
@@ -68,9 +61,9 @@ TEST("a second-order system is integrated as it is written") {
                         }),
                         phase({1.0, 0.0}, {0.0, 3.0}), 0.0, tight);
     pendulum.advance(2.0);
-    near(__LINE__, pendulum.state()[0], std::cos(2.0), 1e-10);
-    near(__LINE__, pendulum.state()[1], std::sin(6.0), 1e-10);
-    near(__LINE__, pendulum.state()[2], -std::sin(2.0), 1e-10);
+    check::near(__FILE__, __LINE__, pendulum.state()[0], std::cos(2.0), 1e-10);
+    check::near(__FILE__, __LINE__, pendulum.state()[1], std::sin(6.0), 1e-10);
+    check::near(__FILE__, __LINE__, pendulum.state()[2], -std::sin(2.0), 1e-10);
     Integrator odd(Method::rke, second_order([](double, auto, auto, auto) {}), {1.0, 2.0, 3.0});
     CHECK_THROWS(odd.advance(1.0), BadRequest);
 }
@@ -84,9 +77,9 @@ TEST("a variable changed by a process takes effect at that time") {
     sim.at(1.5, [&] { d.set(slope, -3.0); });
     sim.at(2.0, [&] { d.set(x, 10.0); });
     sim.run_until(1.5);
-    near(__LINE__, x.value(), 0.75, 1e-13);
+    check::near(__FILE__, __LINE__, x.value(), 0.75, 1e-13);
     sim.run_until(3.0);
-    near(__LINE__, x.value(), 10.0 - 5.5, 1e-12);
+    check::near(__FILE__, __LINE__, x.value(), 10.0 - 5.5, 1e-12);
 }
 
 TEST("a limit, a dead zone and a polyline have their kinks where they are crossed") {
@@ -95,16 +88,17 @@ TEST("a limit, a dead zone and a polyline have their kinks where they are crosse
     const double level = 2.0 * (1.0 - std::cos(pi / 6.0)) + 0.5 * (2.0 * pi / 3.0);
     {
         Swing s;
-        near(__LINE__, s.integral(s.d.limit(s.x, -0.25, 0.5), pi), level, 1e-9);
+        check::near(__FILE__, __LINE__, s.integral(s.d.limit(s.x, -0.25, 0.5), pi), level, 1e-9);
     }
     {
         Swing s;
-        near(__LINE__, s.integral(s.d.dead_zone(s.x, -0.25, 0.5), pi), 2.0 - level, 1e-9);
+        check::near(__FILE__, __LINE__, s.integral(s.d.dead_zone(s.x, -0.25, 0.5), pi), 2.0 - level, 1e-9);
     }
     {
         Swing s; // |x|, as far as 1
-        near(__LINE__, s.integral(s.d.polyline(s.x, {{-1.0, 1.0}, {0.0, 0.0}, {1.0, 1.0}}), 2.0 * pi), 4.0,
-             1e-8);
+        check::near(__FILE__, __LINE__,
+                    s.integral(s.d.polyline(s.x, {{-1.0, 1.0}, {0.0, 0.0}, {1.0, 1.0}}), 2.0 * pi), 4.0,
+                    1e-8);
     }
 }
 
@@ -112,22 +106,23 @@ TEST("a quantiser, a relay and friction jump where they should and nowhere else"
     const double pi = 3.14159265358979323846;
     {
         Swing s; // 0 to asin(1/2), then 1
-        near(__LINE__, s.integral(s.d.quantiser(s.x, 1.0), pi), 2.0 * pi / 3.0, 1e-9);
+        check::near(__FILE__, __LINE__, s.integral(s.d.quantiser(s.x, 1.0), pi), 2.0 * pi / 3.0, 1e-9);
     }
     {
         Swing s; // on at 1/2, off at -1/2: from pi/6 to 7 pi/6
-        near(__LINE__, s.integral(s.d.relay(s.x, -0.5, 0.5, 0.0, 1.0), 2.0 * pi), pi, 1e-9);
+        check::near(__FILE__, __LINE__, s.integral(s.d.relay(s.x, -0.5, 0.5, 0.0, 1.0), 2.0 * pi), pi, 1e-9);
     }
     {
         Swing
             s; // three levels: up at pi/3 (of x = .866), down at 5 pi/6 (.5), to -1 at 4 pi/3, up at 11 pi/6
         const double r = std::sqrt(0.75);
         const Signal relay = s.d.relay(s.x, {-r, -0.5, 0.5, r, -10.0, 1.0});
-        near(__LINE__, s.integral(relay, 2.0 * pi), pi / 2.0 - 10.0 * (pi / 2.0), 1e-8);
+        check::near(__FILE__, __LINE__, s.integral(relay, 2.0 * pi), pi / 2.0 - 10.0 * (pi / 2.0), 1e-8);
     }
     {
         Swing s; // sin + sign(sin) * 2 or 3
-        near(__LINE__, s.integral(s.d.friction(s.x, -3.0, 2.0), 1.5 * pi), 1.0 + 2.0 * pi - 1.5 * pi, 1e-9);
+        check::near(__FILE__, __LINE__, s.integral(s.d.friction(s.x, -3.0, 2.0), 1.5 * pi),
+                    1.0 + 2.0 * pi - 1.5 * pi, 1e-9);
     }
 }
 
@@ -138,22 +133,22 @@ TEST("backlash stands still while x turns round, and hysteresis ends at its leve
         const Signal y = s.d.backlash(s.x, -0.25, 0.25, 2.0);
         s.d.start();
         s.sim.run_until(pi / 2.0 + 0.3); // x has turned; the play is not yet taken up
-        near(__LINE__, y.value(), 1.5, 1e-9);
+        check::near(__FILE__, __LINE__, y.value(), 1.5, 1e-9);
         s.sim.run_until(pi);
-        near(__LINE__, y.value(), 0.5, 1e-9);
+        check::near(__FILE__, __LINE__, y.value(), 0.5, 1e-9);
         s.sim.run_until(2.0 * pi);
-        near(__LINE__, y.value(), -0.5, 1e-9);
+        check::near(__FILE__, __LINE__, y.value(), -0.5, 1e-9);
     }
     {
         Swing s;
         const Signal y = s.d.hysteresis(s.x, -0.25, 0.25, 2.0, -1.0, 1.0);
         s.d.start();
         s.sim.run_until(pi / 2.0);
-        near(__LINE__, y.value(), 1.0, 1e-9);
+        check::near(__FILE__, __LINE__, y.value(), 1.0, 1e-9);
         s.sim.run_until(pi - std::asin(0.3)); // leaves the level where x = 1/4
-        near(__LINE__, y.value(), 1.0, 1e-9);
+        check::near(__FILE__, __LINE__, y.value(), 1.0, 1e-9);
         s.sim.run_until(pi);
-        near(__LINE__, y.value(), 0.5, 1e-9);
+        check::near(__FILE__, __LINE__, y.value(), 0.5, 1e-9);
     }
 }
 
@@ -173,7 +168,7 @@ TEST("a relay in a circle with an integrator switches for ever, at the times of 
     }
     const double expected[] = {0.9, 0.9, -0.9, -0.9, 0.9, 1.0};
     for (std::size_t i = 0; i < turns.size(); ++i)
-        near(__LINE__, turns[i], expected[i], 1e-9);
+        check::near(__FILE__, __LINE__, turns[i], expected[i], 1e-9);
 }
 
 TEST("friction brings a body to rest and keeps it there, to and fro, in finitely many steps") {
@@ -183,9 +178,9 @@ TEST("friction brings a body to rest and keeps it there, to and fro, in finitely
     d.connect(v, -d.friction(v, -1.0, 1.0)); // at rest after ln 2
     d.start();
     sim.run_until(0.5);
-    near(__LINE__, v.value(), 2.0 * std::exp(-0.5) - 1.0, 1e-9);
+    check::near(__FILE__, __LINE__, v.value(), 2.0 * std::exp(-0.5) - 1.0, 1e-9);
     sim.run_until(3.0);
-    near(__LINE__, v.value(), 0.0, 1e-3);
+    check::near(__FILE__, __LINE__, v.value(), 0.0, 1e-3);
 }
 
 TEST("a delayed equation follows the polynomials of the method of steps") {
@@ -196,11 +191,11 @@ TEST("a delayed equation follows the polynomials of the method of steps") {
     d.connect(y, -d.delay(y, 1.0, 1.0));
     d.start();
     sim.run_until(0.5);
-    near(__LINE__, y.value(), 0.5, 1e-9);
+    check::near(__FILE__, __LINE__, y.value(), 0.5, 1e-9);
     sim.run_until(2.0);
-    near(__LINE__, y.value(), -0.5, 1e-9);
+    check::near(__FILE__, __LINE__, y.value(), -0.5, 1e-9);
     sim.run_until(3.0);
-    near(__LINE__, y.value(), 1.0 - 3.0 + 2.0 - 1.0 / 6.0, 1e-9);
+    check::near(__FILE__, __LINE__, y.value(), 1.0 - 3.0 + 2.0 - 1.0 / 6.0, 1e-9);
     // sum (-1)^k (t - k + 1)^k / k! up to k = floor(t) + 1
     sim.run_until(6.0);
     double exact = 0.0;
@@ -209,7 +204,7 @@ TEST("a delayed equation follows the polynomials of the method of steps") {
         factorial *= k > 0 ? k : 1;
         exact += (k % 2 == 0 ? 1.0 : -1.0) * std::pow(6.0 - k + 1.0, k) / factorial;
     }
-    near(__LINE__, y.value(), exact, 5e-8);
+    check::near(__FILE__, __LINE__, y.value(), exact, 5e-8);
 }
 
 TEST("what comes out of a delay is as accurate as the steps are asked to be, by every method") {
@@ -311,10 +306,10 @@ TEST("a delay brings a jump through, later") {
     d.start();
     sim.at(1.0, [&] { d.set(step, 2.0); });
     sim.run_until(1.25);
-    near(__LINE__, later.value(), 0.0, 0.0);
+    check::near(__FILE__, __LINE__, later.value(), 0.0, 0.0);
     sim.run_until(3.0);
-    near(__LINE__, later.value(), 2.0, 1e-12);
-    near(__LINE__, whole.value(), 3.0, 1e-12);
+    check::near(__FILE__, __LINE__, later.value(), 2.0, 1e-12);
+    check::near(__FILE__, __LINE__, whole.value(), 3.0, 1e-12);
 }
 
 TEST("a sampled delay holds what was there one sampling ago") {
@@ -330,7 +325,7 @@ TEST("a sampled delay holds what was there one sampling ago") {
     }
     const double expected[] = {-1.0, 0.0, 0.5, 0.5, 1.0};
     for (std::size_t i = 0; i < seen.size(); ++i)
-        near(__LINE__, seen[i], expected[i], 1e-12);
+        check::near(__FILE__, __LINE__, seen[i], expected[i], 1e-12);
 }
 
 TEST("each solver finds what an algebraic loop equals") {
@@ -344,9 +339,9 @@ TEST("each solver finds what an algebraic loop equals") {
         d.connect(z, cosine * (1.0 - 0.1 * t)); // z = (1 - t/10) cos z
         const Signal whole = d.integrator(z, 0.0);
         d.start();
-        near(__LINE__, z.value(), 0.73908513321516064, 1e-12);
+        check::near(__FILE__, __LINE__, z.value(), 0.73908513321516064, 1e-12);
         sim.run_until(2.0);
-        near(__LINE__, z.value() - 0.8 * std::cos(z.value()), 0.0, 1e-12);
+        check::near(__FILE__, __LINE__, z.value() - 0.8 * std::cos(z.value()), 0.0, 1e-12);
         CHECK(whole.value() > 1.0 && whole.value() < 2.0 * 0.74);
     }
 }
@@ -361,8 +356,8 @@ TEST("a loop within a loop is solved within it") {
     d.connect(b, (a + b / 2.0) / 4.0);
     const Signal twice = 2.0 * a;
     d.start();
-    near(__LINE__, twice.value(), 2.0 * 7.0 / 19.0, 1e-11);
-    near(__LINE__, b.value(), 2.0 / 19.0, 1e-11);
+    check::near(__FILE__, __LINE__, twice.value(), 2.0 * 7.0 / 19.0, 1e-11);
+    check::near(__FILE__, __LINE__, b.value(), 2.0 / 19.0, 1e-11);
 }
 
 TEST("a circle that nothing solves, and a search without an end, are errors that name the remedy") {
@@ -390,7 +385,7 @@ TEST("a circle that nothing solves, and a search without an end, are errors that
         d.connect(back, 2.0 * x);
         d.start();
         sim.run_until(1.0);
-        near(__LINE__, back.value(), 2.0 * std::exp(-1.0), 1e-9);
+        check::near(__FILE__, __LINE__, back.value(), 2.0 * std::exp(-1.0), 1e-9);
     }
     {
         Simulation sim;

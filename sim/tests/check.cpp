@@ -1,5 +1,6 @@
 #include "check.hpp"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,11 @@ void fail(const char *file, int line, const std::string &what) {
     ++failures;
     const char *name = std::strrchr(file, '/');
     std::printf("%s:%d: %s\n    in: %s\n", name != nullptr ? name + 1 : file, line, what.c_str(), running);
+}
+
+void near(const char *file, int line, double actual, double expected, double within) {
+    if (!(std::fabs(actual - expected) <= within))
+        fail(file, line, shown(actual) + " is not within " + shown(within) + " of " + shown(expected));
 }
 
 void skip(const std::string &why) { throw Skipped{why}; }

@@ -22,6 +22,8 @@ struct Test {
 };
 
 void fail(const char *file, int line, const std::string &what);
+/// Fails unless `actual` is within `within` of `expected`.
+void near(const char *file, int line, double actual, double expected, double within);
 [[noreturn]] void skip(const std::string &why);
 
 /// Compares with the line `name value` of tests/golden.txt, which is the same file for every ABI.

@@ -7,14 +7,13 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
 using namespace widthwise::sim;
 
 namespace {
-
-constexpr double pi = 3.14159265358979323846;
 
 void turning(double, std::span<const double> y, std::span<double> rate) {
     rate[0] = -y[1];
@@ -71,18 +70,18 @@ TEST("crossings are reported in their direction, at their times, in step with di
     const auto record = [&](const char *what, double time) {
         return [&trace, &worst, what, time](Simulation &s) {
             trace += what;
-            worst = std::max(worst, std::fabs(std::remainder(s.now() - time, 2.0 * pi)));
+            worst = std::max(worst, std::fabs(std::remainder(s.now() - time, 2.0 * std::numbers::pi)));
         };
     };
     const auto height = [](double, auto y) { return y[1]; };
     const auto across = [](double, auto y) { return y[0]; };
     circle.when(height, Crossing::up, record("u", 0.0));
-    circle.when(height, Crossing::down, record("d", pi));
-    circle.when(across, Crossing::down, record("l", pi / 2));
-    circle.when(across, Crossing::up, record("r", 3 * pi / 2));
+    circle.when(height, Crossing::down, record("d", std::numbers::pi));
+    circle.when(across, Crossing::down, record("l", std::numbers::pi / 2));
+    circle.when(across, Crossing::up, record("r", 3 * std::numbers::pi / 2));
     sim.at(1.0, [&] { trace += "1"; });
     sim.at(4.0, [&] { trace += "4"; });
-    sim.run_until(4.2 * pi);
+    sim.run_until(4.2 * std::numbers::pi);
     CHECK_EQUAL(trace, std::string("1ld4ruldru"));
     CHECK(worst < 1e-10);
 }

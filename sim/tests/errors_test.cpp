@@ -17,7 +17,7 @@ using event_trace::everywhere_with_seed_42;
 
 namespace {
 
-Process waits(Simulation &, double time) {
+Process waits_after_two(Simulation &, double time) {
     co_await wait(2.0);
     co_await wait(time);
 }
@@ -27,7 +27,7 @@ Process waits(Simulation &, double time) {
 TEST("a wait into the past names process, time and seed") {
     everywhere_with_seed_42([](const Options &options) {
         Simulation sim(options);
-        sim.start(waits(sim, -0.5), "clerk");
+        sim.start(waits_after_two(sim, -0.5), "clerk");
         CHECK_EQUAL(message<TimeBackwards>(sim),
                     std::string("time would run backwards to 1.5: process \"clerk\" (1) at time 2, seed 42"));
         CHECK_EQUAL(sim.alive(), 0u);
@@ -38,7 +38,7 @@ TEST("a time that is not a number, or infinite, is refused") {
     everywhere_with_seed_42([](const Options &options) {
         for (const double time : {std::nan(""), std::numeric_limits<double>::infinity()}) {
             Simulation sim(options);
-            sim.start(waits(sim, time), "clerk");
+            sim.start(waits_after_two(sim, time), "clerk");
             CHECK(message<BadTime>(sim).find("process \"clerk\" (1) at time 2, seed 42") !=
                   std::string::npos);
         }
@@ -101,7 +101,7 @@ TEST("an exception that leaves a process comes out of run with the original nest
             throw std::logic_error("no more cheese");
         };
         sim.start(thrower(sim), "mouse");
-        sim.start(waits(sim, 7.0), "other");
+        sim.start(waits_after_two(sim, 7.0), "other");
         std::string nested;
         try {
             sim.run();
@@ -140,7 +140,7 @@ TEST("a process that ends while it holds a facility is reported, and the facilit
 
 TEST("a process used after its end is named by its number") {
     Simulation sim;
-    const ProcessRef ref = sim.start(waits(sim, 1.0), "brief");
+    const ProcessRef ref = sim.start(waits_after_two(sim, 1.0), "brief");
     sim.run();
     CHECK_THROWS(ref.activate(), UsedAfterEnd);
     CHECK_THROWS(ref.interrupt(), UsedAfterEnd);
@@ -154,7 +154,7 @@ TEST("a process used after its end is named by its number") {
                     "activate of process 1 after its end: no process at time 3, seed 1");
     }
     // Its memory may be another's by now: that one is not taken for it.
-    const ProcessRef next = sim.start(waits(sim, 1.0));
+    const ProcessRef next = sim.start(waits_after_two(sim, 1.0));
     CHECK(!ref.alive());
     CHECK(next.alive());
 }
@@ -168,7 +168,7 @@ TEST("what a process cannot do in its state is refused") {
     };
     sim.start(twice(sim, till), "twice");
     CHECK(message<WrongState>(sim).find("was seized by the process that holds it") != std::string::npos);
-    const ProcessRef fresh = sim.adopt(waits(sim, 1.0), "fresh");
+    const ProcessRef fresh = sim.adopt(waits_after_two(sim, 1.0), "fresh");
     CHECK_THROWS(fresh.interrupt(), WrongState); // it has not begun
     Queue queue(sim);
     const auto stays = [](Simulation &, Queue &q) -> Process { co_await q.wait(); };
@@ -189,11 +189,11 @@ TEST("what a process cannot do in its state is refused") {
     sim.start(greedy(sim, store));
     CHECK(message<BadRequest>(sim).find("store \"shelf\" has 3 places, not 4") != std::string::npos);
     CHECK_THROWS(Barrier(sim, 0), BadRequest);
-    Process given = waits(sim, 1.0);
+    Process given = waits_after_two(sim, 1.0);
     sim.start(std::move(given));
     CHECK_THROWS(sim.start(std::move(given)), WrongState); // it has been given away
     Simulation other;
-    CHECK_THROWS(other.start(waits(sim, 1.0)), WrongState); // it is another's
+    CHECK_THROWS(other.start(waits_after_two(sim, 1.0)), WrongState); // it is another's
 }
 
 TEST("a condition that cannot be tested is its process's failure") {
@@ -245,7 +245,7 @@ TEST("processes that still wait when nothing is scheduled can be listed") {
             one.release();
         };
         sim.start(philosopher(sim, left, right), "Kant");
-        sim.start(waits(sim, 1.0), "clerk");
+        sim.start(waits_after_two(sim, 1.0), "clerk");
         sim.start(philosopher(sim, right, left), "Hume");
         sim.run();
         CHECK_EQUAL(sim.alive(), 2u);

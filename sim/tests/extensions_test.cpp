@@ -14,13 +14,6 @@ using namespace widthwise::sim;
 
 namespace {
 
-void near(int line, double actual, double expected, double within) {
-    if (!(std::fabs(actual - expected) <= within))
-        check::fail(__FILE__, line,
-                    check::shown(actual) + " is not within " + check::shown(within) + " of " +
-                        check::shown(expected));
-}
-
 double rosenbrock(std::span<const double> x) {
     const double a = 1.0 - x[0];
     const double b = x[1] - x[0] * x[0];
@@ -53,7 +46,7 @@ TEST("vectors of space add, turn and measure as Euclid's") {
     CHECK(cross(a, b) == (Vector{1.0, -5.0, 4.5}));
     CHECK_EQUAL(dot(cross(a, b), a), 0.0);
     CHECK(2.0 * a - a / 0.5 == Vector{});
-    near(__LINE__, length(unit(b)), 1.0, 1e-15);
+    check::near(__FILE__, __LINE__, length(unit(b)), 1.0, 1e-15);
     CHECK(unit(Vector{}) == Vector{});
 }
 
@@ -71,10 +64,10 @@ TEST("a planet comes back after Kepler's period, in its plane, with the area it 
     const Vector swept = cross(planet.place, planet.velocity);
     orbit.advance(2.0);
     const Body later = body_at(orbit.state(), 0);
-    near(__LINE__, length(cross(later.place, later.velocity) - swept), 0.0, 1e-12);
+    check::near(__FILE__, __LINE__, length(cross(later.place, later.velocity) - swept), 0.0, 1e-12);
     CHECK(length(later.place - planet.place) > 0.5);
     orbit.advance(2.0 * 3.14159265358979323846);
-    near(__LINE__, length(body_at(orbit.state(), 0).place - planet.place), 0.0, 1e-10);
+    check::near(__FILE__, __LINE__, length(body_at(orbit.state(), 0).place - planet.place), 0.0, 1e-10);
 }
 
 TEST("a fuzzy set grades by straight lines, and its words combine as Zadeh's") {
@@ -98,7 +91,7 @@ TEST("a conclusion's centre of gravity is the polygon's, exactly") {
     {
         fuzzy::Conclusion one(out);
         one.then({1.0}, "low");
-        near(__LINE__, one.value(), 2.0, 1e-14);
+        check::near(__FILE__, __LINE__, one.value(), 2.0, 1e-14);
     }
     {
         // "low" cut at 1/2 is a trapezium of area 3/2 round 2; "high" whole a triangle of area 2 round 8.
@@ -106,9 +99,10 @@ TEST("a conclusion's centre of gravity is the polygon's, exactly") {
         two.then({0.5}, "low");
         two.then({1.0}, "high");
         two.then({0.25}, "high"); // less than it has
-        near(__LINE__, two.value(), (1.5 * 2.0 + 2.0 * 8.0) / 3.5, 1e-14);
-        near(__LINE__, two.value(fuzzy::Defuzzification::mean_of_maxima), 8.0, 1e-14);
-        near(__LINE__, two.value(fuzzy::Defuzzification::weighted_tops), (0.5 * 2.0 + 8.0) / 1.5, 1e-14);
+        check::near(__FILE__, __LINE__, two.value(), (1.5 * 2.0 + 2.0 * 8.0) / 3.5, 1e-14);
+        check::near(__FILE__, __LINE__, two.value(fuzzy::Defuzzification::mean_of_maxima), 8.0, 1e-14);
+        check::near(__FILE__, __LINE__, two.value(fuzzy::Defuzzification::weighted_tops),
+                    (0.5 * 2.0 + 8.0) / 1.5, 1e-14);
         CHECK_EQUAL(two.grade(2.0), 0.5);
     }
     {
@@ -124,8 +118,8 @@ TEST("a conclusion's centre of gravity is the polygon's, exactly") {
             area += three.grade(x);
             moment += three.grade(x) * x;
         }
-        near(__LINE__, three.value(), moment / area, 1e-7);
-        near(__LINE__, three.value(fuzzy::Defuzzification::mean_of_maxima), 5.0, 1e-12);
+        check::near(__FILE__, __LINE__, three.value(), moment / area, 1e-7);
+        check::near(__FILE__, __LINE__, three.value(fuzzy::Defuzzification::mean_of_maxima), 5.0, 1e-12);
     }
     CHECK_EQUAL(fuzzy::Conclusion(out).value(), 5.0);
 }
@@ -133,11 +127,11 @@ TEST("a conclusion's centre of gravity is the polygon's, exactly") {
 TEST("Hooke and Jeeves, and the gradient, follow Rosenbrock's valley to its end") {
     const std::vector<Parameter> from = {{-1.2, -5.0, 5.0}, {1.0, -5.0, 5.0}};
     const Optimum pattern = hooke_jeeves(rosenbrock, from);
-    near(__LINE__, pattern.at[0], 1.0, 1e-5);
-    near(__LINE__, pattern.at[1], 1.0, 1e-5);
+    check::near(__FILE__, __LINE__, pattern.at[0], 1.0, 1e-5);
+    check::near(__FILE__, __LINE__, pattern.at[1], 1.0, 1e-5);
     const Optimum slope = gradient(rosenbrock, from);
-    near(__LINE__, slope.at[0], 1.0, 1e-5);
-    near(__LINE__, slope.at[1], 1.0, 1e-5);
+    check::near(__FILE__, __LINE__, slope.at[0], 1.0, 1e-5);
+    check::near(__FILE__, __LINE__, slope.at[1], 1.0, 1e-5);
     CHECK(slope.evaluations < pattern.evaluations);
     CHECK_EQUAL(slope.value, rosenbrock(slope.at));
 }
@@ -146,17 +140,17 @@ TEST("annealing leaves a valley for the deepest one, which the others do not") {
     const std::vector<Parameter> from = {{3.2, -5.0, 5.0}, {-2.1, -5.0, 5.0}};
     CHECK(gradient(rastrigin, from).value > 0.5);
     const Optimum found = annealing(rastrigin, from, Random(3), {.hot = 30.0, .cold = 1e-9});
-    near(__LINE__, found.at[0], 0.0, 1e-3);
-    near(__LINE__, found.at[1], 0.0, 1e-3);
-    near(__LINE__, found.value, 0.0, 1e-4);
+    check::near(__FILE__, __LINE__, found.at[0], 0.0, 1e-3);
+    check::near(__FILE__, __LINE__, found.at[1], 0.0, 1e-3);
+    check::near(__FILE__, __LINE__, found.value, 0.0, 1e-4);
 }
 
 TEST("a least value at an end is found there") {
     const Objective slope = [](std::span<const double> x) { return 2.0 * x[0] + x[1] * x[1]; };
     const std::vector<Parameter> from = {{1.0, 0.5, 2.0}, {1.0, -3.0, 2.0}};
     for (const Optimum &found : {hooke_jeeves(slope, from), gradient(slope, from)}) {
-        near(__LINE__, found.at[0], 0.5, 1e-12);
-        near(__LINE__, found.at[1], 0.0, 1e-5);
+        check::near(__FILE__, __LINE__, found.at[0], 0.5, 1e-12);
+        check::near(__FILE__, __LINE__, found.at[1], 0.0, 1e-5);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr Method all_methods[] = {Method::euler, Method::rke,   Method::rkf3,  Method::rkf5, Method::rkf8,
                                   Method::tsit5, Method::vern7, Method::vern8, Method::abm4, Method::rodas4};
-constexpr double pi = 3.14159265358979323846;
 
 void circle(double, std::span<const double> y, std::span<double> rate) {
     rate[0] = -y[1];
@@ -93,7 +93,7 @@ TEST("a smaller tolerance makes a smaller error, with steps of the method's own 
             Control control;
             control.relative = control.absolute = tolerance;
             Integrator integrator(method, circle, {1.0, 0.0}, 0.0, control);
-            integrator.advance(2.0 * pi);
+            integrator.advance(2.0 * std::numbers::pi);
             const double error = std::hypot(integrator.state()[0] - 1.0, integrator.state()[1]);
             if (!(error < 1000.0 * tolerance))
                 check::fail(__FILE__, __LINE__,
@@ -101,7 +101,7 @@ TEST("a smaller tolerance makes a smaller error, with steps of the method's own 
                                 check::shown(tolerance));
             CHECK(error < 0.2 * last);
             last = error;
-            CHECK_EQUAL(integrator.time(), 2.0 * pi);
+            CHECK_EQUAL(integrator.time(), 2.0 * std::numbers::pi);
         }
     }
 }

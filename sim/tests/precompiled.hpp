@@ -1,4 +1,4 @@
-// What nearly every test and model includes; see WIDTHWISE_SIM_PRECOMPILE.
+// What nearly every test and model includes; see WIDTHWISE_SIM_FAST_BUILD.
 #include "check.hpp"
 
 #include "widthwise/sim/blocks.hpp"

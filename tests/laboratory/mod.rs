@@ -58,7 +58,7 @@ impl Words for &Vec<&str> {
 
 /// What a command said.
 #[derive(Debug)]
-pub struct SourceLocation {
+pub struct CommandOutput {
     pub status: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -129,13 +129,13 @@ impl Laboratory {
         command
     }
 
-    pub fn widthwise(&self, arguments: impl Words) -> SourceLocation {
+    pub fn widthwise(&self, arguments: impl Words) -> CommandOutput {
         said(&mut self.command(arguments))
     }
 
     /// `compare` on whatever CPU is free: campaigns that lock a core for themselves would wait for each other where
     /// tests run side by side. Only tests of the pinning do without this.
-    pub fn compare(&self, arguments: impl Words) -> SourceLocation {
+    pub fn compare(&self, arguments: impl Words) -> CommandOutput {
         said(&mut self.comparing(arguments))
     }
 
@@ -241,14 +241,14 @@ pub fn count(archive: &rusqlite::Connection, question: &str) -> i64 {
     archive.query_row(question, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{question}: {error}"))
 }
 
-pub fn said(command: &mut Command) -> SourceLocation {
-    SourceLocation::of(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+pub fn said(command: &mut Command) -> CommandOutput {
+    CommandOutput::of(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
-impl SourceLocation {
-    pub fn of(output: std::process::Output) -> SourceLocation {
+impl CommandOutput {
+    pub fn of(output: std::process::Output) -> CommandOutput {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let said = SourceLocation {
+        let said = CommandOutput {
             status: output.status.code(),
             stdout: text(&output.stdout),
             stderr: text(&output.stderr),

@@ -2,6 +2,8 @@
  * Robust mutexes whose owner ends: a thread by exit, a process by exit_group and by execve, all its threads;
  * by hand, at what the list points to.
  */
+#include "robust_mutex.h"
+
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -100,12 +102,7 @@ int main(int count, char **words) {
     if (count > 1)
         return 0;
     setvbuf(stdout, NULL, _IONBF, 0);
-    mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutex_init(mutex, &attributes);
+    mutex = robust_mutex();
     pthread_t thread;
     pthread_create(&thread, NULL, takes_it, NULL);
     pthread_join(thread, NULL);

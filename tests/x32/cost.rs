@@ -48,7 +48,7 @@ const RUNS: [Run; 10] = [
 
 /// What one run said; of several, the mean.
 #[derive(Debug, Default)]
-pub struct SourceLocation {
+pub struct CommandOutput {
     /// Bytes that were resident at its end, and the runtime's own of them.
     pub resident: (f64, f64),
     /// Page faults, and the runtime's own of them.
@@ -63,7 +63,7 @@ fn built() -> PathBuf {
 }
 
 /// Runs everything: by name, natively and through the runtime.
-pub fn measure(runtime: &Path) -> BTreeMap<String, [SourceLocation; 2]> {
+pub fn measure(runtime: &Path) -> BTreeMap<String, [CommandOutput; 2]> {
     let folder = sources().join("cost");
     std::fs::create_dir_all(built()).unwrap();
     compile(&["-mx32", "-O1", "-static", "-pthread"], &folder.join("work.c"), &built().join("work"));
@@ -81,7 +81,7 @@ pub fn measure(runtime: &Path) -> BTreeMap<String, [SourceLocation; 2]> {
     let said = String::from_utf8(said).unwrap();
     let counts = std::fs::read_to_string(counts.path()).unwrap();
     let mut marks = between_marks(&counts).into_iter();
-    let mut found: BTreeMap<String, [SourceLocation; 2]> = BTreeMap::new();
+    let mut found: BTreeMap<String, [CommandOutput; 2]> = BTreeMap::new();
     for line in said.lines() {
         let (name, rest) = line.split_once(": ").unwrap_or_else(|| panic!("{said}"));
         let words: Vec<&str> = rest.split_whitespace().collect();

@@ -73,7 +73,7 @@ fn plain() -> Vec<u8> {
 }
 
 /// Everything a run may come to: what was printed, and `exit 126` or the like.
-struct SourceLocation {
+struct CommandOutput {
     text: String,
     end: String,
 }
@@ -99,14 +99,14 @@ impl Bench {
         path
     }
 
-    fn run(&self, path: &Path) -> SourceLocation {
+    fn run(&self, path: &Path) -> CommandOutput {
         let report = self.place.stage("file", 10, path);
         let transcript = programs::transcripts(&report).remove("file").unwrap();
         let (text, end) = transcript.trim_end().rsplit_once("-- ").unwrap();
-        SourceLocation { text: text.to_string(), end: end.to_string() }
+        CommandOutput { text: text.to_string(), end: end.to_string() }
     }
 
-    fn run_bytes(&self, bytes: &[u8]) -> SourceLocation {
+    fn run_bytes(&self, bytes: &[u8]) -> CommandOutput {
         self.run(&self.file(bytes))
     }
 

@@ -25,7 +25,7 @@ pub fn sources() -> PathBuf {
 }
 
 /// Another C library than this system's: `WIDTHWISE_X32_SYSROOT` names the folder that its packages are unpacked into.
-fn sysroot() -> Option<PathBuf> {
+pub fn sysroot() -> Option<PathBuf> {
     let folder = std::env::var_os("WIDTHWISE_X32_SYSROOT").filter(|folder| !folder.is_empty())?;
     Some(std::fs::canonicalize(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())))
 }
@@ -38,7 +38,7 @@ pub fn built() -> PathBuf {
 
 /// Compiler and linker take x32's headers, start files, libraries and loader from that folder. The compiler's own
 /// search would find this system's first.
-fn sysroot_options(root: &Path, linked_dynamically: bool) -> Vec<String> {
+pub fn sysroot_options(root: &Path, linked_dynamically: bool) -> Vec<String> {
     let root = root.display();
     let mut options = vec![
         format!("--sysroot={root}"),
@@ -48,7 +48,8 @@ fn sysroot_options(root: &Path, linked_dynamically: bool) -> Vec<String> {
     ];
     if linked_dynamically {
         options.push(format!("-Wl,--dynamic-linker={root}/usr/libx32/ld-linux-x32.so.2"));
-        options.push(format!("-Wl,-rpath,{root}/usr/libx32"));
+        // Not DT_RUNPATH, by which what a library needs would be this system's.
+        options.push(format!("-Wl,-rpath,{root}/usr/libx32,--disable-new-dtags"));
     }
     options
 }
@@ -120,11 +121,7 @@ pub fn copy(from: &Path, to: &Path) {
 fn build(source: &str) -> Vec<Program> {
     let path = sources().join(source);
     let text = std::fs::read_to_string(&path).unwrap();
-    let said = |key: &str| {
-        text.lines()
-            .take(12)
-            .find_map(|line| line.trim_start_matches([' ', '*', '/']).strip_prefix(key).map(str::trim))
-    };
+    let said = |key: &str| of_first_comment(&text, key);
     let ways = said("built:").unwrap_or("static");
     let flags: Vec<&str> = said("flags:").unwrap_or("").split_whitespace().collect();
     let name = source.rsplit_once('.').unwrap().0;
@@ -140,14 +137,19 @@ fn build(source: &str) -> Vec<Program> {
             };
             let options = ["-mx32", "-O1", "-fPIE", "-s", "-pthread", linked];
             compile(&[&options[..], &flags].concat(), &path, &built().join(&file));
-            Program {
-                name: name.to_string(),
-                file,
-                seconds: said("seconds:").map_or(60, |seconds| seconds.parse().unwrap()),
-                core: said("core").is_some(),
-            }
+            Program { name: name.to_string(), file, seconds: seconds(&text), core: said("core").is_some() }
         })
         .collect()
+}
+
+fn of_first_comment<'a>(source: &'a str, key: &str) -> Option<&'a str> {
+    let mut lines = source.lines().take(12);
+    lines.find_map(|line| line.trim_start_matches([' ', '*', '/']).strip_prefix(key).map(str::trim))
+}
+
+/// How long the program of this source may take.
+pub fn seconds(source: &str) -> u32 {
+    of_first_comment(source, "seconds:").map_or(60, |seconds| seconds.parse().unwrap())
 }
 
 /// What a compiler warns of, and what these programs do on purpose: they hand the kernel what is wrong.
@@ -165,7 +167,9 @@ const ON_PURPOSE: [&str; 8] = [
 /// Compiles one file, unless it has been since it was changed.
 pub fn compile(options: &[&str], source: &Path, program: &Path) {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
-    let newest: Option<SystemTime> = changed(source).max(changed(&sources().join("transcript.h")));
+    let headers = headers(source.parent().unwrap()).chain(headers(&sources()));
+    let newest: Option<SystemTime> =
+        headers.map(|header| changed(&header)).max().flatten().max(changed(source));
     if changed(program) > newest {
         return;
     }
@@ -195,6 +199,11 @@ pub fn compile(options: &[&str], source: &Path, program: &Path) {
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}; run `sh packaging/install.sh test`"));
     assert!(said.status.success(), "{}:\n{}", source.display(), String::from_utf8_lossy(&said.stderr));
+}
+
+fn headers(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|is| is == "h"))
 }
 
 /// What each file printed and how it ended, from the stage's reports.

@@ -3,6 +3,8 @@
  *
  * set_robust_list and get_robust_list (rows 530, 531), and mutexes whose owner died.
  */
+#include "../programs/robust_mutex.h"
+
 #include "transcript.h"
 #include <linux/futex.h>
 #include <pthread.h>
@@ -33,12 +35,7 @@ int main(void) {
     RESULT(syscall(SYS_get_robust_list, getppid(), cells, length) == -1);
 
     say("dead owners");
-    mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutex_init(mutex, &attributes);
+    mutex = robust_mutex();
     pthread_t thread;
     NUMBER(pthread_create(&thread, NULL, dies_with_it, NULL));
     NUMBER(pthread_join(thread, NULL));

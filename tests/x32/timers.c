@@ -10,6 +10,10 @@
 #include <pthread.h>
 #include <time.h>
 
+#ifndef sigev_notify_thread_id /* glibc */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 static volatile siginfo_t last;
 static volatile int count;
 static void handler(int number, siginfo_t *info, void *context) {
@@ -79,12 +83,12 @@ int main(void) {
     IS(last.si_value.sival_int == (int)(uintptr_t)timer);
     event = (struct sigevent){
         .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 99};
-    event._sigev_un._tid = gettid();
+    event.sigev_notify_thread_id = gettid();
     RESULT(timer_create(CLOCK_MONOTONIC, &event, &timer));
     RESULT(timer_settime(timer, 0, &(struct itimerspec){.it_value = {0, 1000000}}, NULL));
     wait_for(5);
     say("to the thread: %d", last.si_value.sival_int);
-    event._sigev_un._tid = 1;
+    event.sigev_notify_thread_id = 1;
     RESULT(timer_create(CLOCK_MONOTONIC, &event, &timer));
     event = (struct sigevent){
         .sigev_notify = SIGEV_THREAD, .sigev_notify_function = notify, .sigev_value.sival_int = 31};

@@ -27,6 +27,7 @@ pub mod point;
 pub mod request;
 pub mod request_error;
 pub mod resolve;
+pub mod rng;
 pub mod role;
 pub mod scale;
 pub mod source;

@@ -2,6 +2,7 @@
 //! cachegrind runs every participant. Nothing of them is timed, addresses are fixed and the environment is not padded, so
 //! that a program that does the same each time counts the same each time.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,12 +13,15 @@ use widthwise_experiment::Metric;
 use widthwise_machine::package::Packages;
 use widthwise_machine::{elf, valgrind};
 
+use crate::comparison::{untimed, CampaignObserver, Untimed};
+use crate::ending::failure;
 use crate::output;
-use crate::rounds::{failure, CampaignObserver, End, Participant, Plan, RoundsError};
-use crate::run::{LaunchSpec, Limits, RunResult, Runner};
-use crate::untimed_rounds::{Untimed, Went};
+use crate::plan::{Participant, Plan};
+use crate::rounds::{End, RoundsError};
+use crate::run::{LaunchSpec, Limits, RunError, RunResult, Runner};
+use crate::schedule::Slot;
 
-/// A emulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
+/// An emulated run takes some fifty times as long as a free one (a loop of 20 million steps: 42 times): what ends it comes
 /// that much later, and twice.
 const SLOWER: u32 = 100;
 
@@ -43,42 +47,42 @@ pub struct Emulation<'a> {
     pub first_round: u32,
     /// The metrics that are counted.
     pub metrics: Vec<Metric>,
-    /// What each participant has answered outside valgrind, as a digest.
-    pub answers: BTreeMap<String, String>,
+    /// The output of each participant outside valgrind, as a digest.
+    pub outputs: BTreeMap<String, String>,
     /// So many rounds are made where counts change from round to round.
     pub most_rounds: u32,
 }
 
 /// Makes the rounds: two, and more only where the counts of some participant change.
+///
+/// # Errors
+/// Those of running the programs, and those of the observer.
 pub fn emulate<W: CampaignObserver>(
     emulation: &Emulation,
     runner: &mut Runner,
     observer: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
-    // A emulated run is long, and nothing is lost with it that a repetition would not give: asking once is enough.
-    let mut rounds = Untimed::new(emulation.plan, RoundKind::Emulated, None, 1);
-    let mut counts: BTreeMap<usize, Vec<Vec<f64>>> = BTreeMap::new();
-    for number in emulation.first_round..emulation.first_round + emulation.most_rounds.max(FEWEST) {
-        if number >= emulation.first_round + FEWEST && counts.values().all(|own| all_equal(own)) {
-            break;
+    // An emulated run is long, and a repetition yields the same: the user need ask for an end only once.
+    let rounds = Untimed {
+        kind: RoundKind::Emulated,
+        first_round: emulation.first_round,
+        rounds: emulation.most_rounds.max(FEWEST),
+        cpu: None,
+        cancel_at: 1,
+    };
+    let counts: RefCell<BTreeMap<usize, Vec<Vec<f64>>>> = RefCell::default();
+    let run = |participant: &Participant, slot: Slot, cancelled: &dyn Fn() -> bool| {
+        let result = run(emulation, participant, runner, cancelled)?;
+        if result.ending == Ending::Done {
+            let values = result.sample.values().map(|reading| reading.value).collect();
+            counts.borrow_mut().entry(slot.participant).or_default().push(values);
+        } else {
+            counts.borrow_mut().remove(&slot.participant);
         }
-        let went = rounds.round(number, observer, |participant, slot, cancelled| {
-            let result = run(emulation, participant, runner, cancelled)?;
-            if result.ending == Ending::Done {
-                let values = result.sample.values().map(|reading| reading.value).collect();
-                counts.entry(slot.participant).or_default().push(values);
-            } else {
-                counts.remove(&slot.participant);
-            }
-            Ok(result)
-        })?;
-        match went {
-            Went::Whole => {}
-            Went::Nobody => break,
-            Went::Interrupted => return Ok(End::Interrupted),
-        }
-    }
-    Ok(End::Enough)
+        Ok(result)
+    };
+    let is_enough = |made| made >= FEWEST && counts.borrow().values().all(|own| all_equal(own));
+    untimed(emulation.plan, rounds, observer, run, is_enough)
 }
 
 fn all_equal(counts: &[Vec<f64>]) -> bool {
@@ -86,19 +90,19 @@ fn all_equal(counts: &[Vec<f64>]) -> bool {
 }
 
 /// One run under valgrind. What it yields are the emulated counts, and nothing of what was seen of valgrind itself.
-fn run<E>(
+fn run(
     emulation: &Emulation,
     participant: &Participant,
     runner: &mut Runner,
     cancelled: &dyn Fn() -> bool,
-) -> Result<RunResult, RoundsError<E>> {
+) -> Result<RunResult, RunError> {
     let plan = emulation.plan;
     let folder = plan.folder.join("scratch").join("emulated");
     let ready = match std::fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => std::fs::create_dir_all(&folder),
     };
-    ready.map_err(|error| crate::run::RunError::Scratch { path: folder.clone(), error })?;
+    ready.map_err(|error| RunError::Scratch { path: folder.clone(), error })?;
     let limits = Limits { timeout: plan.limits.timeout * SLOWER, ..plan.limits };
     let start = under_valgrind(&participant.start, &folder);
     let mut result = runner.run(&start, 0, &plan.cpus, limits, cancelled)?;
@@ -114,7 +118,7 @@ fn run<E>(
     let answer = (!plan.check.off)
         .then(|| output::Reader::default().digest(&plan.check, &runner.stdout(), &start.directory, None).ok())
         .flatten();
-    let counted = match (&answer, emulation.answers.get(&participant.name)) {
+    let counted = match (&answer, emulation.outputs.get(&participant.name)) {
         (Some(here), Some(outside)) if here != outside => {
             Err("under valgrind its output is not what it is outside".to_owned())
         }

@@ -1,40 +1,70 @@
-//! Who makes the runs of the rounds, and in what order in time.
-
-use crate::rounds::Plan;
-use crate::run::{RunError, RunResult, Runner};
-use crate::schedule::Slot;
+//! Executors make the runs of a round: one after the other, ahead of their turn, or at the same time on one CPU.
 
 mod concurrent;
 mod pipelined;
+mod sequential;
 
-use concurrent::ConcurrentExecutor;
-use pipelined::PipelinedExecutor;
+use std::path::PathBuf;
 
-/// Runs that are begun, and ended in the same order.
-pub(crate) trait Executor {
-    /// Whether no run was begun that is not ended.
-    fn is_empty(&self) -> bool;
-    /// Whether the outcome of the run that was begun first is here, so that [`Executor::end`] will not wait.
-    fn has_ended(&self) -> bool;
-    /// Begins runs, at least the first of these slots of a round; up to the end of the round `last`, without those who
-    /// are `out`.
-    fn begin(&mut self, round: (u32, &[Slot]), last: u32, out: &[usize]) -> Result<(), RunError>;
-    /// Ends the run that was begun first; none if nothing was. `cancelled` is asked now and then whether the user has lost
-    /// patience.
-    fn end(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, RunResult)>, RunError>;
-    /// Whether the next run was begun already, and is made in spite of an end that was asked for.
-    fn drain(&mut self, cancelled: &dyn Fn() -> bool) -> Result<bool, RunError>;
-    /// The launchers that start the runs: their own CPU time is nobody else's.
-    fn launchers(&self) -> Vec<u32>;
-    /// Who has the output of the run that ended last.
-    fn runner(&self) -> &Runner;
+use widthwise_experiment::outcome::{Ending, Noise};
+
+use crate::run::RunError;
+use crate::schedule::Slot;
+
+pub(crate) use concurrent::ConcurrentExecutor;
+pub(crate) use pipelined::PipelinedExecutor;
+pub(crate) use sequential::SequentialExecutor;
+
+/// What every kind of run comes to.
+pub trait Outcome {
+    /// How the run ended.
+    fn ending(&self) -> &Ending;
 }
 
-/// One after the other, or a round together.
-pub(crate) fn of<'a>(plan: &'a Plan, runner: &'a mut Runner) -> Result<Box<dyn Executor + 'a>, RunError> {
-    Ok(if plan.concurrent {
-        Box::new(ConcurrentExecutor::new(plan, runner)?)
-    } else {
-        Box::new(PipelinedExecutor::new(plan, runner))
-    })
+/// The files of the run that ended last.
+#[derive(Debug, Clone)]
+pub struct RunFiles {
+    /// Its standard output.
+    pub stdout: PathBuf,
+    /// Its standard error.
+    pub stderr: PathBuf,
+}
+
+/// Begins runs, and ends them in the same order.
+pub trait Executor {
+    /// What a run yields.
+    type Result: Outcome;
+
+    /// Whether no run has begun that has not ended.
+    fn is_empty(&self) -> bool;
+    /// Whether the result of the run that began first is here, so that [`Executor::end`] does not wait.
+    fn has_ended(&self) -> bool;
+    /// Begins runs, at least the first of these slots of a round; up to the end of the round `last`, without the
+    /// participants that are `out`.
+    ///
+    /// # Errors
+    /// Programs cannot be started here.
+    fn begin(&mut self, round: (u32, &[Slot]), last: u32, out: &[usize]) -> Result<(), RunError>;
+    /// Ends the run that began first; none if none has begun, or the user cancelled it. `cancelled` is asked now and then.
+    ///
+    /// # Errors
+    /// Programs cannot be run here.
+    fn end(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<(u32, Slot, Self::Result)>, RunError>;
+    /// Skips what is in flight and has not started; whether the run that began first is made all the same.
+    ///
+    /// # Errors
+    /// Programs cannot be run here.
+    fn drain(&mut self, cancelled: &dyn Fn() -> bool) -> Result<bool, RunError>;
+    /// The files of the run that ended last, where it has any.
+    fn files(&self) -> Option<RunFiles> {
+        None
+    }
+    /// Whether the noise of the machine is to be read before another round begins.
+    fn is_noise_due(&self) -> bool {
+        false
+    }
+    /// The noise of the machine since it was read last, at the end of a round.
+    fn noise(&mut self) -> Noise {
+        Noise::default()
+    }
 }

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use widthwise_experiment::outcome::Ending;
 use widthwise_machine::elf;
 
+use crate::ending::failure;
 use crate::heap::recorder::Recorder;
 pub use crate::heap::repeats::{Repeats, FEWEST, MOST};
 use crate::memory;
 use crate::output;
+use crate::plan::{Participant, Plan};
 use crate::program::preload_first;
-use crate::rounds::{failure, Participant, Plan};
 use crate::run::{LaunchSpec, Limits, RunError, Runner};
 use crate::sampler::{Sampler, Watch};
 

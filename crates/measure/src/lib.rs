@@ -2,15 +2,19 @@
 
 pub mod builds;
 pub mod cgroup;
+pub mod comparison;
 pub mod core_lock;
 pub mod counters;
 pub mod debian;
 pub mod emulation;
-mod executor;
+pub mod ending;
+pub mod executor;
 pub mod heap;
 pub mod launcher;
 pub mod memory;
 pub mod output;
+mod outputs;
+pub mod plan;
 pub mod program;
 pub mod rounds;
 pub mod run;
@@ -20,5 +24,4 @@ pub mod schedule;
 pub mod source;
 pub mod taskstats;
 pub mod toolchain;
-mod untimed_rounds;
 mod window;

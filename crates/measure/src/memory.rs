@@ -12,11 +12,14 @@ use widthwise_experiment::{metric, Metric};
 
 use widthwise_x32run::{Account, ImageEnd};
 
-use crate::rounds::{failure, CampaignObserver, End, Participant, Plan, RoundsError};
+use crate::comparison::{one_cpu, untimed, CampaignObserver, Untimed};
+use crate::ending::failure;
+use crate::plan::{Participant, Plan};
+use crate::rounds::{End, RoundsError};
 use crate::run::{LaunchSpec, RunError, RunResult, Runner};
 use crate::sampler::{Sampler, Watch, MARKS, SHARE};
+use crate::schedule::Slot;
 use crate::taskstats::Process;
-use crate::untimed_rounds::{Untimed, Went};
 use bounds::{Accounts, Bounds, Mapped};
 use group::Group;
 
@@ -37,38 +40,35 @@ pub struct Memory<'a> {
 }
 
 /// Makes the rounds.
+///
+/// # Errors
+/// Those of running the programs, and those of the observer.
 pub fn sample<W: CampaignObserver>(
     memory: &Memory,
     runner: &mut Runner,
     observer: &mut W,
 ) -> Result<End, RoundsError<W::Error>> {
-    let plan = memory.plan;
-    let cpu = match plan.cpus[..] {
-        [cpu] => Some(cpu),
-        _ => None,
+    let rounds = Untimed {
+        kind: RoundKind::Memory,
+        first_round: memory.first_round,
+        rounds: memory.rounds,
+        cpu: one_cpu(memory.plan),
+        cancel_at: 2,
     };
-    let mut rounds = Untimed::new(plan, RoundKind::Memory, cpu, 2);
-    for number in memory.first_round..memory.first_round + memory.rounds {
-        let went = rounds.round(number, observer, |participant, slot, cancelled| {
-            run(memory, participant, slot.padding, runner, cancelled)
-        })?;
-        match went {
-            Went::Whole => {}
-            Went::Nobody => break,
-            Went::Interrupted => return Ok(End::Interrupted),
-        }
-    }
-    Ok(End::Enough)
+    let run = |participant: &Participant, slot: Slot, cancelled: &dyn Fn() -> bool| {
+        run(memory, participant, slot.padding, runner, cancelled)
+    };
+    untimed(memory.plan, rounds, observer, run, |_| false)
 }
 
 /// One run with the sampler beside it. Its sample has the figures of the series, and nothing else of it.
-fn run<E>(
+fn run(
     memory: &Memory,
     participant: &Participant,
     padding: usize,
     runner: &mut Runner,
     cancelled: &dyn Fn() -> bool,
-) -> Result<RunResult, RoundsError<E>> {
+) -> Result<RunResult, RunError> {
     let plan = memory.plan;
     let pipe = plan.folder.join("scratch").join("marks");
     let mut start = participant.start.clone();

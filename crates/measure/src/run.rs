@@ -18,6 +18,7 @@ use widthwise_x32run::Account;
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::counters::Counters;
+use crate::executor::Outcome;
 use crate::launcher::{self, Launcher, LauncherError, Reply, Request, Step};
 use crate::taskstats::{self, Exit, Listener, Process};
 
@@ -123,6 +124,12 @@ pub struct RunResult {
     pub series: Option<Series>,
     /// What the x32 runtime counted of itself, where it started the program.
     pub account: Option<Account>,
+}
+
+impl Outcome for RunResult {
+    fn ending(&self) -> &Ending {
+        &self.ending
+    }
 }
 
 /// A run could not be made, and no other will fare better.

@@ -32,7 +32,7 @@ use account::accounted;
 use event_log::EventLog;
 pub use launcher_pool::LauncherPool;
 use launcher_pool::Task;
-pub use rounds::{study, End, Slot, Study, StudyError, StudyObserver};
+pub use rounds::{measure, ScalingRounds, Slot};
 use watcher::Watcher;
 
 /// What an attempt is made of.
@@ -178,7 +178,7 @@ fn not_begun(order: &Order, ending: Ending) -> Attempt {
         cell: order.cell.clone(),
         purpose: order.purpose,
         events: order.events,
-        failure: Some(crate::rounds::describe(&ending)),
+        failure: Some(crate::ending::describe(&ending)),
         ending,
         elapsed_ns: 0,
         spread_ns: 0,

@@ -1,9 +1,6 @@
 //! The order of the runs in a round: pure, and the same for the same seed, so that a campaign can be resumed.
 
-use rand::seq::SliceRandom;
-use rand::RngExt;
-use rand_chacha::rand_core::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use widthwise_experiment::rng::Rng;
 
 /// Bytes of environment padding are drawn from `0..MOST_PADDING`: one page, beyond which the stack's place repeats
 /// (Mytkowicz et al. 2009; hyperfine draws from the same range).
@@ -12,7 +9,7 @@ pub const MOST_PADDING: usize = 4096;
 /// One run to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Index of the participant: the variants in order, and last the baseline again.
+    /// Index of the participant.
     pub participant: usize,
     /// Bytes by which the environment is padded.
     pub padding: usize,
@@ -20,14 +17,13 @@ pub struct Slot {
 
 /// A fresh random order of all participants for the round of that number.
 pub fn round(seed: u64, number: u32, participants: usize) -> Vec<Slot> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(u64::from(number) + 1);
+    let mut rng = Rng::named(seed, &["schedule", &number.to_string()]);
     let mut order: Vec<usize> = (0..participants).collect();
-    order.shuffle(&mut random);
-    order
-        .into_iter()
-        .map(|participant| Slot { participant, padding: random.random_range(0..MOST_PADDING) })
-        .collect()
+    // Fisher and Yates, from the end.
+    for last in (1..order.len()).rev() {
+        order.swap(last, rng.below(last + 1));
+    }
+    order.into_iter().map(|participant| Slot { participant, padding: rng.below(MOST_PADDING) }).collect()
 }
 
 #[cfg(test)]
@@ -41,6 +37,22 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, [0, 1, 2, 3, 4]);
         }
+    }
+
+    /// A campaign that is resumed must get the orders that it would have had: this test fails if they change.
+    #[test]
+    fn orders_and_paddings_never_change() {
+        let golden: Vec<Vec<(usize, usize)>> = (0..3)
+            .map(|number| round(7, number, 4).iter().map(|slot| (slot.participant, slot.padding)).collect())
+            .collect();
+        assert_eq!(
+            golden,
+            [
+                [(3, 2147), (0, 3142), (2, 3974), (1, 210)],
+                [(3, 3508), (0, 1948), (1, 3561), (2, 358)],
+                [(1, 1718), (0, 3995), (3, 190), (2, 1780)]
+            ]
+        );
     }
 
     #[test]

@@ -239,11 +239,7 @@ impl RssSummary {
         };
         Some(RssSummary {
             resident_bytes: mean(|summary| summary.resident_bytes),
-            max_rss_bytes: summaries
-                .iter()
-                .map(|summary| summary.max_rss_bytes)
-                .max()
-                .unwrap_or(0),
+            max_rss_bytes: summaries.iter().map(|summary| summary.max_rss_bytes).max().unwrap_or(0),
             asked_bytes: mean(|summary| summary.asked_bytes),
             live_bytes: mean(|summary| summary.live_bytes),
             kept_bytes: mean(|summary| summary.kept_bytes),

@@ -14,7 +14,7 @@ mod judge;
 pub mod multiple_testing;
 mod pairs;
 pub mod repeats;
-pub mod rng;
+pub use widthwise_experiment::rng;
 mod runtime;
 pub mod scaling;
 pub mod starvation;

@@ -75,7 +75,7 @@ pub struct Arguments {
     input: Vec<PathBuf>,
     /// Set an environment variable for every variant; once for each
     #[arg(long, value_name = "NAME=VALUE", value_parser = text(), help_heading = "Run")]
-    variable: Vec<String>,
+    set_env: Vec<String>,
     /// Shell command before each run, not timed; its background processes are killed after the teardown
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Run")]
     setup: Option<String>,
@@ -220,7 +220,7 @@ impl Arguments {
             self.exit_status.map(|n| Located::new(n, SourceLocation::Flag("--exit-status"))),
         );
         set(&mut run.no_aslr, self.no_aslr.then(|| Located::new(true, SourceLocation::Flag("--no-aslr"))));
-        for variable in &self.variable {
+        for variable in &self.set_env {
             request.set_variable(variable, SourceLocation::Flag("--set-env"))?;
         }
         Ok(())

@@ -21,8 +21,10 @@ use widthwise_machine::compiler::{self, Compiler};
 use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
+use widthwise_measure::comparison::{self};
 use widthwise_measure::core_lock::{self, CoreLock};
-use widthwise_measure::rounds::{self, End, Participant, Plan, RoundsError};
+use widthwise_measure::plan::{Participant, Plan};
+use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::{Accounting, Limits, Runner};
 use widthwise_report::{html, json, terminal};
 
@@ -293,7 +295,7 @@ impl Compare {
         let mut ended = if recorder.has_enough() {
             Ok(End::Enough)
         } else {
-            rounds::measure(&plan, &mut runner, &mut recorder)
+            comparison::measure(&plan, &mut runner, &mut recorder)
         };
         // What is not timed comes after what is, and is made of those alone that can be compared.
         if matches!(ended, Ok(End::Enough)) {
@@ -318,7 +320,7 @@ impl Compare {
             Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
             Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
             Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
-            Err(RoundsError::CampaignObserver(error)) => return Err(Failure::machine(error)),
+            Err(RoundsError::Observer(error)) => return Err(Failure::machine(error)),
             Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
         };
         archive.set_stopped(&why, session).map_err(Failure::machine)?;

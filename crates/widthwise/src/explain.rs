@@ -65,7 +65,7 @@ pub struct Explain {
     /// A function that only passes requests on, such as xmalloc: its callers are the sites (`luaM_*`: all functions with this
     /// prefix); once for each
     #[arg(long, value_name = "FUNCTION")]
-    through: Vec<String>,
+    skip_frames: Vec<String>,
     /// Show wrappers as sites: functions that pass nearly all requests on. By default their callers are the sites, if the
     /// function's name is that of a wrapper
     #[arg(long)]
@@ -132,15 +132,15 @@ impl Explain {
             return Err(Failure::request("nothing to explain"));
         };
         let b = rest.first();
-        self.through_exists(&read)?;
+        self.check_skip_frames(&read)?;
         // The first recording is the one that stands for the side.
         let wrappers = self.wrappers(&read);
         let thin = wrappers.iter().filter(|wrapper| wrapper.is_thin);
-        let through: Vec<String> =
-            self.through.iter().cloned().chain(thin.map(|wrapper| wrapper.function.clone())).collect();
+        let skip_frames: Vec<String> =
+            self.skip_frames.iter().cloned().chain(thin.map(|wrapper| wrapper.function.clone())).collect();
         let sites = |read: &Read| -> Vec<Vec<Site>> {
             let all = std::iter::once(&read.profile).chain(&read.others);
-            all.map(|profile| site::sites(profile, &read.program, &through)).collect()
+            all.map(|profile| site::sites(profile, &read.program, &skip_frames)).collect()
         };
         let (of_a, of_b) = (sites(a), b.map(sites).unwrap_or_default());
         let pairs: Vec<Pair> = site::pairs(&of_a[0], of_b.first().map_or(&[][..], Vec::as_slice));
@@ -162,7 +162,7 @@ impl Explain {
             equal_within,
         };
         let has_exported =
-            self.export(&program, (a, rest.first()), &through, explanation.caution().as_deref())?;
+            self.export(&program, (a, rest.first()), &skip_frames, explanation.caution().as_deref())?;
         if let Some(path) = &self.json {
             output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !has_exported {
@@ -189,7 +189,7 @@ impl Explain {
     /// The functions that hand on nearly all requests, of either side; none where the user has named some.
     fn wrappers(&self, read: &[Read]) -> Vec<Wrapper> {
         let mut all: Vec<Wrapper> = Vec::new();
-        if self.keep_wrappers || !self.through.is_empty() {
+        if self.keep_wrappers || !self.skip_frames.is_empty() {
             return all;
         }
         for wrapper in read.iter().flat_map(|read| wrappers::find(&read.profile, &read.program)) {
@@ -201,9 +201,9 @@ impl Explain {
     }
 
     /// Refuses `--skip-frames` with a function that no stack of any recording goes through.
-    fn through_exists(&self, read: &[Read]) -> Result<(), Failure> {
+    fn check_skip_frames(&self, read: &[Read]) -> Result<(), Failure> {
         let profiles = || read.iter().flat_map(|read| std::iter::once(&read.profile).chain(&read.others));
-        for name in &self.through {
+        for name in &self.skip_frames {
             if profiles().any(|profile| site::goes_through(profile, name)) {
                 continue;
             }
@@ -266,7 +266,7 @@ impl Explain {
         &self,
         program: &str,
         (a, b): (&Read, Option<&Read>),
-        through: &[String],
+        skip_frames: &[String],
         caution: Option<&str>,
     ) -> Result<bool, Failure> {
         let alone = |flag: &str| {
@@ -293,7 +293,7 @@ impl Explain {
                 column: Column::PeakBytes,
                 first: side(a),
                 second: b.map(side),
-                through,
+                through: skip_frames,
             };
             output::put(path, flame::page(&flame).as_bytes())?;
         }

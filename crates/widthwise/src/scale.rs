@@ -13,6 +13,7 @@ use widthwise_experiment::{Role, VariantStatus};
 use clap::Args;
 use widthwise_archive::{Archive, Metadata, Scaling};
 use widthwise_experiment::model::{Experiment, OutputCheck};
+use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
 use widthwise_experiment::{bytes, metric, spec, spec_text, Request};
 use widthwise_machine::compiler::{self, Compiler};
@@ -20,8 +21,9 @@ use widthwise_machine::noise::{busy_cpus, NoiseReader};
 use widthwise_machine::placement::{self, Kinds, Policy};
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::topology::Topology;
+use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::{LaunchSpec, Limits};
-use widthwise_measure::scale::{study, End, LauncherPool, Order, Slot, Study, StudyError};
+use widthwise_measure::scale::{measure, LauncherPool, Order, ScalingRounds, Slot};
 
 use crate::arguments::Arguments;
 use crate::session;
@@ -33,7 +35,7 @@ use crate::load_report::{end_at_once, experiment, short};
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use question::Question;
-use recorder::StudyRecorder;
+use recorder::ScalingRecorder;
 
 /// More than this on standard output is no answer but a flood.
 const OUTPUT_LIMIT: u64 = 1 << 30;
@@ -279,38 +281,37 @@ impl Scale {
         let scratch = archive.folder().join("scratch");
         let left = stopping.rounds.map(|most| most.saturating_sub(before));
         let phases = [
-            (Some(warmup), true, vec![Purpose::Timed]),
-            (left, false, timed),
-            (Some(memory), false, vec![Purpose::Memory]),
+            (Some(warmup), RoundKind::Warmup, vec![Purpose::Timed]),
+            (left, RoundKind::Timed, timed),
+            (Some(memory), RoundKind::Memory, vec![Purpose::Memory]),
         ];
         let planned = phases
             .iter()
             .map(|(rounds, _, purposes)| Some(rounds.as_ref()?.saturating_mul(make(purposes).len() as u32)))
             .sum();
         let mut observer =
-            StudyRecorder::new(archive, progress, stopping, planned, &known).map_err(Failure::machine)?;
-        let mut ended = Ok(End::Done);
-        for (rounds, is_warmup, purposes) in phases {
-            let is_timed = purposes.contains(&Purpose::Timed);
-            if is_timed && observer.is_over() {
+            ScalingRecorder::new(archive, progress, stopping, planned, &known).map_err(Failure::machine)?;
+        let mut ended = Ok(End::Enough);
+        for (most, kind, purposes) in phases {
+            if kind != RoundKind::Memory && observer.is_over() {
                 continue;
             }
             let made = observer.archive.load().map_err(Failure::machine)?.group_runs;
-            let first = made.iter().map(|attempt| attempt.round + 1).max().unwrap_or(0);
             let mut slots = make(&purposes);
             for slot in &mut slots {
                 slot.out |= made.iter().any(|a| !a.is_sound() && a.cell == *slot.order.cell);
             }
-            let mut work = Study {
+            let rounds = ScalingRounds {
                 slots,
                 seed: session.experiment.seed,
-                rounds: first..rounds.map_or(u32::MAX, |rounds| first.saturating_add(rounds)),
-                warmup: is_warmup,
-                scratch: scratch.clone(),
+                first_round: observer.archive.next_round(),
+                most,
+                kind,
+                scratch: &scratch,
                 limits,
             };
-            ended = study(&mut work, &mut pool, &mut observer);
-            if !matches!(ended, Ok(End::Done | End::Enough)) {
+            ended = measure(rounds, &mut pool, &mut observer);
+            if !matches!(ended, Ok(End::Enough)) {
                 break;
             }
         }
@@ -330,8 +331,8 @@ impl Scale {
                 }
                 Ok(())
             }
-            Err(StudyError::StudyObserver(error)) => Err(Failure::machine(error)),
-            Err(StudyError::Run(error)) => Err(Failure::machine(error)),
+            Err(RoundsError::Observer(error)) => Err(Failure::machine(error)),
+            Err(RoundsError::Run(error)) => Err(Failure::machine(error)),
         }
     }
 }

@@ -1,4 +1,5 @@
-/* What the tests' transcripts call errors and signals: glibc has these functions, musl has not. */
+/* What glibc has and musl has not: what the tests' transcripts call errors and signals, and exceptions of
+ * floating point. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -154,3 +155,18 @@ const char *sigabbrev_np(int number) {
     };
     return number >= 0 && (size_t)number < sizeof names / sizeof *names ? names[number] : NULL;
 }
+
+/* Of x87 and SSE, as glibc does it. */
+static int except(int enabled, int disabled) {
+    unsigned short control;
+    unsigned word;
+    __asm__ volatile("fnstcw %0; stmxcsr %1" : "=m"(control), "=m"(word));
+    int before = ~control & 0x3d;
+    control = (unsigned short)((control & ~enabled) | disabled);
+    word = (word & ~((unsigned)enabled << 7)) | (unsigned)disabled << 7;
+    __asm__ volatile("fldcw %0; ldmxcsr %1" : : "m"(control), "m"(word));
+    return before;
+}
+
+int feenableexcept(int exceptions) { return except(exceptions & 0x3d, 0); }
+int fedisableexcept(int exceptions) { return except(0, exceptions & 0x3d); }

@@ -5,21 +5,9 @@
  *
  * covering PROGRAM ARGUMENT...: ends as the program does.
  */
-#include <signal.h>
-#include <stdio.h>
+#include "traced.h"
+
 #include <stdlib.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static pid_t child;
-
-static int is_breakpoint(void) {
-    siginfo_t info;
-    return ptrace(PTRACE_GETSIGINFO, child, 0, &info) == 0 && info.si_signo == SIGTRAP &&
-           info.si_code == SI_KERNEL;
-}
 
 /* Hands the second thread its signals (each call of its that is caught is one). Whether `pid` is the first.
  */
@@ -75,16 +63,7 @@ static void ask(const struct user_regs_struct *told) {
 
 int main(int count, char **words) {
     (void)count;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    child = fork();
-    if (child == 0) {
-        ptrace(PTRACE_TRACEME, 0, 0, 0);
-        execv(words[1], words + 1);
-        _exit(127);
-    }
-    int status;
-    waitpid(child, &status, 0);
-    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE);
+    start_traced(words + 1, PTRACE_O_TRACECLONE);
     for (;;) {
         struct user_regs_struct told, now;
         int signal = 0, asked = 0;

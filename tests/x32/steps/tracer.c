@@ -6,18 +6,12 @@
  * tracer PROGRAM ARGUMENT...: a line for each kind of call with the number of its instructions, and of those
  * among them that are in a stub.
  */
-#include <signal.h>
-#include <stdio.h>
+#include "traced.h"
+
 #include <stdlib.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define STUBS 0x100400000UL
 #define STUBS_END 0x100410000UL
-
-static pid_t child;
 
 /* Goes on until the program stops, and hands it every signal but the breakpoints': 0 when it has ended. */
 static int resume(int how, int signal, int *stopped_by) {
@@ -32,12 +26,6 @@ static int resume(int how, int signal, int *stopped_by) {
     }
     *stopped_by = WSTOPSIG(status);
     return 1;
-}
-
-static int is_breakpoint(void) {
-    siginfo_t info;
-    ptrace(PTRACE_GETSIGINFO, child, 0, &info);
-    return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL;
 }
 
 static struct user_regs_struct registers(void) {
@@ -74,16 +62,7 @@ static int step(unsigned long steps, unsigned *in_stub) {
 
 int main(int count, char **words) {
     (void)count;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    child = fork();
-    if (child == 0) {
-        ptrace(PTRACE_TRACEME, 0, 0, 0);
-        execv(words[1], words + 1);
-        _exit(127);
-    }
-    int status;
-    waitpid(child, &status, 0);
-    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL);
+    start_traced(words + 1, 0);
     run_to_breakpoint(0);
     for (;;) {
         struct user_regs_struct at = registers();

@@ -11,11 +11,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use widthwise_experiment::metric::NOT_CONCURRENT;
+use widthwise_experiment::outcome::Noise;
 
-use crate::executor::Executor;
-use crate::rounds::Plan;
+use crate::executor::{Executor, RunFiles};
+use crate::plan::Plan;
 use crate::run::{Limits, RunError, RunResult, Runner};
 use crate::schedule::Slot;
+use crate::window::Window;
 
 /// How often Ctrl-C is looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -23,7 +25,6 @@ const TICK: Duration = Duration::from_millis(100);
 const SHORT: Duration = Duration::from_millis(30);
 
 /// Makes a round's runs, each by a runner of its participant's own.
-#[derive(Debug)]
 pub(crate) struct ConcurrentExecutor<'a> {
     plan: &'a Plan,
     runners: Vec<Runner>,
@@ -33,6 +34,7 @@ pub(crate) struct ConcurrentExecutor<'a> {
     round: u32,
     /// Who made the run that was taken last.
     last: usize,
+    window: Window,
 }
 
 impl<'a> ConcurrentExecutor<'a> {
@@ -40,13 +42,16 @@ impl<'a> ConcurrentExecutor<'a> {
     pub(crate) fn new(plan: &'a Plan, runner: &Runner) -> Result<ConcurrentExecutor<'a>, RunError> {
         let runners = (0..plan.participants.len())
             .map(|number| runner.another(&number.to_string()))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let window = Window::open(&plan.cpus, runners.iter().map(Runner::launcher).collect());
         let (begun, made) = (Vec::new(), VecDeque::new());
-        Ok(ConcurrentExecutor { plan, runners, begun, made, round: plan.first_round, last: 0 })
+        Ok(ConcurrentExecutor { plan, runners, begun, made, round: plan.first_round, last: 0, window })
     }
 }
 
 impl Executor for ConcurrentExecutor<'_> {
+    type Result = RunResult;
+
     fn is_empty(&self) -> bool {
         self.begun.is_empty() && self.made.is_empty()
     }
@@ -68,8 +73,9 @@ impl Executor for ConcurrentExecutor<'_> {
             self.make(cancelled)?;
         }
         let taken = self.made.pop_front();
-        if let Some((_, slot, _)) = &taken {
+        if let Some((_, slot, result)) = &taken {
             self.last = slot.participant;
+            self.window.busy += result.busy;
         }
         Ok(taken)
     }
@@ -79,12 +85,19 @@ impl Executor for ConcurrentExecutor<'_> {
         Ok(!self.is_empty())
     }
 
-    fn launchers(&self) -> Vec<u32> {
-        self.runners.iter().map(Runner::launcher).collect()
+    fn files(&self) -> Option<RunFiles> {
+        let runner = &self.runners[self.last];
+        Some(RunFiles { stdout: runner.stdout(), stderr: runner.stderr() })
     }
 
-    fn runner(&self) -> &Runner {
-        &self.runners[self.last]
+    fn is_noise_due(&self) -> bool {
+        self.window.is_due()
+    }
+
+    /// Pressure is left out: the runs of a round wait for each other.
+    fn noise(&mut self) -> Noise {
+        let noise = if self.is_empty() { self.window.heard() } else { self.window.not_heard() };
+        Noise { pressure: None, ..noise }
     }
 }
 

@@ -7,10 +7,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::executor::Executor;
-use crate::rounds::Plan;
+use widthwise_experiment::outcome::Noise;
+
+use crate::executor::{Executor, RunFiles};
+use crate::plan::{Participant, Plan};
 use crate::run::{RunError, RunResult, Runner};
 use crate::schedule::{self, Slot};
+use crate::window::Window;
 
 /// For how long the launcher is to have something to do. Ctrl-C, the end of the time allowed, and what is known of the
 /// machine's noise come at most so much late.
@@ -23,7 +26,6 @@ const MOST: usize = 64;
 const MOST_BYTES: usize = 64 << 10;
 
 /// The runs that were begun and not ended, and which come next.
-#[derive(Debug)]
 pub(crate) struct PipelinedExecutor<'a> {
     plan: &'a Plan,
     runner: &'a mut Runner,
@@ -34,16 +36,19 @@ pub(crate) struct PipelinedExecutor<'a> {
     /// What a run takes.
     pace: Duration,
     singly: bool,
+    window: Window,
 }
 
 impl<'a> PipelinedExecutor<'a> {
     pub(crate) fn new(plan: &'a Plan, runner: &'a mut Runner) -> PipelinedExecutor<'a> {
-        let alone = |participant: &crate::rounds::Participant| runner.stands_alone(&participant.start);
+        let alone = |participant: &Participant| runner.stands_alone(&participant.start);
         // A file is read before the next run writes it anew; standard output has a file for each run.
         let singly = !plan.check.files.is_empty() || !plan.participants.iter().all(alone);
+        let window = Window::open(&plan.cpus, vec![runner.launcher()]);
         PipelinedExecutor {
             plan,
             runner,
+            window,
             begun: VecDeque::new(),
             round: plan.first_round,
             rest: VecDeque::new(),
@@ -61,6 +66,8 @@ impl<'a> PipelinedExecutor<'a> {
 }
 
 impl Executor for PipelinedExecutor<'_> {
+    type Result = RunResult;
+
     fn is_empty(&self) -> bool {
         self.begun.is_empty()
     }
@@ -115,14 +122,23 @@ impl Executor for PipelinedExecutor<'_> {
         let start = &self.plan.participants[slot.participant].start;
         let result = self.runner.end(start, &self.plan.cpus, self.plan.limits, cancelled, self.pace)?;
         self.pace = (7 * self.pace + result.wall) / 8;
+        self.window.busy += result.busy;
         Ok(Some((round, slot, result)))
     }
 
-    fn launchers(&self) -> Vec<u32> {
-        vec![self.runner.launcher()]
+    fn files(&self) -> Option<RunFiles> {
+        Some(RunFiles { stdout: self.runner.stdout(), stderr: self.runner.stderr() })
     }
 
-    fn runner(&self) -> &Runner {
-        self.runner
+    fn is_noise_due(&self) -> bool {
+        self.window.is_due()
+    }
+
+    fn noise(&mut self) -> Noise {
+        if self.is_empty() {
+            self.window.heard()
+        } else {
+            self.window.not_heard()
+        }
     }
 }

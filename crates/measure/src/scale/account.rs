@@ -15,8 +15,8 @@ use super::process_tree::ProcessTree;
 use super::waits::Waits;
 use super::watcher::Watcher;
 use super::{filled, not_begun, Order};
+use crate::ending::failure;
 use crate::output;
-use crate::rounds::failure;
 use crate::sampler::marks::Marks;
 use crate::sampler::now;
 use crate::taskstats::Exit;
@@ -336,7 +336,7 @@ fn members_failed(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64
         } else {
             Ending::Exit { status: libc::WEXITSTATUS(*status) }
         };
-        let how = crate::rounds::describe(&ending);
+        let how = crate::ending::describe(&ending);
         attempt.failure = Some(format!("{} {place} did not end well: {how}", attempt.cell.mode.singular()));
         attempt.ending = ending;
     }

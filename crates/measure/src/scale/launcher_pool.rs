@@ -15,8 +15,8 @@ use widthwise_machine::noise::{NoiseReader, Snapshot};
 
 use crate::cgroup::{Cgroup, Throttling, Usage};
 use crate::counters::Counters;
+use crate::ending::failure;
 use crate::launcher::{Launcher, Reply, Request};
-use crate::rounds::failure;
 use crate::run::{add_forgotten, ending, LaunchSpec, Limits, RunError};
 use crate::sampler::now;
 use crate::taskstats::{Exit, Listener};

@@ -1,123 +1,85 @@
-//! Rounds of attempts: in each every slot once, in a fresh random order.
+//! Rounds of a scaling campaign: each slot once, in a random order. A slot is a cell with the purpose of its run.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::path::Path;
 
-use widthwise_experiment::outcome::Ending;
-use widthwise_experiment::scale::{Attempt, Purpose};
+use widthwise_experiment::outcome::{Ending, RoundKind};
+use widthwise_experiment::scale::Attempt;
 
 use super::launcher_pool::LauncherPool;
 use super::{attempt, Order};
-use crate::run::{Limits, RunError};
-use crate::schedule;
+use crate::executor::{Outcome, SequentialExecutor};
+use crate::rounds::{self, End, RoundObserver, RoundPlan, RoundsError};
+use crate::run::Limits;
+use crate::schedule::Slot as Turn;
 
-/// What a study is made of, when everything is ready to start.
-#[derive(Debug)]
-pub struct Study<'a> {
-    /// Every attempt of a round: the cell, what for, events.
-    pub slots: Vec<Slot<'a>>,
-    /// Seed of the random orders.
-    pub seed: u64,
-    /// The first round to be made, and how many there are.
-    pub rounds: std::ops::Range<u32>,
-    /// What each round is for.
-    pub warmup: bool,
-    /// Where outputs go.
-    pub scratch: PathBuf,
-    /// Limits of an attempt.
-    pub limits: Limits,
+impl Outcome for Attempt {
+    fn ending(&self) -> &Ending {
+        // A run whose members failed is a failure, however its processes ended.
+        const FAILED: &Ending = &Ending::Exit { status: 1 };
+        if self.ending == Ending::Done && self.failure.is_some() {
+            FAILED
+        } else {
+            &self.ending
+        }
+    }
 }
 
-/// One attempt of each round.
+/// One run of each round.
 #[derive(Debug)]
 pub struct Slot<'a> {
-    /// What it is made of; the padding is the schedule's.
+    /// What the run is made of; the schedule sets its padding.
     pub order: Order<'a>,
-    /// It has failed before, and is left out.
+    /// Its cell failed before, and is excluded.
     pub out: bool,
 }
 
-/// Why rounds ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// All are made.
-    Done,
-    /// Whoever keeps the attempts has enough.
-    Enough,
-    /// Ctrl-C.
-    Interrupted,
-}
-
-/// Whoever keeps what attempts yield.
-pub trait StudyObserver {
-    /// Its own errors.
-    type Error;
-    /// How often the user has asked for an end.
-    fn interrupted(&self) -> &AtomicU8;
-    /// An attempt has ended; to be kept before this returns.
-    fn attempted(&mut self, attempt: &Attempt) -> Result<(), Self::Error>;
-    /// A timed round has ended: whether that is enough.
-    fn has_enough(&mut self) -> Result<bool, Self::Error>;
-}
-
-/// A study could not go on.
+/// Rounds of one kind.
 #[derive(Debug)]
-pub enum StudyError<E> {
-    /// The programs could not be run.
-    Run(RunError),
-    /// Whoever keeps.
-    StudyObserver(E),
+pub struct ScalingRounds<'a> {
+    /// Every run of a round.
+    pub slots: Vec<Slot<'a>>,
+    /// Seed of the random orders.
+    pub seed: u64,
+    /// The number of the first round.
+    pub first_round: u32,
+    /// How many rounds there are; without a number the observer decides.
+    pub most: Option<u32>,
+    /// What the rounds are for.
+    pub kind: RoundKind,
+    /// Where outputs go.
+    pub scratch: &'a Path,
+    /// Limits of a run.
+    pub limits: Limits,
 }
 
-/// Makes rounds: in each every slot once, in a fresh random order. A cell that fails is left out of the rounds to come.
+/// Makes the rounds. A cell that fails is excluded, with all its slots.
 ///
 /// # Errors
-/// Those of running the programs, and those of the keeper.
-pub fn study<K: StudyObserver>(
-    study: &mut Study,
+/// Those of running the programs, and those of the observer.
+pub fn measure<O: RoundObserver<Attempt>>(
+    mut work: ScalingRounds,
     pool: &mut LauncherPool,
-    observer: &mut K,
-) -> Result<End, StudyError<K::Error>> {
-    let is_timed = !study.warmup && study.slots.iter().any(|slot| slot.order.purpose == Purpose::Timed);
-    for number in study.rounds.clone() {
-        if study.slots.iter().all(|slot| slot.out) {
-            return Ok(End::Done);
-        }
-        for (position, turn) in schedule::round(study.seed, number, study.slots.len()).into_iter().enumerate()
-        {
-            let slot = &mut study.slots[turn.participant];
-            if slot.out {
-                continue;
-            }
-            if observer.interrupted().load(Ordering::Relaxed) >= 1 {
-                return Ok(End::Interrupted);
-            }
-            slot.order.padding = turn.padding;
-            let interrupted = observer.interrupted();
-            let cancelled = || interrupted.load(Ordering::Relaxed) >= 2;
-            let mut made = attempt(&slot.order, pool, &study.scratch, study.limits, &cancelled)
-                .map_err(StudyError::Run)?;
-            if cancelled() && made.ending != Ending::Done {
-                return Ok(End::Interrupted);
-            }
-            made.round = number;
-            made.position = position as u32;
-            if study.warmup && made.is_sound() {
-                made.purpose = Purpose::Warmup;
-            }
-            let failed = (!made.is_sound()).then(|| made.cell.clone());
-            observer.attempted(&made).map_err(StudyError::StudyObserver)?;
-            if let Some(cell) = failed {
-                study
-                    .slots
-                    .iter_mut()
-                    .filter(|slot| *slot.order.cell == cell)
-                    .for_each(|slot| slot.out = true);
-            }
-        }
-        if is_timed && observer.has_enough().map_err(StudyError::StudyObserver)? {
-            return Ok(End::Enough);
-        }
-    }
-    Ok(End::Done)
+    observer: &mut O,
+) -> Result<End, RoundsError<O::Error>> {
+    let slots = &work.slots;
+    let first_of = |slot: &Slot| slots.iter().position(|one| one.order.cell == slot.order.cell).unwrap_or(0);
+    let plan = RoundPlan {
+        participants: slots.len(),
+        seed: work.seed,
+        first_round: work.first_round,
+        warmup: 0,
+        kind: work.kind,
+        most: work.most,
+        most_failures: 1,
+        needed: Vec::new(),
+        groups: slots.iter().map(first_of).collect(),
+        cancel_at: 2,
+        out: (0..slots.len()).filter(|place| slots[*place].out).collect(),
+    };
+    let mut executor = SequentialExecutor::new(|turn: Turn, cancelled: &dyn Fn() -> bool| {
+        let order = &mut work.slots[turn.participant].order;
+        order.padding = turn.padding;
+        attempt(order, pool, work.scratch, work.limits, cancelled)
+    });
+    rounds::make(&plan, &mut executor, observer)
 }

@@ -32,7 +32,7 @@ const HEAD: [&str; 27] = [
     "member_began_ns",
     "member_ended_ns",
     "member_cpu_ns",
-    "member_peak_resident",
+    "member_max_rss",
     "member_events",
 ];
 

@@ -5,7 +5,8 @@ use widthwise_experiment::model::{Experiment, Stopping};
 use widthwise_experiment::Metric;
 use widthwise_machine::{valgrind, Unavailable};
 use widthwise_measure::emulation::{self, Emulation};
-use widthwise_measure::rounds::{End, Plan, RoundsError};
+use widthwise_measure::plan::Plan;
+use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::Runner;
 use widthwise_report::format::{duration, listed};
 use widthwise_verdict::FEWEST_PAIRS;
@@ -79,7 +80,7 @@ impl Emulator {
         let emulation = Emulation {
             first_round: recorder.archive.next_round(),
             metrics: self.metrics.clone(),
-            answers: recorder.answers(),
+            outputs: recorder.outputs(),
             most_rounds: FEWEST_PAIRS,
             plan,
         };

@@ -8,9 +8,11 @@ use widthwise_experiment::Role;
 
 use widthwise_archive::ArchiveError;
 use widthwise_machine::compiler::{self, Compiler};
+use widthwise_measure::comparison::CampaignObserver;
 use widthwise_measure::heap::recorder::Recorder as HeapRecorder;
 use widthwise_measure::heap::{self, Recording, Repeats};
-use widthwise_measure::rounds::{CampaignObserver, End, Participant, Plan, RoundsError};
+use widthwise_measure::plan::{Participant, Plan};
+use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::Runner;
 use widthwise_report::format::duration;
 
@@ -41,7 +43,7 @@ pub fn record(
     let found = compiler::discover();
     let Some(compiler) = compiler::default(&found).or(compilers.first()) else {
         let fix = "the heap was not recorded: it takes a C compiler; apt-get install gcc libc6-dev";
-        recorder.archive.warn(fix).map_err(RoundsError::CampaignObserver)?;
+        recorder.archive.warn(fix).map_err(RoundsError::Observer)?;
         return Ok(End::Enough);
     };
     let heap_recorder = match HeapRecorder::place(compiler) {
@@ -50,7 +52,7 @@ pub fn record(
             recorder
                 .archive
                 .warn(&format!("the heap was not recorded: {error}"))
-                .map_err(RoundsError::CampaignObserver)?;
+                .map_err(RoundsError::Observer)?;
             return Ok(End::Enough);
         }
     };
@@ -77,7 +79,7 @@ impl Pass<'_, '_> {
     /// One recording of each variant; every other time in the opposite order, so that what drifts meets all alike. Variants
     /// that cannot be recorded are left out from then on. `None`: it was interrupted.
     fn round(&mut self, repeat: u32) -> Result<Option<Vec<Recording>>, RoundsError<ArchiveError>> {
-        let answers = self.recorder.answers();
+        let outputs = self.recorder.outputs();
         let mut order = self.participants.clone();
         if repeat.is_multiple_of(2) {
             order.reverse();
@@ -89,7 +91,7 @@ impl Pass<'_, '_> {
             }
             let interrupted = self.recorder.interrupted();
             let cancelled = || interrupted.load(Ordering::Relaxed) >= 1;
-            let answer = answers.get(&participant.name).map(String::as_str);
+            let answer = outputs.get(&participant.name).map(String::as_str);
             let made = heap::record(
                 self.plan,
                 participant,
@@ -121,7 +123,7 @@ impl Pass<'_, '_> {
         for remark in refused.chain(recording.remarks.iter().cloned()) {
             let text = format!("{}: {remark}", participant.name);
             if self.told.insert(text.clone()) {
-                self.recorder.archive.warn(&text).map_err(RoundsError::CampaignObserver)?;
+                self.recorder.archive.warn(&text).map_err(RoundsError::Observer)?;
             }
         }
         Ok(())

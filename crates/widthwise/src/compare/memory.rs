@@ -4,7 +4,8 @@ use widthwise_archive::ArchiveError;
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::Experiment;
 use widthwise_measure::memory::{self, Memory};
-use widthwise_measure::rounds::{End, Plan, RoundsError};
+use widthwise_measure::plan::Plan;
+use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::Runner;
 use widthwise_report::format::{counted, duration};
 

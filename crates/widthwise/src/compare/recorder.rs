@@ -8,7 +8,9 @@ use widthwise_experiment::VariantStatus;
 use widthwise_archive::{Archive, ArchiveError, ProcessNote};
 use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 use widthwise_experiment::Experiment;
-use widthwise_measure::rounds::{CampaignObserver, Next, Participant};
+use widthwise_measure::comparison::CampaignObserver;
+use widthwise_measure::plan::Participant;
+use widthwise_measure::rounds::Next;
 use widthwise_measure::run::RunResult;
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
 use widthwise_verdict::{half_width, judge, wording, Evidence, Verdict, FEWEST_PAIRS};
@@ -117,7 +119,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// What each participant has answered, as a digest.
-    pub fn answers(&self) -> BTreeMap<String, String> {
+    pub fn outputs(&self) -> BTreeMap<String, String> {
         self.runs.iter().filter_map(|run| Some((run.variant.clone(), run.output_digest.clone()?))).collect()
     }
 
@@ -324,7 +326,7 @@ impl CampaignObserver for Recorder<'_> {
         Ok(Next::Round)
     }
 
-    fn gives_up(
+    fn excluded(
         &mut self,
         participant: &Participant,
         ending: &Ending,
@@ -343,7 +345,7 @@ impl CampaignObserver for Recorder<'_> {
         Ok(())
     }
 
-    fn differs(
+    fn output_differs(
         &mut self,
         participant: &Participant,
         reason: &str,

@@ -12,9 +12,11 @@ use widthwise_experiment::outcome::{Ending, Round, RoundKind, Run};
 use widthwise_experiment::{Experiment, Facts, Request, SourceLocation};
 use widthwise_machine::doctor::NoiseFloor;
 use widthwise_machine::topology::Topology;
+use widthwise_measure::comparison::{self, CampaignObserver};
 use widthwise_measure::core_lock;
+use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::program::{self, Places};
-use widthwise_measure::rounds::{self, CampaignObserver, Next, Participant, Plan};
+use widthwise_measure::rounds::Next;
 use widthwise_measure::run::{Accounting, Limits, RunResult, Runner};
 use widthwise_verdict::{judge, Evidence};
 
@@ -65,7 +67,7 @@ pub fn floor(time: Duration) -> anyhow::Result<Option<NoiseFloor>> {
     };
     let began = Instant::now();
     let mut listener = Listener { until: began + time, rounds: Vec::new(), runs: Vec::new() };
-    let measured = rounds::measure(&plan, &mut runner, &mut listener);
+    let measured = comparison::measure(&plan, &mut runner, &mut listener);
     drop(runner);
     let _ = std::fs::remove_dir_all(&scratch);
     measured?;
@@ -119,12 +121,12 @@ impl CampaignObserver for Listener {
         Ok(if Instant::now() < self.until { Next::Round } else { Next::Stop })
     }
 
-    fn gives_up(&mut self, _: &Participant, _: &Ending, reason: &str) -> Result<(), Infallible> {
+    fn excluded(&mut self, _: &Participant, _: &Ending, reason: &str) -> Result<(), Infallible> {
         anstream::eprintln!("the noise test's own program: {reason}");
         Ok(())
     }
 
-    fn differs(&mut self, _: &Participant, _: &str, _: &str) -> Result<(), Infallible> {
+    fn output_differs(&mut self, _: &Participant, _: &str, _: &str) -> Result<(), Infallible> {
         Ok(())
     }
 

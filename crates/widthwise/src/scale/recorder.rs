@@ -1,4 +1,4 @@
-//! Keeps what a study yields, shows how it goes, and asks the stopping rule whether it is enough.
+//! Keeps what a scaling campaign yields, shows how it goes, and asks the stopping rule whether it is enough.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU8;
@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::model::Stopping;
+use widthwise_experiment::outcome::{Noise, Round, RoundKind};
 use widthwise_experiment::scale::{Attempt, Purpose};
-use widthwise_measure::scale::StudyObserver;
+use widthwise_measure::executor::RunFiles;
+use widthwise_measure::rounds::{Next, RoundObserver, RunPlace};
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule, Why};
 
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::scale::load_report;
 
-/// The archive's side of a study.
-pub struct StudyRecorder<'a> {
+/// Writes a scaling campaign to its archive.
+pub struct ScalingRecorder<'a> {
     pub archive: Archive,
     progress: &'a mut Progress,
     stopping: Stopping,
@@ -23,7 +25,7 @@ pub struct StudyRecorder<'a> {
     began: Instant,
     /// Time that earlier sessions took.
     before: Duration,
-    /// Attempts of this session, of how many; without a number of rounds that is not known.
+    /// Runs of this session, of how many; unknown without a number of rounds.
     made: u32,
     planned: Option<u32>,
     /// Timed rounds, those of earlier sessions too.
@@ -34,7 +36,7 @@ pub struct StudyRecorder<'a> {
     pub unreached: Option<String>,
 }
 
-impl<'a> StudyRecorder<'a> {
+impl<'a> ScalingRecorder<'a> {
     /// `planned` attempts are still to come; `known` were made before.
     pub fn new(
         archive: Archive,
@@ -42,9 +44,9 @@ impl<'a> StudyRecorder<'a> {
         stopping: Stopping,
         planned: Option<u32>,
         known: &[Attempt],
-    ) -> Result<StudyRecorder<'a>, ArchiveError> {
+    ) -> Result<ScalingRecorder<'a>, ArchiveError> {
         progress.begin();
-        Ok(StudyRecorder {
+        Ok(ScalingRecorder {
             before: archive.load()?.elapsed,
             archive,
             progress,
@@ -90,33 +92,8 @@ pub fn timed_rounds(attempts: &[Attempt]) -> BTreeSet<u32> {
     attempts.iter().filter(|attempt| attempt.purpose == Purpose::Timed).map(|attempt| attempt.round).collect()
 }
 
-impl StudyObserver for StudyRecorder<'_> {
-    type Error = ArchiveError;
-
-    fn interrupted(&self) -> &AtomicU8 {
-        interrupt::times()
-    }
-
-    fn attempted(&mut self, attempt: &Attempt) -> Result<(), ArchiveError> {
-        self.archive.add_group_run(attempt)?;
-        self.made += 1;
-        if attempt.purpose == Purpose::Timed {
-            self.timed.insert(attempt.round);
-        }
-        if let Some(failure) = &attempt.failure {
-            self.progress.say(&format!("  {}: {failure}", attempt.cell));
-        }
-        let (share, left) = self.progress();
-        let state = format!(
-            "{} · {} · {:.2} s",
-            attempt.cell,
-            attempt.purpose.name(),
-            Duration::from_nanos(attempt.elapsed_ns).as_secs_f64()
-        );
-        self.progress.at(share, left, &state);
-        Ok(())
-    }
-
+impl ScalingRecorder<'_> {
+    /// Whether the timed rounds are enough.
     fn has_enough(&mut self) -> Result<bool, ArchiveError> {
         let rounds = self.timed.len() as u32;
         let mut widest = None;
@@ -143,12 +120,59 @@ impl StudyObserver for StudyRecorder<'_> {
         };
         self.why = match why {
             Why::Rounds => None,
-            Why::MaxTime => Some("the budget was spent".into()),
+            Why::MaxTime => Some("the time limit was reached".into()),
             Why::Precision => {
                 let precision = self.stopping.precision.unwrap_or_default();
                 Some(format!("every throughput is known to ± {:.1} %", 100.0 * precision))
             }
         };
         Ok(true)
+    }
+}
+
+impl RoundObserver<Attempt> for ScalingRecorder<'_> {
+    type Error = ArchiveError;
+
+    fn interrupted(&self) -> &AtomicU8 {
+        interrupt::times()
+    }
+
+    fn round_begins(&mut self, number: u32, kind: RoundKind, planned: u32) -> Result<(), ArchiveError> {
+        self.archive.begin_round(number, kind, planned, None)
+    }
+
+    fn run_ended(
+        &mut self,
+        place: RunPlace,
+        result: &Attempt,
+        _files: Option<&RunFiles>,
+    ) -> Result<(), ArchiveError> {
+        let mut run = Attempt { round: place.round, position: place.position, ..result.clone() };
+        if place.kind == RoundKind::Warmup && run.is_sound() {
+            run.purpose = Purpose::Warmup;
+        }
+        self.archive.add_group_run(&run)?;
+        self.made += 1;
+        if run.purpose == Purpose::Timed {
+            self.timed.insert(run.round);
+        }
+        if let Some(failure) = &run.failure {
+            self.progress.say(&format!("  {}: {failure}", run.cell));
+        }
+        let (share, left) = self.progress();
+        let state = format!(
+            "{} · {} · {:.2} s",
+            run.cell,
+            run.purpose.name(),
+            Duration::from_nanos(run.elapsed_ns).as_secs_f64()
+        );
+        self.progress.at(share, left, &state);
+        Ok(())
+    }
+
+    fn round_ended(&mut self, number: u32, kind: RoundKind, noise: Noise) -> Result<Next, ArchiveError> {
+        self.archive.end_round(&Round { number, kind, cpu: None, noise })?;
+        let is_enough = kind == RoundKind::Timed && self.has_enough()?;
+        Ok(if is_enough { Next::Stop } else { Next::Round })
     }
 }
