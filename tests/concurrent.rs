@@ -48,7 +48,7 @@ fn lock(cpu: u64) -> File {
     let folder = if std::path::Path::new("/run/lock").is_dir() { "/run/lock" } else { "/tmp" };
     let path = format!("{folder}/widthwise-cpu{cpu}.lock");
     let file = File::options().create(true).append(true).open(path).unwrap();
-    // SAFETY: a descriptor of our own.
+    // SAFETY: the descriptor is open.
     assert_eq!(
         unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) },
         0,
