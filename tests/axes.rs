@@ -1,11 +1,11 @@
-//! The axes do what they say: seen from inside the program, not taken on trust.
+//! Each axis has its effect, as the program itself sees it.
 
 mod laboratory;
 
 use laboratory::{names, said, unfolded, variant, verdict, Laboratory};
 use std::process::Command;
 
-/// A laboratory with the program that tells what it was started with.
+/// A laboratory with the program that prints how it was started.
 fn with_tells() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("tells.c");
@@ -13,7 +13,7 @@ fn with_tells() -> Laboratory {
 }
 
 #[test]
-fn every_compiler_of_this_machine_builds_a_variant_of_its_own() {
+fn every_compiler_of_this_machine_builds_its_own_variant() {
     let lab = with_tells();
     let report = lab
         .compare_json("tells.c --abi x86-64 --compiler all --allow-different-output --rounds 6 -- compiler");
@@ -30,7 +30,7 @@ fn every_compiler_of_this_machine_builds_a_variant_of_its_own() {
 }
 
 #[test]
-fn a_program_that_is_not_optimised_takes_more_cpu_time() {
+fn an_unoptimised_program_takes_more_cpu_time() {
     let lab = Laboratory::new();
     lab.program("work.c");
     let report = lab.compare_json("work.c --abi x86-64 --flags -O0 --flags -O2 --rounds 8 -- 40");
@@ -52,7 +52,7 @@ fn named_flag_sets_reach_the_compiler() {
     assert_eq!(lab.answer("x86-64/-O0"), "not optimised\n");
     assert_eq!(lab.answer("x86-64/fast-math"), "fast mathematics\n");
     assert_eq!(lab.answer("x86-64/lto"), "optimised\n");
-    // Once to compile with and once more to link with.
+    // Once to compile and once to link.
     assert_eq!(lab.build_log("x86-64/lto").matches("-flto").count(), 2);
     assert!(lab.build_log("x86-64/native").contains("-march=native"));
 }
@@ -61,7 +61,7 @@ fn named_flag_sets_reach_the_compiler() {
 fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
     let lab = Laboratory::new();
     lab.program("work.c");
-    // The last word on missing profiles is the test's: gcc then says if it finds none.
+    // The test's own option is last: gcc then warns if it finds no profile.
     let report = lab.compare_json(
         "work.c --abi x86-64,i386 --flags -O2 --flags pgo --rounds 6 --run '{build}/work 5' \
          --build 'set -x; $CC $CFLAGS -Wmissing-profile -o {build}/work {source} $LDFLAGS'",
@@ -75,7 +75,7 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
         assert!(!log.contains("missing-profile]"), "{log}");
         assert!(!lab.build_log(&format!("{abi}/-O2")).contains("profile-use"));
     }
-    // gcc would have said so.
+    // gcc would have warned.
     let without = said(
         Command::new("gcc")
             .args(["-O2", "-fprofile-use=nowhere", "-Wmissing-profile", "-c", "-o", "work.o", "work.c"])
@@ -85,7 +85,7 @@ fn a_profile_guided_build_is_trained_and_its_profile_is_used() {
 }
 
 #[test]
-fn a_profile_guided_build_that_makes_no_profile_is_refused() {
+fn a_profile_guided_build_without_a_profile_is_refused() {
     let lab = Laboratory::new();
     lab.program("work.c");
     let said = lab.compare(
@@ -97,7 +97,7 @@ fn a_profile_guided_build_that_makes_no_profile_is_refused() {
 }
 
 #[test]
-fn training_of_ones_own_replaces_the_run_command() {
+fn a_training_command_replaces_the_run_command() {
     let lab = Laboratory::new();
     lab.program("work.c");
     lab.write(
@@ -111,7 +111,7 @@ fn training_of_ones_own_replaces_the_run_command() {
 }
 
 #[test]
-fn an_allocator_that_is_named_is_the_one_the_program_has() {
+fn a_named_allocator_is_loaded_into_the_program() {
     let lab = with_tells();
     let said = lab.compare(
         "tells.c --abi x86-64 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
@@ -123,7 +123,7 @@ fn an_allocator_that_is_named_is_the_one_the_program_has() {
 }
 
 #[test]
-fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
+fn an_allocator_unavailable_for_an_abi_leaves_the_row_with_the_reason() {
     let lab = with_tells();
     let report = lab.compare_json(
         "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
@@ -136,7 +136,7 @@ fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
         "{absent}"
     );
     assert_eq!(verdict(&report, "x32/jemalloc", "cpu")["verdict"], "no_data");
-    // What this machine lacks is no failure of the program: the same without the JSON ends well.
+    // A missing feature of the machine is not a failure of the program: without JSON the status is 0, too.
     let said = lab.compare(
         "tells.c --abi x86-64,x32 --allocator glibc,jemalloc --allow-different-output --rounds 6 -- \
          allocator",
@@ -146,7 +146,7 @@ fn an_allocator_that_no_one_builds_for_an_abi_leaves_the_row_with_its_reason() {
 }
 
 #[test]
-fn a_static_program_says_why_it_cannot_have_another_allocator() {
+fn a_static_program_cannot_have_another_allocator_and_the_reason_is_shown() {
     let lab = with_tells();
     let said = lab.compare(
         "tells.c --abi x86-64 --allocator glibc,jemalloc --flags '-O2 -static' --rounds 6 -- \
@@ -158,14 +158,14 @@ fn a_static_program_says_why_it_cannot_have_another_allocator() {
 }
 
 #[test]
-fn huge_pages_are_switched_off_for_the_variant_that_has_never() {
+fn thp_never_disables_huge_pages_for_its_variant() {
     let lab = with_tells();
     let said = lab.compare(
         "tells.c --abi x86-64,i386 --thp system,never --allow-different-output --rounds 6 -- \
          huge-pages",
     );
     assert_eq!(said.status, Some(0), "{said:?}");
-    // What one variant has set must not stay for the runs after it.
+    // A variant's setting must not persist in later runs.
     assert!(!said.stderr.contains("changes from run to run"), "{said:?}");
     for abi in ["x86-64", "i386"] {
         assert_eq!(lab.answer(&format!("{abi}/never")), "never\n");
@@ -174,7 +174,7 @@ fn huge_pages_are_switched_off_for_the_variant_that_has_never() {
 }
 
 #[test]
-fn huge_pages_for_the_whole_system_are_put_back_or_need_root() {
+fn the_systems_huge_page_setting_is_restored_or_needs_root() {
     let lab = with_tells();
     let setting = || std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let before = setting().ok();
@@ -191,7 +191,7 @@ fn huge_pages_for_the_whole_system_are_put_back_or_need_root() {
 }
 
 #[test]
-fn each_environment_reaches_its_variant_alone() {
+fn each_environment_reaches_only_its_variant() {
     let lab = with_tells();
     lab.write(
         "widthwise.toml",
@@ -204,7 +204,7 @@ fn each_environment_reaches_its_variant_alone() {
     assert_eq!(lab.answer("x86-64/default"), "not set\n");
     assert_eq!(lab.answer("x86-64/tuned"), "well; and $HOME\n");
 
-    // A variable for every variant, and a set that the command line makes.
+    // A variable for every variant, and a set from the command line.
     let said = lab.compare(
         "tells.c --abi x86-64 --set-env 'TUNED=for all' --set 'env.other.TUNED = \"otherwise\"' \
          --env default,other --allow-different-output --rounds 6 -- variable TUNED",
@@ -215,7 +215,7 @@ fn each_environment_reaches_its_variant_alone() {
 }
 
 #[test]
-fn what_is_excluded_is_not_in_the_matrix() {
+fn excluded_combinations_are_not_in_the_matrix() {
     let lab = with_tells();
     let report = lab.compare_json(
         "tells.c --abi x86-64,i386 --flags -O0 --flags -O2 --exclude abi=i386,flags=-O0 --rounds 6",
@@ -224,7 +224,7 @@ fn what_is_excluded_is_not_in_the_matrix() {
 }
 
 #[test]
-fn a_list_of_variants_stands_for_itself_and_may_give_names() {
+fn a_list_of_variants_replaces_the_axes_and_may_have_names() {
     let lab = with_tells();
     lab.write(
         "widthwise.toml",
@@ -241,7 +241,7 @@ fn a_list_of_variants_stands_for_itself_and_may_give_names() {
 }
 
 #[test]
-fn addresses_are_random_unless_they_are_asked_to_be_fixed() {
+fn addresses_are_random_unless_no_aslr_is_given() {
     let lab = with_tells();
     let random = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--", "addresses"];
     assert_eq!(lab.compare(&random).status, Some(0));
@@ -250,7 +250,7 @@ fn addresses_are_random_unless_they_are_asked_to_be_fixed() {
     assert_eq!(lab.answer("x86-64"), "fixed\n");
 }
 
-/// A build command that leaves a line for each build, and its program.
+/// A build command that writes a line for each build, and its program.
 const COUNTED: [&str; 4] = [
     "--build",
     "$CC $CFLAGS -o {build}/tells {source}/tells.c; echo >> {source}/../builds",
@@ -273,18 +273,18 @@ fn with_project() -> Laboratory {
 }
 
 #[test]
-fn variants_whose_builds_depend_on_the_same_things_share_one() {
+fn variants_with_equal_build_inputs_share_a_build() {
     let lab = with_project();
     let sets = ["--set", "env.a.A = \"1\"", "--set", "env.b.B = \"1\""];
     let axes = ["--abi", "x86-64,i386", "--thp", "system,never", "--env", "default,a,b"];
     let (said, builds) = builds_of(&lab, &[&axes[..], &sets].concat());
     assert_eq!((said.status, builds), (Some(0), 2), "{said:?}");
     assert!(said.stderr.contains("built x86-64/system/default (of 6 variants) in "), "{said:?}");
-    // An allocator that no ABI but one has is not built for the others.
+    // An allocator of one ABI only is not built for the others.
     let (said, builds) =
         builds_of(&lab, &["--allocator", "glibc,jemalloc", "--flags", "-O1", "--abi", "x86-64,x32"]);
     assert_eq!((said.status, builds), (Some(0), 2), "{said:?}");
-    // What is told to the compiler, and a command that is told the variant, make builds of their own.
+    // Compiler flags, and a command with the variant's name, make separate builds.
     let (said, builds) = builds_of(&lab, &["--abi", "x86-64", "--flags", "-O1", "--flags", "-O3"]);
     assert_eq!((said.status, builds), (Some(0), 1), "one was built before: {said:?}");
     let build = format!("{}; echo {{variant}} > {{build}}/name", COUNTED[1]);
@@ -296,7 +296,7 @@ fn variants_whose_builds_depend_on_the_same_things_share_one() {
 }
 
 #[test]
-fn a_shared_build_that_fails_is_told_once_and_stands_in_every_row() {
+fn a_shared_build_that_fails_is_reported_once_and_shown_in_every_row() {
     let lab = with_project();
     let words = ["--abi", "x86-64,i386", "--thp", "system,never"];
     let build = "test {abi} = x86-64 || { echo no such thing; exit 3; }; $CC -o {build}/tells tells.c";
@@ -312,7 +312,7 @@ fn a_shared_build_that_fails_is_told_once_and_stands_in_every_row() {
 }
 
 #[test]
-fn what_no_variant_can_have_here_is_refused_before_anything_is_built() {
+fn what_no_variant_can_use_here_is_refused_before_any_build() {
     let lab = with_project();
     let (said, builds) = builds_of(&lab, &["--abi", "x32", "--allocator", "glibc,jemalloc"]);
     said.refuses(2, &["--allocator: no distribution builds jemalloc for x32"]);

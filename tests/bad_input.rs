@@ -1,5 +1,5 @@
-//! Requests that make no sense, programs that end badly, archives that are not whole: one clear error each, the exit
-//! status that belongs to it, and an archive that can still be read.
+//! Invalid requests, failing programs and damaged archives: one clear error each, the right exit
+//! status, and an archive that can still be read.
 
 mod laboratory;
 
@@ -7,7 +7,7 @@ use laboratory::{count, is_root, open, said, unfolded, variant, CommandOutput, L
 use std::path::Path;
 use std::process::Command;
 
-/// A laboratory with programs that behave and that do not.
+/// A laboratory with programs that succeed and that fail.
 fn laboratory() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("tells.c");
@@ -15,7 +15,7 @@ fn laboratory() -> Laboratory {
     lab
 }
 
-/// The last campaign can be read and reported, and SQLite finds nothing wrong with it.
+/// The last campaign can be read and reported, and SQLite finds no damage.
 fn is_intact(lab: &Laboratory) {
     let word: String = lab.archive().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(word, "ok");
@@ -24,7 +24,7 @@ fn is_intact(lab: &Laboratory) {
     assert!(report.stdout.contains("baseline"), "{report:?}");
 }
 
-/// A campaign of the program that misbehaves: what is said of it, and that nothing of it is left behind.
+/// A campaign of the misbehaving program: the report has these words, and no process is left.
 fn misbehaves(how: &[&str], words: &[&str]) {
     let lab = laboratory();
     let arguments = ["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--timeout", "1s", "--"];
@@ -40,7 +40,7 @@ fn misbehaves(how: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_meant() {
+fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion() {
     let lab = laboratory();
     for (arguments, words) in [
         (&["--alocator", "glibc"], ["'--alocator'", "'--allocator'"]),
@@ -79,7 +79,7 @@ fn what_is_misspelt_on_the_command_line_is_named_with_its_flag_and_what_was_mean
 }
 
 #[test]
-fn cpus_that_the_machine_does_not_have_are_refused_before_anything_is_built() {
+fn missing_cpus_are_refused_before_any_build() {
     let lab = laboratory();
     lab.write("cpus.toml", "[program]\nsource = \"tells.c\"\n[run]\ncpus = \"0,999\"\n");
     for (words, place) in [
@@ -93,7 +93,7 @@ fn cpus_that_the_machine_does_not_have_are_refused_before_anything_is_built() {
 }
 
 #[test]
-fn what_is_misspelt_in_a_spec_file_is_named_with_its_line_and_what_was_meant() {
+fn a_misspelt_word_in_a_spec_file_is_shown_with_its_line_and_a_suggestion() {
     let lab = laboratory();
     let program = "[program]\nsource = \"tells.c\"\n";
     for (text, words) in [
@@ -144,7 +144,7 @@ fn a_spec_file_of_arbitrary_bytes_is_refused() {
 }
 
 #[test]
-fn a_request_that_says_too_little_is_told_what_to_add() {
+fn an_incomplete_request_is_refused_with_what_to_add() {
     let lab = laboratory();
     lab.widthwise("compare").refuses(2, &["nothing to measure", "--help"]);
     lab.widthwise("compare .").refuses(2, &["no build command"]);
@@ -162,7 +162,7 @@ fn the_long_help_lists_every_metric() {
 }
 
 #[test]
-fn a_source_that_is_not_there_is_named() {
+fn a_missing_source_is_named() {
     let lab = laboratory();
     lab.widthwise("compare nowhere.c").refuses(2, &["nowhere.c: No such file"]);
     lab.widthwise("compare nowhere.toml").refuses(2, &["nowhere.toml: No such file"]);
@@ -173,7 +173,7 @@ fn a_source_that_is_not_there_is_named() {
 }
 
 #[test]
-fn an_empty_matrix_and_two_variants_of_one_name_are_refused() {
+fn an_empty_matrix_and_a_repeated_variant_name_are_refused() {
     let lab = laboratory();
     lab.widthwise("compare tells.c --abi i386 --exclude abi=i386")
         .refuses(2, &["--exclude: nothing is left to compare"]);
@@ -194,7 +194,7 @@ fn an_empty_matrix_and_two_variants_of_one_name_are_refused() {
 }
 
 #[test]
-fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
+fn a_failed_build_shows_the_error_line_and_the_path_of_the_log() {
     let lab = Laboratory::new();
     let log_of = |said: &CommandOutput| {
         let log = said.stderr.trim_end().rsplit("full log: ").next().unwrap().to_owned();
@@ -223,7 +223,7 @@ fn a_build_that_fails_shows_the_line_that_tells_and_where_the_log_is() {
 }
 
 #[test]
-fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured() {
+fn a_failed_build_of_one_variant_leaves_its_row_and_the_others_are_measured() {
     let lab = Laboratory::new();
     lab.write(
         "wide.c",
@@ -234,7 +234,7 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
     assert_eq!(said.status, Some(1), "{said:?}");
     let reason = "static assertion failed: \"64 bits or nothing\"";
     assert!(unfolded(&said.stdout).contains(reason), "{said:?}");
-    // It is told when it happens, before anything is measured.
+    // It is reported at once, before anything is measured.
     let lines: Vec<&str> =
         said.stderr.lines().skip_while(|line| !line.contains("i386: build failed (exit 1)")).collect();
     assert!(lines.iter().any(|line| line.contains(reason)), "{said:?}");
@@ -250,7 +250,7 @@ fn a_build_that_fails_for_one_variant_leaves_its_row_and_the_others_are_measured
 }
 
 #[test]
-fn a_program_that_is_not_where_the_run_command_says_is_named() {
+fn a_run_command_without_its_program_is_refused_with_the_path() {
     let lab = laboratory();
     for (run, word) in [("no-such-program", "\"no-such-program\" on the PATH"), ("./nowhere 1", "/nowhere;")]
     {
@@ -264,7 +264,7 @@ fn a_program_that_is_not_where_the_run_command_says_is_named() {
         .refuses(2, &["error: --directory: ", "nowhere: No such file"]);
     assert!(!lab.path(".widthwise").exists(), "a request that was refused has left something behind");
 
-    // What a build makes is known only after it.
+    // A build's files are known only after it.
     let said = lab.compare("tells.c --abi x86-64 --run {build}/nowhere");
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.stderr.contains("error: the baseline x86-64: there is no program"), "{said:?}");
@@ -273,7 +273,7 @@ fn a_program_that_is_not_where_the_run_command_says_is_named() {
 }
 
 #[test]
-fn a_program_that_fails_says_its_exit_status_and_its_last_words() {
+fn a_failed_program_is_reported_with_its_exit_status_and_last_output() {
     misbehaves(&["exit", "3"], &["it ended with exit status 3"]);
     let lab = Laboratory::new();
     lab.write("sad.sh", "#!/bin/sh\necho first >&2\necho 'no such option: -x' >&2\nexit 2\n");
@@ -283,7 +283,7 @@ fn a_program_that_fails_says_its_exit_status_and_its_last_words() {
 }
 
 #[test]
-fn an_exit_status_that_was_asked_for_is_no_failure() {
+fn the_expected_exit_status_is_not_a_failure() {
     let lab = laboratory();
     let arguments =
         ["misbehave.c", "--abi", "x86-64", "--rounds", "6", "--exit-status", "3", "--", "exit", "3"];
@@ -291,25 +291,25 @@ fn an_exit_status_that_was_asked_for_is_no_failure() {
 }
 
 #[test]
-fn a_program_that_crashes_says_its_signal() {
+fn a_crashed_program_is_reported_with_its_signal() {
     misbehaves(&["crash"], &["killed by signal 11 (SIGSEGV)"]);
 }
 
 #[test]
-fn a_program_that_hangs_is_killed_when_its_time_is_up() {
+fn a_hanging_program_is_killed_at_the_time_limit() {
     misbehaves(&["hang"], &["still running after 1 s, and was killed (--timeout)"]);
 }
 
 #[test]
-fn a_program_that_forks_for_ever_is_killed_and_nothing_of_it_is_left() {
-    // Without rights there is no control group to bound it, and a bomb would take the whole user along.
+fn a_fork_bomb_is_killed_without_remaining_processes() {
+    // Without privileges there is no control group to limit it, and a fork bomb would stop all of the user's processes.
     if is_root() {
         misbehaves(&["bomb"], &["still running after 1 s, and was killed (--timeout)"]);
     }
 }
 
 #[test]
-fn a_program_that_floods_its_output_is_killed_and_the_flood_is_gone() {
+fn a_program_with_endless_output_is_killed_and_the_output_is_removed() {
     let lab = laboratory();
     let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- flood");
     assert_eq!(said.status, Some(1), "{said:?}");
@@ -324,7 +324,7 @@ fn a_program_that_floods_its_output_is_killed_and_the_flood_is_gone() {
 }
 
 #[test]
-fn a_program_that_closes_its_files_is_measured_like_any_other() {
+fn a_program_that_closes_its_files_is_measured() {
     let lab = laboratory();
     let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- close");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -332,7 +332,7 @@ fn a_program_that_closes_its_files_is_measured_like_any_other() {
 }
 
 #[test]
-fn one_variant_that_fails_does_not_take_the_others_along() {
+fn the_other_variants_continue_when_one_fails() {
     let lab = laboratory();
     lab.write(
         "widthwise.toml",
@@ -342,19 +342,19 @@ fn one_variant_that_fails_does_not_take_the_others_along() {
     let arguments = ["widthwise.toml", "--rounds", "6", "--timeout", "1s"];
     let report = lab.compare_json(&arguments);
     assert_eq!(variant(&report, "x86-64/default")["status"], "ready");
-    // The shell says it as shells do: 128 and the signal's number.
+    // The shell's exit status is 128 plus the signal's number.
     assert!(variant(&report, "x86-64/crash")["reason"].as_str().unwrap().contains("139"), "{report}");
     assert!(
         variant(&report, "x86-64/hang")["reason"].as_str().unwrap().contains("still running after 1 s"),
         "{report}"
     );
-    // They are found out in the warm-up, and not run again.
+    // They fail in the warm-up, and are not run after it.
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended <> 'done'"), 2);
     assert_eq!(lab.widthwise("report").status, Some(0));
 }
 
 #[test]
-fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
+fn a_variant_that_cannot_start_keeps_its_row_and_is_not_a_failure() {
     let lab = laboratory();
     lab.gcc("-o sound tells.c");
     lab.script("unsound", "#!/nowhere/interpreter\n");
@@ -377,10 +377,10 @@ fn a_variant_that_cannot_start_keeps_its_row_and_is_no_failure() {
 }
 
 #[test]
-fn a_baseline_whose_second_run_fails_says_so_in_both_its_rows() {
+fn a_baseline_whose_second_run_fails_is_shown_in_both_its_rows() {
     let lab = Laboratory::new();
     lab.write("once.sh", "#!/bin/sh\n[ ! -e been ] || exit 3\ntouch been\n");
-    // The order of the first round is the seed's; one of these begins with the baseline, the other with its twin.
+    // The seed decides the order of the first round; one of these begins with the baseline, the other with the control.
     for seed in ["1", "2", "3", "4"] {
         let _ = std::fs::remove_file(lab.path("been"));
         let said = lab.compare(&["--binary", "a=./once.sh", "--run", "sh {binary}", "--seed", seed]);
@@ -391,7 +391,7 @@ fn a_baseline_whose_second_run_fails_says_so_in_both_its_rows() {
 }
 
 #[test]
-fn a_setup_that_fails_is_told_with_its_last_words() {
+fn a_failed_setup_is_reported_with_its_last_output() {
     let lab = laboratory();
     let arguments = ["tells.c", "--abi", "x86-64", "--rounds", "6", "--setup", "echo no room >&2; exit 4"];
     let said = lab.compare(&arguments);
@@ -399,14 +399,14 @@ fn a_setup_that_fails_is_told_with_its_last_words() {
     assert!(said.stderr.contains("setup `echo no room >&2; exit 4` failed (exit 4): no room"), "{said:?}");
 }
 
-/// A campaign to be spoilt.
+/// A campaign to be damaged.
 fn with_campaign() -> Laboratory {
     let lab = laboratory();
     assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));
     lab
 }
 
-/// Neither `report` nor `--resume` takes it, and both say the same; the file stays as it is.
+/// `report` and `--resume` refuse it with the same message; the file stays unchanged.
 fn is_refused(lab: &Laboratory, campaign: &str, words: &[&str]) {
     let file = lab.path(campaign).join("campaign.sqlite");
     let before = std::fs::read(&file).ok();
@@ -416,7 +416,7 @@ fn is_refused(lab: &Laboratory, campaign: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_campaign_that_is_not_there_is_told_apart_from_a_folder_that_is_none() {
+fn a_missing_campaign_and_a_folder_that_is_not_a_campaign_have_different_errors() {
     let lab = with_campaign();
     is_refused(&lab, "nowhere", &["nowhere: there is no such folder"]);
     is_refused(&lab, ".", &["has no campaign in it"]);
@@ -457,14 +457,14 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
     let lab = with_campaign();
     let file = lab.campaign().join("campaign.sqlite");
     let whole = std::fs::read(&file).unwrap();
-    // Cut short, and overwritten in a page of tables.
+    // Truncated, and overwritten in a page of tables.
     std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     is_refused(&lab, ".widthwise/latest", &["is damaged and was left as it is"]);
     let mut overwritten = whole.clone();
     overwritten[4096..8192].fill(0xa5);
     std::fs::write(&file, overwritten).unwrap();
     is_refused(&lab, ".widthwise/latest", &["is damaged and was left as it is"]);
-    // Byte by byte, anywhere: refused or read, but never fallen over.
+    // One wrong byte anywhere: the archive is refused or read, without a crash.
     for seed in 0..40u64 {
         let mut bytes = whole.clone();
         let at = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % bytes.len();
@@ -489,7 +489,7 @@ fn a_file_in_place_of_the_folder_of_campaigns_is_refused() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_refused_and_reports_go_elsewhere() {
+fn a_read_only_folder_is_refused_and_reports_can_be_written_elsewhere() {
     let lab = with_campaign();
     let owned = lab.path("owned");
     std::fs::create_dir(&owned).unwrap();
@@ -497,7 +497,7 @@ fn a_folder_that_may_not_be_written_is_refused_and_reports_go_elsewhere() {
         "widthwise.toml",
         "[program]\nsource = \"tells.c\"\n[run]\ncpus = \"any\"\n[measure]\nrounds = 6\n",
     );
-    // All of it belongs to nobody, but for what it is about.
+    // The user `nobody` owns everything except the tested folder.
     let mut command = lab.without_rights("compare widthwise.toml --archive owned");
     forbid(&owned);
     let said = said(&mut command);
@@ -515,7 +515,7 @@ fn a_folder_that_may_not_be_written_is_refused_and_reports_go_elsewhere() {
     drop(open(&campaign));
 }
 
-/// As nobody, without giving everything to nobody again.
+/// As the user `nobody`, without changing owners again.
 fn lab_report(lab: &Laboratory, arguments: &[&str]) -> Command {
     if !is_root() {
         return lab.command(arguments);
@@ -533,7 +533,7 @@ fn mode(path: &Path, mode: &str) {
     assert!(Command::new("chmod").arg(mode).arg(path).status().unwrap().success());
 }
 
-/// Nobody may write there, nor may its owner.
+/// Removes the write permission of every user.
 fn forbid(path: &Path) {
     mode(path, "555");
 }
@@ -543,7 +543,7 @@ fn allow(path: &Path) {
 }
 
 #[test]
-fn a_full_disk_stops_the_campaign_cleanly_and_resume_goes_on_when_there_is_room() {
+fn a_full_disk_stops_the_campaign_cleanly_and_resume_continues_when_there_is_room() {
     let lab = laboratory();
     lab.gcc("-o sound tells.c");
     lab.write(
@@ -559,7 +559,7 @@ fn a_full_disk_stops_the_campaign_cleanly_and_resume_goes_on_when_there_is_room(
          \"$WIDTHWISE\" compare --resume small/latest >resumed.out 2>resumed.err; echo $? >resumed.status\n\
          cp -r small/latest/ whole\n",
     );
-    // A mount of its own, which is gone with the last process that sees it.
+    // A private mount, which ends with the last process that uses it.
     let mut command = Command::new("unshare");
     if !is_root() {
         command.args(["--user", "--map-root-user"]);

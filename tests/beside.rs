@@ -1,5 +1,5 @@
-//! What x32 programs are answered under the runtime, beside what the same programs are answered as x86-64 ones, on the file
-//! systems and devices of this machine, which no record of another kernel knows.
+//! Results of system calls of x32 programs under the runtime, compared with those of the same programs as x86-64, on the file
+//! systems and devices of this machine, which no transcript of another kernel covers.
 
 mod laboratory;
 
@@ -9,7 +9,7 @@ use laboratory::{here, repository, said, Laboratory};
 
 const X32: &str = "-mx32 -idirafter /usr/include/x86_64-linux-gnu";
 
-/// What the program says as an x86-64 one and as an x32 one, with the same argument.
+/// The program's output as x86-64 and as x32, with the same argument.
 fn both(lab: &Laboratory, program: &str, argument: &str) -> [String; 2] {
     let source = here(&format!("programs/{program}.c"));
     let source = source.display();
@@ -23,7 +23,7 @@ fn both(lab: &Laboratory, program: &str, argument: &str) -> [String; 2] {
 }
 
 #[test]
-fn every_entry_of_a_directory_is_found_again_at_its_place() {
+fn every_directory_entry_is_found_at_its_offset() {
     let lab = Laboratory::new();
     for (folder, files) in [("few", 3), ("many", 2000)] {
         std::fs::create_dir(lab.path(folder)).unwrap();
@@ -34,13 +34,13 @@ fn every_entry_of_a_directory_is_found_again_at_its_place() {
         assert!(native.starts_with(&format!("{} entries, 0 wrong", files + 2)), "{native}");
         assert_eq!(x32, native);
     }
-    // A file system without hashes.
+    // A file system whose offsets are not hashes.
     let [native, x32] = both(&lab, "folders", "/proc/self/fdinfo");
     assert_eq!(x32, native);
 }
 
 #[test]
-fn requests_are_answered_as_those_of_64_bit_programs() {
+fn ioctl_requests_have_the_results_of_64_bit_programs() {
     let lab = Laboratory::new();
     let [native, x32] = both(&lab, "requests", "file");
     assert!(native.contains("SIOCGSTAMP: done"), "{native}");
@@ -48,7 +48,7 @@ fn requests_are_answered_as_those_of_64_bit_programs() {
 }
 
 #[test]
-fn the_book_lists_the_calls_as_the_runtime_does() {
+fn the_documentation_lists_the_calls_of_the_runtime() {
     let lab = Laboratory::new();
     let runtime = widthwise_x32run::place_in(&lab.path("")).unwrap();
     let listed = said(Command::new(runtime).arg("--list-calls"));

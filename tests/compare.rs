@@ -1,4 +1,4 @@
-//! `compare`, as a user calls it.
+//! `compare` from the command line.
 
 mod laboratory;
 
@@ -17,7 +17,7 @@ fn one_file_is_built_and_compared_in_every_abi() {
     );
     let report = lab.compare_json("nodes.cpp --rounds 8 -- 1000000");
     assert_eq!(report["schema"], 2);
-    // A chunk for a node is 32 bytes in LP64 and 16 in ILP32: 32 MB against 16.
+    // A node's chunk is 32 bytes in LP64 and 16 in ILP32: 32 MB and 16 MB.
     let memory = verdict(&report, "i386", "max_rss");
     assert_eq!(memory["verdict"], "lower", "{memory}");
     let ratio = memory["ratio"].as_f64().unwrap();
@@ -25,7 +25,7 @@ fn one_file_is_built_and_compared_in_every_abi() {
     assert!(memory["low"].as_f64().unwrap() <= ratio && ratio <= memory["high"].as_f64().unwrap());
     let control = verdict(&report, "x86-64 control", "max_rss");
     assert_eq!(control["verdict"], "no_difference", "{control}");
-    // x32 builds here; whether it starts depends on the kernel. Either way it has its row.
+    // x32 builds here; whether it starts depends on the kernel. It has its row in both cases.
     let x32 = verdict(&report, "x32", "max_rss");
     if x32["verdict"] == "no_data" {
         assert!(x32["reason"].as_str().unwrap().contains("kernel"), "{x32}");
@@ -35,7 +35,7 @@ fn one_file_is_built_and_compared_in_every_abi() {
 }
 
 #[test]
-fn the_terminal_says_the_answer_and_the_page_is_written() {
+fn the_terminal_shows_the_result_and_the_page_is_written() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
     let said = lab.compare("allocate.c --abi x86-64,i386 --rounds 8 -- 20");
@@ -49,7 +49,7 @@ fn the_terminal_says_the_answer_and_the_page_is_written() {
 }
 
 #[test]
-fn a_variant_that_answers_differently_is_never_called_faster() {
+fn a_variant_with_another_output_is_never_called_faster() {
     let lab = Laboratory::new();
     lab.program("misbehave.c");
     let arguments = ["misbehave.c", "--abi", "x86-64,i386", "--rounds", "6", "--", "width"];
@@ -75,7 +75,7 @@ fn a_variant_that_answers_differently_is_never_called_faster() {
 }
 
 #[test]
-fn a_program_whose_output_changes_from_run_to_run_is_found_out() {
+fn a_program_whose_output_changes_between_runs_is_detected() {
     let lab = Laboratory::new();
     lab.program("misbehave.c");
     let said = lab.compare("misbehave.c --abi x86-64 --rounds 6 -- random");
@@ -84,7 +84,7 @@ fn a_program_whose_output_changes_from_run_to_run_is_found_out() {
 }
 
 #[test]
-fn finished_binaries_are_compared_as_they_are() {
+fn finished_binaries_are_compared_without_a_build() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
     lab.gcc("-O2 -o a64 allocate.c");
@@ -95,7 +95,7 @@ fn finished_binaries_are_compared_as_they_are() {
     assert_eq!(laboratory::names(&report), ["x86-64", "i386", "x86-64 control"]);
     assert_eq!(report["program"]["origin"], "binaries");
     assert!(!lab.path(".widthwise/builds").exists(), "something was built");
-    // 8 MiB in both, whatever the width.
+    // 8 MiB in both, for any pointer width.
     let peak =
         variant(&report, "i386")["typical"].as_array().unwrap().iter().find(|m| m["metric"] == "max_rss");
     let mebibytes = peak.unwrap()["value"].as_f64().unwrap() / f64::from(1 << 20);
@@ -103,7 +103,7 @@ fn finished_binaries_are_compared_as_they_are() {
 }
 
 #[test]
-fn a_binary_that_is_not_what_its_name_says_is_found_out() {
+fn a_binary_of_another_abi_than_its_name_is_detected() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     lab.gcc("-o a64 tells.c");
@@ -113,7 +113,7 @@ fn a_binary_that_is_not_what_its_name_says_is_found_out() {
 }
 
 #[test]
-fn placeholders_are_filled_in_where_they_stand() {
+fn placeholders_are_replaced() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     let said = lab.compare(
@@ -131,7 +131,7 @@ fn placeholders_are_filled_in_where_they_stand() {
 }
 
 #[test]
-fn what_the_command_line_says_stands_over_what_the_spec_file_says() {
+fn the_command_line_overrides_the_spec_file() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     lab.write("text", "from the spec's folder\n");
@@ -146,7 +146,7 @@ fn what_the_command_line_says_stands_over_what_the_spec_file_says() {
     assert_eq!(report["program"]["name"], "told");
     assert_eq!((&report["stopping"]["rounds"], &report["judging"]["seed"]), (&6.into(), &"7".into()));
     assert_eq!(lab.answer("x86-64/-O2"), "from the spec's folder\n");
-    // What the campaign keeps asks the same question from anywhere.
+    // The campaign's spec file makes the same request from any folder.
     let kept = lab.campaign().join("widthwise.toml");
     let again = lab.compare_json(&[kept.to_str().unwrap()]);
     assert_eq!(laboratory::names(&again), laboratory::names(&report));
@@ -154,14 +154,14 @@ fn what_the_command_line_says_stands_over_what_the_spec_file_says() {
 }
 
 #[test]
-fn the_papers_own_estimator_takes_ten_rounds() {
+fn the_ten_run_estimator_requires_ten_rounds() {
     let lab = Laboratory::new();
     lab.program("work.c");
     let arguments = ["work.c", "--abi", "x86-64,i386", "--estimator", "ten-run-trim", "--", "2"];
     let report = lab.compare_json(&arguments);
     assert_eq!(report["judging"]["estimator"], "ten-run-trim");
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 10);
-    // Of ten readings the two lowest and the two highest are left out, and six are averaged.
+    // Of ten readings the two lowest and the two highest are omitted, and six are averaged.
     let readings = |name: &str| {
         let mut values: Vec<f64> = report["runs"]
             .as_array()
@@ -181,7 +181,7 @@ fn the_papers_own_estimator_takes_ten_rounds() {
 }
 
 #[test]
-fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
+fn max_time_ends_a_campaign_and_the_seed_repeats_its_order() {
     let lab = Laboratory::new();
     lab.program("nap.c");
     let order = |report: &serde_json::Value| -> Vec<String> {
@@ -198,7 +198,7 @@ fn a_budget_ends_a_campaign_and_the_seed_repeats_its_order() {
 }
 
 #[test]
-fn a_budget_too_short_for_an_interval_is_told_after_the_first_round() {
+fn a_max_time_too_short_for_an_interval_is_reported_after_the_first_round() {
     let lab = Laboratory::new();
     let nap = |budget: &str| lab.compare(&["--binary", "nap=/bin/sleep", "--max-time", budget, "--", "0.3"]);
     let said = nap("1s");
@@ -208,7 +208,7 @@ fn a_budget_too_short_for_an_interval_is_told_after_the_first_round() {
         "{said:?}"
     );
     let enough = said.stderr.rsplit("--max-time ").next().unwrap().split(' ').next().unwrap();
-    // What would do at the first round's pace; a machine that others use may go on at half of it.
+    // Sufficient at the first round's speed; a machine that others use may be half as fast later.
     let seconds: f64 = enough.strip_suffix('s').and_then(|number| number.parse().ok()).unwrap();
     let said = nap(&format!("{}s", 2.0 * seconds));
     assert!(!said.stderr.contains("too short"), "{said:?}");
@@ -229,7 +229,7 @@ fn a_campaign_ends_when_its_intervals_are_narrow_enough() {
 }
 
 #[test]
-fn a_round_is_run_on_one_core_that_the_campaign_has_chosen() {
+fn a_round_runs_on_one_core_chosen_by_the_campaign() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     let report = lab.widthwise("compare --json tells.c --abi x86-64 --rounds 6").json();
@@ -239,7 +239,7 @@ fn a_round_is_run_on_one_core_that_the_campaign_has_chosen() {
 }
 
 #[test]
-fn setup_and_teardown_surround_each_run_and_files_are_compared() {
+fn setup_and_teardown_run_around_each_run_and_files_are_compared() {
     let lab = Laboratory::new();
     lab.write("writes.sh", "cat given > answer; echo \"$0 $$\"\n");
     let said = lab.compare(
@@ -248,15 +248,15 @@ fn setup_and_teardown_surround_each_run_and_files_are_compared() {
          ../../teardowns' --check-file answer --rounds 6",
     );
     assert_eq!(said.status, Some(0), "{said:?}");
-    // Standard output holds a number that is another in each run; what is compared is the file.
+    // Standard output has a number that changes in each run; the compared output is the file.
     assert_eq!(lab.answer("writes"), "prepared\n");
     assert_eq!((lab.read("setups").len(), lab.read("teardowns").len()), (28, 28));
 }
 
 #[test]
-fn a_library_of_its_own_build_that_the_program_would_not_be_given_is_told_with_what_fixes_it() {
+fn a_library_of_the_build_that_would_not_be_loaded_is_reported_with_the_fix() {
     let lab = Laboratory::new();
-    // A library that every system has under that name: the program starts, with the wrong one.
+    // Every system has a library of this name: the program starts, with the wrong one.
     lab.write("lib/z.c", "const char *zlibVersion(void) { return \"our own\"; }\n");
     lab.write(
         "lib/main.c",
@@ -287,7 +287,7 @@ fn a_library_of_its_own_build_that_the_program_would_not_be_given_is_told_with_w
 }
 
 #[test]
-fn a_shell_may_start_the_variants_own_program_and_variables_know_where_it_is() {
+fn a_shell_can_start_the_variants_program_and_variables_have_its_path() {
     let lab = Laboratory::new();
     lab.write("project/main.c", "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0; }\n");
     let said = lab.widthwise(&[

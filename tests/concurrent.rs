@@ -1,4 +1,4 @@
-//! Campaigns at the same time: each has a core of its own, or waits for one.
+//! Campaigns at the same time: each uses its own core, or waits for one.
 
 mod laboratory;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// These tests lock cores of the machine: one at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-/// A campaign that naps until it is told to end.
+/// A campaign of a sleeping program, until it is interrupted.
 fn napping(lab: &Laboratory, archive: &str) -> Child {
     let arguments = format!("compare --json --archive {archive} nap.c --abi x86-64 --rounds 100000 -- 1 5");
     lab.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -26,7 +26,7 @@ fn is_measuring(lab: &Laboratory, archive: &str) -> bool {
         && count(&laboratory::open(&folder), "SELECT count(*) FROM rounds WHERE kind = 'timed'") > 0
 }
 
-/// Ends it, and gives the CPUs that its rounds were measured on.
+/// Interrupts it, and returns the CPUs on which its rounds were measured.
 fn cpus(child: Child) -> BTreeSet<u64> {
     signal(&child, libc::SIGINT);
     let said = CommandOutput::of(child.wait_with_output().unwrap());
@@ -34,7 +34,7 @@ fn cpus(child: Child) -> BTreeSet<u64> {
     said.json()["rounds"].as_array().unwrap().iter().map(|round| round["cpu"].as_u64().unwrap()).collect()
 }
 
-/// The CPUs of each core that a campaign would take: those of the fastest kind.
+/// The CPUs of each core that a campaign would use: those of the fastest kind.
 fn cores(lab: &Laboratory) -> Vec<BTreeSet<u64>> {
     let diagnosis = lab.widthwise("doctor --json").json();
     let cores = diagnosis["machine"]["topology"]["cores"].as_array().unwrap().clone();
@@ -48,7 +48,7 @@ fn lock(cpu: u64) -> File {
     let folder = if std::path::Path::new("/run/lock").is_dir() { "/run/lock" } else { "/tmp" };
     let path = format!("{folder}/widthwise-cpu{cpu}.lock");
     let file = File::options().create(true).append(true).open(path).unwrap();
-    // SAFETY: a descriptor of our own.
+    // SAFETY: the descriptor is open.
     assert_eq!(
         unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) },
         0,
@@ -58,12 +58,12 @@ fn lock(cpu: u64) -> File {
 }
 
 #[test]
-fn campaigns_at_once_measure_on_different_cores_and_one_too_many_waits() {
+fn simultaneous_campaigns_use_different_cores_and_a_further_one_waits() {
     let _alone = MACHINE.lock();
     let lab = Laboratory::new();
     lab.program("nap.c");
     let cores = cores(&lab);
-    // On a larger machine than two cores, the others are taken already.
+    // On a machine with more than two cores, the other cores are locked first.
     let taken: Vec<File> = cores.iter().skip(2).map(|core| lock(*core.first().unwrap())).collect();
     let names = ["first", "second"];
     let measuring: Vec<Child> = names

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use laboratory::{calls_none, signal, until, variant, verdict, CommandOutput, Laboratory};
 use serde_json::Value;
 
-/// Two programs of which one has a tenth more to do.
+/// Two programs, one with a tenth more work.
 fn with_two_programs() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("work.c");
@@ -25,7 +25,7 @@ fn together(lab: &Laboratory, more: &str) -> CommandOutput {
 }
 
 #[test]
-fn a_round_is_made_at_once_and_what_is_slower_is_found() {
+fn the_runs_of_a_round_overlap_and_the_slower_program_is_found() {
     let lab = with_two_programs();
     let said = together(&lab, "--rounds 8");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -35,7 +35,7 @@ fn a_round_is_made_at_once_and_what_is_slower_is_found() {
     let [low, high] = ["low", "high"].map(|end| slower[end].as_f64().unwrap());
     assert!(1.0 < low && low < 1.1 && high < 1.2, "{slower}");
     assert!(calls_none(verdict(&report, "less control", "cpu")));
-    // What sharing makes of them is nobody's.
+    // These depend on how many runs share the CPU.
     for list in ["verdicts", "metrics"] {
         let told = report[list].to_string();
         assert!(
@@ -44,7 +44,7 @@ fn a_round_is_made_at_once_and_what_is_slower_is_found() {
         );
     }
     assert!(report["warnings"].to_string().contains("took turns on one CPU"), "{}", report["warnings"]);
-    // In turn, each would begin when the one before it is over.
+    // Successive runs would each begin at the end of the one before.
     let database = laboratory::open(&lab.campaign());
     let sql = "SELECT count(*) FROM (SELECT max(began_ns) - min(began_ns) AS apart, round FROM run GROUP BY round)
                JOIN (SELECT min(value) AS least, round FROM samples WHERE metric = 'cpu' GROUP BY round) USING (round)
@@ -56,7 +56,7 @@ fn a_round_is_made_at_once_and_what_is_slower_is_found() {
 }
 
 #[test]
-fn one_that_fails_takes_the_others_with_it_in_nothing() {
+fn a_failing_run_does_not_affect_the_others() {
     let lab = with_two_programs();
     lab.script("more", "#!/bin/sh\nexec sleep 1000\n");
     let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 500ms");
@@ -73,7 +73,7 @@ fn one_that_fails_takes_the_others_with_it_in_nothing() {
 }
 
 #[test]
-fn interrupted_it_ends_after_the_round_and_goes_on() {
+fn an_interrupt_ends_the_campaign_after_the_round_and_resume_continues_it() {
     let lab = with_two_programs();
     let words =
         "compare --concurrent --binary less=./less --binary more=./more --run '{binary}' --rounds 1000";
@@ -97,7 +97,7 @@ fn interrupted_it_ends_after_the_round_and_goes_on() {
 }
 
 #[test]
-fn what_runs_that_share_a_cpu_cannot_have_is_refused() {
+fn options_that_concurrent_runs_cannot_have_are_refused() {
     let lab = with_two_programs();
     for (words, error) in [
         ("--metric cpu,wall", "--metric: metric \"wall\" says nothing of one of them"),

@@ -1,4 +1,4 @@
-//! `doctor`: what it says is so, and what is missing has its fix.
+//! `doctor`: its findings are true, and what is missing has a fix.
 
 mod laboratory;
 
@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 use laboratory::{said, Laboratory};
 use serde_json::Value;
 
-/// What it says here; asked once, since it takes some seconds.
+/// Its findings here; computed once, since it takes some seconds.
 fn diagnosis() -> &'static Value {
     static DIAGNOSIS: OnceLock<Value> = OnceLock::new();
     DIAGNOSIS.get_or_init(|| Laboratory::new().widthwise("doctor --json").json())
 }
 
 #[test]
-fn what_it_says_of_each_abi_is_what_compare_finds() {
+fn its_findings_on_each_abi_agree_with_compare() {
     let lab = Laboratory::new();
     let diagnosis = diagnosis();
     assert_eq!(diagnosis["schema"], 1);
@@ -51,7 +51,7 @@ fn what_it_says_of_each_abi_is_what_compare_finds() {
 }
 
 #[test]
-fn valgrind_simulates_counters_for_x32_too() {
+fn valgrind_emulates_counters_for_x32_too() {
     let valgrind = &diagnosis()["valgrind"]["abis"];
     let x32 = valgrind
         .as_array()
@@ -63,17 +63,17 @@ fn valgrind_simulates_counters_for_x32_too() {
 }
 
 #[test]
-fn what_is_missing_has_a_reason_and_a_command_or_none() {
+fn everything_missing_has_a_reason_and_a_command_or_null() {
     for missing in diagnosis()["missing"].as_array().unwrap() {
         assert!(!missing["what"].as_str().unwrap().is_empty(), "{missing}");
         assert!(!missing["reason"].as_str().unwrap().is_empty(), "{missing}");
-        // Null is an answer: nothing on this machine helps.
+        // Null means that nothing on this machine helps.
         assert!(missing["fix"].is_null() || !missing["fix"].as_str().unwrap().is_empty(), "{missing}");
     }
 }
 
 #[test]
-fn everything_that_is_denied_says_why() {
+fn everything_denied_has_a_reason() {
     fn walk(place: &str, value: &Value) {
         if let Some(no) = value.get("no") {
             assert!(no["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{place}: {value}");
@@ -117,7 +117,7 @@ fn the_text_has_its_lines_and_no_colours_without_a_terminal() {
 }
 
 #[test]
-fn without_a_compiler_it_says_what_to_install() {
+fn without_a_compiler_it_names_the_packages() {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("empty")).unwrap();
     let said = said(lab.command("doctor --json").env("PATH", lab.path("empty")));
@@ -128,7 +128,7 @@ fn without_a_compiler_it_says_what_to_install() {
 }
 
 #[test]
-fn it_leaves_nothing_behind() {
+fn it_leaves_no_files() {
     let lab = Laboratory::new();
     let said = said(lab.command("doctor").env("TMPDIR", lab.path("")));
     assert_eq!(said.status, Some(0), "{said:?}");

@@ -1,8 +1,8 @@
-//! What the book tells a reader to type is typed here, line by line.
+//! Runs the commands of the documentation, line by line.
 //!
-//! Two things are done otherwise than by a reader. Lines with `make` and `cargo` are only looked up, since they would
-//! make these tests again, or the benchmarks. And every `compare` and `scale` is given a budget of one second, in place of its own if it has
-//! one: how long a campaign takes is not what is tested.
+//! Two things differ from what a reader does. Lines with `make` and `cargo` are only checked, since they would
+//! repeat these tests, or the benchmarks. Every `compare` and `scale` has a time limit of one second, in place of its own
+//! if it has one: the duration of campaigns is not tested.
 
 mod laboratory;
 
@@ -19,7 +19,7 @@ struct Block {
     text: String,
 }
 
-/// The pages of the book in a folder of the repository.
+/// The pages of a folder of the repository.
 fn pages(folder: &str) -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = std::fs::read_dir(repository().join(folder))
         .unwrap()
@@ -48,7 +48,7 @@ fn blocks(page: &PathBuf, language: &str) -> Vec<Block> {
     blocks
 }
 
-/// The commands of a block: one for each line, unless the line goes on in the next.
+/// The commands of a block: one for each line, unless it continues on the next.
 fn commands(text: &str) -> Vec<String> {
     let mut commands = vec![String::new()];
     for line in text.lines() {
@@ -64,7 +64,7 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// The command with a budget of one second.
+/// The command with a time limit of one second.
 fn hurried(command: &str) -> String {
     let Some(verb) = ["widthwise compare", "widthwise scale"].into_iter().find(|verb| command.contains(verb))
     else {
@@ -77,7 +77,7 @@ fn hurried(command: &str) -> String {
     words.join(" ").replace(verb, &format!("{verb} --max-time 1s"))
 }
 
-/// Every file that the book speaks of.
+/// Every file that the documentation names.
 fn library() -> Laboratory {
     let lab = Laboratory::new();
     std::fs::create_dir(lab.path("bin")).unwrap();
@@ -107,7 +107,7 @@ fn library() -> Laboratory {
     let crew = repository().join("tests/programs/crew.c");
     let header = repository().join("runtime/marks");
     lab.gcc(&format!("-O2 -I{} {} -o crew -pthread", header.display(), crew.display()));
-    // What is slowed down there costs a calibration; here it is enough that it runs.
+    // The slowed programs need a calibration; here it is sufficient that they run.
     for slowed in ["slowed-1-percent", "slowed-3-percent"] {
         lab.copy(&lab.path("loop"), slowed);
     }
@@ -117,12 +117,12 @@ fn library() -> Laboratory {
     for name in ["alone", "without-stacks", "with-stacks", "heaptrack"] {
         lab.script(name, "#!/bin/sh\nexec ./trees 1\n");
     }
-    // Its other program, a compiler, which would read for half a minute; here it is enough that it runs.
+    // Its other program, a compiler, would read for half a minute; here it is sufficient that it runs.
     let compiler = Command::new("g++").arg("-print-prog-name=cc1plus").output().unwrap().stdout;
     let compiler = String::from_utf8(compiler).unwrap();
     std::os::unix::fs::symlink(compiler.trim(), lab.path("cc1plus")).unwrap();
     lab.write("unit.ii", "int main() { return 0; }\n");
-    // The simulation library's model and its peer's, which take half a minute; here it is enough that they run.
+    // The simulation library's model and its peer's take half a minute; here it is sufficient that they run.
     for name in ["mm1", "mm1-simpy"] {
         lab.script(name, "#!/bin/sh\nexec ./nothing\n");
     }
@@ -158,17 +158,17 @@ fn run(lab: &Laboratory, command: &str) -> CommandOutput {
     said(Command::new("sh").args(["-e", "-c", command]).current_dir(lab.path("")).env("PATH", path))
 }
 
-/// Does what the command needs to have been done before.
+/// Prepares what the command needs.
 fn prepare(lab: &Laboratory, command: &str) {
     if command.contains("./lua-5.4") && !lab.path("lua-5.4").exists() {
-        // As its authors have it: Debian's source without Debian's patches.
+        // Upstream's source: Debian's without Debian's patches.
         let fetch = "widthwise compare debian:lua5.4 --build true --run true --abi x86-64 --rounds 6 --cpus any\n\
                      cp -r .widthwise/debian/sources/lua5.4/*/ lua-5.4\ncd lua-5.4\n\
                      for name in $(tac debian/patches/series); do patch -s -R -p1 <debian/patches/$name; done";
         let said = asking_mirrors(|| run(lab, fetch));
         assert_eq!(said.status, Some(0), "{said:?}");
     }
-    // A campaign that a page takes as its example.
+    // A campaign that a page uses as its example.
     if let Some((_, rest)) = command.split_once(".widthwise/2") {
         let folder = format!(".widthwise/2{}", rest.split([' ', '/', '\'']).next().unwrap());
         if !lab.path(&folder).exists() {
@@ -179,8 +179,8 @@ fn prepare(lab: &Laboratory, command: &str) {
     }
 }
 
-/// Makes an attempt that asks Debian's mirrors, and once more where these failed, which is told and counted. Whatever else
-/// fails, fails.
+/// Runs a command that uses Debian's mirrors, and repeats it once if these failed, which is reported and counted. Any other
+/// failure is a failure.
 fn asking_mirrors(attempt: impl Fn() -> CommandOutput) -> CommandOutput {
     let first = attempt();
     match network_failure(&first) {
@@ -192,7 +192,7 @@ fn asking_mirrors(attempt: impl Fn() -> CommandOutput) -> CommandOutput {
     }
 }
 
-/// The line that says that a server failed or could not be reached, if one does.
+/// The line about a server that failed or could not be reached, if there is one.
 fn network_failure(said: &CommandOutput) -> Option<String> {
     let signs = [
         "Failed to fetch",
@@ -206,7 +206,7 @@ fn network_failure(said: &CommandOutput) -> Option<String> {
     (said.status != Some(0)).then(|| found.next().map(str::to_owned)).flatten()
 }
 
-/// Types every command of these pages; says which do not do what they should.
+/// Runs every command of these pages, and fails with a list of those that fail.
 fn typed(pages: Vec<PathBuf>) {
     let lab = library();
     let mut failures = Vec::new();
@@ -248,17 +248,17 @@ fn typed(pages: Vec<PathBuf>) {
 }
 
 #[test]
-fn what_the_readme_says_can_be_typed() {
+fn the_commands_of_the_readme_work() {
     typed(vec![repository().join("README.md")]);
 }
 
 #[test]
-fn what_the_book_says_can_be_typed() {
+fn the_commands_of_the_documentation_work() {
     typed(pages("docs"));
 }
 
 #[test]
-fn what_the_book_asks_of_the_archive_has_an_answer() {
+fn the_queries_of_the_documentation_work() {
     let lab = library();
     let said = lab.compare("--binary x86-64=./a64 --binary i386=./a32 --run '{binary} 1000' --rounds 6");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -278,7 +278,7 @@ fn what_the_book_asks_of_the_archive_has_an_answer() {
 }
 
 #[test]
-fn what_the_book_points_to_is_there() {
+fn the_links_of_the_documentation_lead_to_files() {
     let mut missing = Vec::new();
     for page in pages(".").into_iter().chain(pages("docs")) {
         let text = std::fs::read_to_string(&page).unwrap();
@@ -293,7 +293,7 @@ fn what_the_book_points_to_is_there() {
 }
 
 #[test]
-fn the_flags_that_the_book_names_are_there() {
+fn the_flags_in_the_documentation_exist() {
     let lab = Laboratory::new();
     let help = |verb: &str| {
         let said = lab.widthwise(&[verb, "--help"]);
@@ -310,7 +310,7 @@ fn the_flags_that_the_book_names_are_there() {
     };
     let known = flags(&(help("compare") + &help("report") + &help("doctor")));
     let page = std::fs::read_to_string(repository().join("docs/compare.md")).unwrap();
-    // Those of other programs stand in blocks of code and in quotes.
+    // Flags of other programs are in code blocks and in quotes.
     let prose: String = page.split("```").step_by(2).collect();
     for flag in prose.split('`').skip(1).step_by(2).filter(|code| code.starts_with("--")).flat_map(flags) {
         assert!(known.contains(&flag), "docs/compare.md names --{flag}, which there is not");
@@ -318,7 +318,7 @@ fn the_flags_that_the_book_names_are_there() {
 }
 
 #[test]
-fn only_what_a_mirror_has_failed_in_is_tried_again() {
+fn only_a_failed_mirror_is_retried() {
     let tries = |status: i32, stderr: &str| {
         let said = CommandOutput { status: Some(status), stdout: String::new(), stderr: stderr.to_owned() };
         network_failure(&said).is_some()
@@ -329,7 +329,7 @@ fn only_what_a_mirror_has_failed_in_is_tried_again() {
 }
 
 #[test]
-fn hurrying_changes_the_budget_alone() {
+fn hurrying_changes_only_the_time_limit() {
     assert_eq!(hurried("widthwise doctor"), "widthwise doctor");
     assert_eq!(hurried("widthwise compare a.c -- 1"), "widthwise compare --max-time 1s a.c -- 1");
     assert_eq!(

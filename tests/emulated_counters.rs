@@ -1,4 +1,4 @@
-//! Counters by emulation, where the machine has none: as a user asks for them.
+//! Emulated counters, where the machine has none, from the command line.
 
 mod laboratory;
 
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use std::process::Stdio;
 
-/// The counts of a variant in the rounds of their own, in order.
+/// The counts of a variant in the emulated rounds, in order.
 fn counts(archive: &Connection, variant: &str, metric: &str) -> Vec<f64> {
     let question =
         "SELECT value FROM samples WHERE variant = ?1 AND metric = ?2 AND source = 'emulated' ORDER BY round";
@@ -27,11 +27,11 @@ fn has_counters(report: &Value) -> bool {
 }
 
 #[test]
-fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_every_abi() {
+fn twice_the_steps_are_exactly_twice_the_instructions_in_every_abi() {
     const STEPS: f64 = 1e6;
     let lab = Laboratory::new();
     lab.program("steps.c");
-    // Names of one length: even that of its own path costs a program some instructions.
+    // Names of one length: the length of its path costs a program some instructions.
     let twice = "env.dual.STEPS = \"2000000\"";
     let once = "env.once.STEPS = \"1000000\"";
     let report = lab.compare_json(&[
@@ -56,13 +56,13 @@ fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_every_abi() {
     for abi in ["x86-64", "x32", "i386"] {
         for (metric, each) in [("instructions", 2.0), ("branches", 1.0)] {
             let [once, twice] = ["once", "dual"].map(|env| counts(&archive, &format!("{abi}/{env}"), metric));
-            // Twice the same is enough to know that it is always so.
+            // Two equal counts suffice for an exact result.
             assert_eq!((once.len(), twice.len()), (2, 2), "{abi} {metric}");
             assert_eq!((once[0], twice[0]), (once[1], twice[1]), "{abi} {metric}");
             assert_eq!(twice[0] - once[0], each * STEPS, "{abi} {metric}: {once:?} {twice:?}");
         }
     }
-    // What starts an x32 program does not count: the programs' own beginnings differ by little.
+    // The start of an x32 program by the runtime does not count; the programs' own starts differ by little.
     let [native, x32] =
         ["x86-64/once", "x32/once"].map(|variant| counts(&archive, variant, "instructions")[0]);
     assert!((x32 - native).abs() < 0.05 * native, "{native} {x32}");
@@ -90,13 +90,13 @@ fn twice_the_steps_are_twice_the_instructions_to_the_last_one_in_every_abi() {
     let page = lab.widthwise("report --html page.html");
     assert_eq!(page.status, Some(0), "{page:?}");
     assert!(lab.read("page.html").contains("instructions, emulated"));
-    // It is not done again.
+    // The emulated rounds are not repeated.
     assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'emulated'"), 2);
 }
 
 #[test]
-fn counts_that_change_from_round_to_round_get_rounds_enough_for_an_interval() {
+fn counts_that_change_between_rounds_have_enough_rounds_for_an_interval() {
     let lab = Laboratory::new();
     lab.write(
         "restless.c",
@@ -112,16 +112,16 @@ fn counts_that_change_from_round_to_round_get_rounds_enough_for_an_interval() {
     let found = verdict(&report, "i386", "instructions");
     assert!(found["low"].as_f64() < found["high"].as_f64(), "{found}");
     assert_eq!(found["pairs"], 6);
-    // Where nothing else is asked for, one timed round has shown that the variants run.
+    // Without other metrics there is one timed round, which shows that the variants run.
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM rounds WHERE kind = 'timed'"), 1);
 }
 
 #[test]
-fn a_variant_that_cannot_be_emulated_is_missing_with_the_reason_and_its_times_are_not() {
+fn a_variant_that_cannot_be_emulated_has_a_reason_and_keeps_its_times() {
     let lab = Laboratory::new();
     let fork = "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n    \
                 if (!fork()) _exit(0);\n    wait(0);\n    return puts(\"x\") < 0;\n}\n";
-    // What 80 bits hold and 64 do not: valgrind computes with the latter (its manual, "Limitations").
+    // A value that needs 80 bits: valgrind computes with 64 (its manual, "Limitations").
     let wide = "#include <stdio.h>\nint main(void) {\n    volatile long double x = 1, y = 3;\n    \
                 return printf(\"%.25Lg\\n\", x / y) < 0;\n}\n";
     for (source, reason) in [
@@ -145,10 +145,10 @@ fn a_variant_that_cannot_be_emulated_is_missing_with_the_reason_and_its_times_ar
 }
 
 #[test]
-fn ctrl_c_ends_a_emulated_run_at_once_and_what_was_timed_is_reported() {
+fn ctrl_c_ends_an_emulated_run_at_once_and_timed_runs_are_reported() {
     let lab = Laboratory::new();
     lab.program("steps.c");
-    // A third of a second by itself, and half a minute emulated.
+    // A third of a second natively, and half a minute emulated.
     let words =
         ["steps.c", "--abi", "x86-64", "--set-env", "STEPS=1000000000", "--metric", "cpu,instructions"];
     let mut command = lab.comparing(&[&words[..], &["--rounds", "6"]].concat());
@@ -194,7 +194,7 @@ fn without_valgrind_the_counts_are_missing_and_the_package_is_named() {
     assert!(unfolded(&said.stdout).contains("instructions could not be counted: "), "{said:?}");
     assert!(unfolded(&said.stdout).contains("valgrind would emulate it"), "{said:?}");
     assert_eq!(verdict(&report, "a control", "instructions")["verdict"], "no_data");
-    // One that was named is refused before anything is made.
+    // A named counter is refused before anything is built.
     let refused = compared("cpu,instructions");
     refused.refuses(2, &["--metric: instructions cannot be counted here", "valgrind would emulate it"]);
 }

@@ -1,11 +1,11 @@
-//! What is called no difference, what is inconclusive, and what has no ratio: through the command line.
+//! No difference, inconclusive, and comparisons without a ratio, from the command line.
 
 mod laboratory;
 
 use laboratory::{unfolded, verdict, Laboratory};
 use serde_json::Value;
 
-/// Two programs that reserve 64 MiB, and one that reserves some other amount in each of its runs, for the same task.
+/// Two programs that reserve 64 MiB, and one that reserves a random amount in each run, for the same task.
 fn with_three_programs() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("reserve.c");
@@ -26,7 +26,7 @@ const ALL: &str =
                    --rounds 12 --seed 1";
 
 #[test]
-fn equals_are_no_difference_and_what_varies_is_inconclusive_in_every_format() {
+fn equal_programs_have_no_difference_and_a_varying_one_is_inconclusive_in_every_format() {
     let lab = with_three_programs();
     let report = lab.compare_json(ALL);
     assert_eq!(report["judging"]["equal_within"], 0.01);
@@ -56,17 +56,17 @@ fn equals_are_no_difference_and_what_varies_is_inconclusive_in_every_format() {
 }
 
 #[test]
-fn the_margin_is_asked_for_recorded_and_can_be_another_in_a_report() {
+fn the_margin_is_recorded_and_a_report_can_use_another() {
     let lab = with_three_programs();
     let said = |text: &str| -> Value { lab.widthwise(text).json() };
-    // As wide as that, what varies by a third is equivalent.
+    // With this margin, a variation of a third is equivalent.
     let report = lab.compare_json(format!("{ALL} --equal-within 90%").as_str());
     let word = |report: &Value| verdict(report, "unsteady", "peak_virtual")["verdict"].clone();
     assert_eq!(
         (report["judging"]["equal_within"].as_f64(), word(&report)),
         (Some(0.9), "no_difference".into())
     );
-    // The archive knows it; another is a matter of the report alone.
+    // The archive has it; a report alone can use another.
     assert_eq!(said("report --json")["judging"]["equal_within"], 0.9);
     let again = said("report --json --equal-within 0.5%");
     assert_eq!(
@@ -88,7 +88,7 @@ fn the_margin_is_asked_for_recorded_and_can_be_another_in_a_report() {
 }
 
 #[test]
-fn a_margin_that_is_none_is_refused_with_what_would_do() {
+fn an_invalid_margin_is_refused_with_an_example() {
     let lab = with_three_programs();
     let of = |shown: &str| format!("must be more than 0 % and less than 100 %, not {shown} %");
     for (margin, words) in [
@@ -106,12 +106,12 @@ fn a_margin_that_is_none_is_refused_with_what_would_do() {
 }
 
 #[test]
-fn beside_a_baseline_of_zero_the_difference_stands_with_its_interval_and_no_ratio() {
+fn with_a_baseline_of_zero_the_difference_has_an_interval_and_no_ratio() {
     let lab = Laboratory::new();
     lab.program("major_faults.c");
     lab.gcc("-O1 major_faults.c -o none");
     lab.gcc("-O1 -DLEAST=9 -DMOST=13 major_faults.c -o some");
-    // In a file system that keeps its files in memory nothing is read: this one is where the build is.
+    // A file system in memory reads nothing from disk: this folder is where the build is.
     let pages = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let pages = pages.path().to_str().unwrap();
     let made = std::process::Command::new(lab.path("none")).args([pages, "make"]).status().unwrap();

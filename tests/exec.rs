@@ -1,5 +1,5 @@
-//! `exec`: an x32 program runs here, whatever the kernel has, and everything around it is as if the kernel had started
-//! it. What the program's own system calls answer is held against a kernel with x32 in `oracle.rs`.
+//! `exec`: an x32 program runs here on any kernel, and its surroundings are as if the kernel had started
+//! it. `oracle.rs` compares the results of its system calls with those of a kernel with x32.
 
 mod laboratory;
 
@@ -27,7 +27,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A place with the program `tells`, static or dynamic.
+/// A laboratory with the program `tells`, static or dynamic.
 fn lab(options: &str) -> Laboratory {
     let lab = Laboratory::new();
     lab.write("tells.c", TELLS);
@@ -40,7 +40,7 @@ fn exec(lab: &Laboratory, arguments: &str) -> CommandOutput {
 }
 
 #[test]
-fn a_program_has_its_words_its_environment_and_its_exit_status() {
+fn a_program_has_its_arguments_environment_and_exit_status() {
     for options in ["-static", "", "-static-pie"] {
         let lab = lab(options);
         let said = exec(&lab, "./tells 'two words' -x --trace");
@@ -55,7 +55,7 @@ fn a_program_has_its_words_its_environment_and_its_exit_status() {
 }
 
 #[test]
-fn a_signal_ends_it_as_it_would_end_any_program() {
+fn a_signal_ends_it_as_it_ends_any_program() {
     let lab = Laboratory::new();
     lab.write("dies.c", "int main(void) { *(volatile int *)16 = 1; }");
     lab.gcc(&format!("{X32} -static dies.c -o dies"));
@@ -86,7 +86,7 @@ fn every_call_can_be_shown() {
 }
 
 #[test]
-fn statistics_tell_sites_traps_and_the_runtimes_own_memory() {
+fn statistics_show_sites_traps_and_the_runtimes_memory() {
     let lab = Laboratory::new();
     lab.write(
         "calls.c",
@@ -100,14 +100,14 @@ fn statistics_tell_sites_traps_and_the_runtimes_own_memory() {
         text.trim().parse().unwrap_or_else(|_| panic!("{before}…{after} in {:?}", said.stderr))
     };
     let (rewritten, trapped) = (number(":", "sites rewritten"), number(",", "calls trapped"));
-    // The sites of a page trap six times, and what they call later goes through their stubs.
+    // The sites of a page trap six times; later calls use their stubs.
     assert!(rewritten > 2 && (6..200).contains(&trapped), "{said:?}");
     let own = number(";", "KiB of the resident memory");
     assert!(own > 50 && own <= 300, "{said:?}");
 }
 
 #[test]
-fn what_cannot_be_run_is_told_in_one_line_with_a_shells_exit_status() {
+fn what_cannot_be_started_is_reported_in_one_line_with_a_shells_exit_status() {
     let lab = lab("");
     let interpreter = lab.path("no-interpreter").display().to_string();
     lab.gcc(&format!("{X32} -Wl,--dynamic-linker={interpreter} tells.c -o lost"));
@@ -135,7 +135,7 @@ fn what_cannot_be_run_is_told_in_one_line_with_a_shells_exit_status() {
 }
 
 #[test]
-fn it_runs_for_a_user_without_rights() {
+fn it_runs_for_an_unprivileged_user() {
     let lab = lab("-static");
     std::fs::set_permissions(lab.path("."), std::fs::Permissions::from_mode(0o755)).unwrap();
     let runtime = widthwise_x32run::place_in(&lab.path("runtime")).unwrap();
@@ -153,7 +153,7 @@ fn it_runs_for_a_user_without_rights() {
 }
 
 #[test]
-fn no_page_is_left_that_can_be_written_and_executed() {
+fn no_page_is_both_writable_and_executable() {
     let lab = Laboratory::new();
     lab.write(
         "maps.c",
@@ -187,7 +187,7 @@ int main(void) {
 }
 
 #[test]
-fn a_second_catcher_stands_in_where_the_first_is_not_to_be_had() {
+fn the_second_interception_method_is_used_if_the_first_is_unavailable() {
     let lab = lab("");
     let runtime = widthwise_x32run::place_in(&lab.path("runtime")).unwrap();
     for options in ["--seccomp", "--no-rewrite", "--ahead"] {
@@ -197,7 +197,7 @@ fn a_second_catcher_stands_in_where_the_first_is_not_to_be_had() {
     }
 }
 
-/// The kernel's list of formats is the machine's.
+/// The kernel's list of formats is shared by the whole machine.
 static REGISTRATION: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -207,7 +207,7 @@ fn the_kernel_starts_x32_files_while_the_runtime_is_registered() {
     let root = unsafe { libc::geteuid() } == 0;
     let folder = std::path::Path::new("/proc/sys/fs/binfmt_misc");
     if root && !folder.join("register").exists() {
-        // Where a kernel has none, or a container forbids it, the command says so below.
+        // If a kernel has none, or a container forbids it, the command reports that below.
         let _ = Command::new("mount").args(["-t", "binfmt_misc", "none"]).arg(folder).output();
     }
     let _turn = REGISTRATION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -226,7 +226,7 @@ fn the_kernel_starts_x32_files_while_the_runtime_is_registered() {
 }
 
 #[test]
-fn a_program_in_a_chroot_without_proc_starts_others() {
+fn a_program_in_a_chroot_without_proc_can_start_others() {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
         return skipped("it takes root to go into a chroot");
@@ -242,7 +242,7 @@ fn a_program_in_a_chroot_without_proc_starts_others() {
                     not there: No such file or directory\ngiven, by fexecve; 0 descriptors\n";
     let said = exec(&lab, &format!("inside/jail {}", jail.display()));
     assert_eq!((said.status, said.stdout.as_str()), (Some(0), expected), "{said:?}");
-    // So does one that the kernel has started there through the runtime, to which no path leads.
+    // So can a program that the kernel started there through the runtime, which has no path there.
     let _turn = REGISTRATION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if lab.widthwise("exec --register").status != Some(0) {
         return skipped("binfmt_misc is not to be had; without it the same was tested");
@@ -254,7 +254,7 @@ fn a_program_in_a_chroot_without_proc_starts_others() {
 }
 
 #[test]
-fn robust_mutexes_are_given_up_without_the_kernels_i386_entry_too() {
+fn robust_mutexes_are_released_without_the_kernels_i386_entry_too() {
     let lab = Laboratory::new();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/robust.c");
     lab.gcc(&format!("-O1 -D_GNU_SOURCE -pthread {source} -o robust-x86-64"));

@@ -1,5 +1,5 @@
-//! What `explain` claims: a difference is called one where it is larger than what recordings of one variant differ by, and the
-//! peaks that it prints are those of `compare` and of the campaign's page.
+//! Claims of `explain`: a difference must be larger than that between recordings of one variant, and the
+//! peaks are those of `compare` and of the campaign's page.
 
 mod laboratory;
 
@@ -14,7 +14,7 @@ fn binaries(lab: &Laboratory, options: &str) {
     lab.gcc(&format!("-g -O1 -fno-builtin -pthread {options} unsteady.c -o another-one"));
 }
 
-/// A campaign of both, in that mode.
+/// A campaign of both, in the given mode.
 fn compared(lab: &Laboratory, mode: &str, words: &str) -> CommandOutput {
     let said = lab.compare(&format!(
         "--binary one=./one --binary other=./another-one --run '{{binary}} {mode}' --warmup 0 \
@@ -36,7 +36,7 @@ fn told(lab: &Laboratory) -> Value {
     said.json()
 }
 
-/// What is called a difference.
+/// The words that claim a difference.
 const CLAIMS: [&str; 11] = [
     "% less",
     "% more",
@@ -57,8 +57,8 @@ fn claims_nothing(text: &str, what: &str) {
     }
 }
 
-/// Where other programs kept the sampler from its CPU, no sentence on what the system gives may rest on its samples: the
-/// reason of a test that cannot go on.
+/// If other programs kept the sampler from its CPU, no sentence may use its samples: the
+/// reason for skipping the rest of a test.
 fn too_few_looks(text: &str) -> Option<&'static str> {
     let is_withheld =
         text.contains("What the system gives them for the heap is not compared: changing too fast");
@@ -71,10 +71,10 @@ fn verdicts(told: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn one_binary_under_two_names_is_never_called_less_or_more_than_itself() {
+fn one_binary_under_two_names_has_no_difference() {
     let lab = Laboratory::new();
     binaries(&lab, "");
-    // One bit decides of the coin's heap: by luck six recordings of each part once in two thousand times.
+    // One random bit decides the heap of `coin`: six recordings of each separate by chance once in two thousand times.
     for (mode, words) in [
         ("fixed", "--heap"),
         ("threads", "--heap"),
@@ -99,7 +99,7 @@ fn one_binary_under_two_names_is_never_called_less_or_more_than_itself() {
 }
 
 #[test]
-fn a_true_difference_is_called_one_with_its_size_and_its_site() {
+fn a_true_difference_is_reported_with_its_size_and_site() {
     let lab = Laboratory::new();
     binaries(&lab, "-DMORE=2");
     compared(&lab, "fixed", "--rounds 1 --heap");
@@ -125,7 +125,7 @@ fn a_true_difference_is_called_one_with_its_size_and_its_site() {
 }
 
 #[test]
-fn a_difference_is_measured_against_what_recordings_of_one_variant_differ_by() {
+fn a_difference_is_compared_with_those_between_recordings_of_one_variant() {
     let lab = Laboratory::new();
     // The heap of threads that come and go differs by tens of per cent from run to run.
     binaries(&lab, "-DMORE=101/100");
@@ -147,7 +147,7 @@ fn a_difference_is_measured_against_what_recordings_of_one_variant_differ_by() {
 }
 
 #[test]
-fn memory_that_is_never_written_to_is_not_called_the_allocators_doing() {
+fn unwritten_memory_is_not_attributed_to_the_allocator() {
     let lab = Laboratory::new();
     binaries(&lab, "-DHALF");
     compared(&lab, "held", "--rounds 1 --heap");
@@ -162,7 +162,7 @@ fn memory_that_is_never_written_to_is_not_called_the_allocators_doing() {
 }
 
 #[test]
-fn a_phase_that_takes_longer_is_not_called_the_allocators_doing() {
+fn a_longer_phase_is_not_attributed_to_the_allocator() {
     let lab = Laboratory::new();
     binaries(&lab, "-DSTAY=1200");
     compared(&lab, "phases", "--rounds 1 --heap");
@@ -171,16 +171,16 @@ fn a_phase_that_takes_longer_is_not_called_the_allocators_doing() {
     if let Some(reason) = too_few_looks(&text) {
         return skipped(reason);
     }
-    // The means differ, since one has all that it asked for for longer.
+    // The means differ, since one holds all of its blocks for longer.
     assert!(text.contains("The system sees something else"), "{text}");
     assert!(text.contains("when each has how much makes the rest"), "{text}");
 }
 
 #[test]
-fn a_recording_that_is_too_short_for_a_mean_says_so_with_its_samples() {
+fn a_recording_too_short_for_a_mean_is_reported_with_its_samples() {
     let lab = Laboratory::new();
     binaries(&lab, "-DMORE=2");
-    // It asks for 4 MB and ends at once.
+    // It allocates 4 MB and ends at once.
     compared(&lab, "fixed", "--rounds 1 --heap");
     let told = told(&lab);
     let samples = |side: &str| -> Vec<u64> {
@@ -199,7 +199,7 @@ fn a_recording_that_is_too_short_for_a_mean_says_so_with_its_samples() {
     assert!(alone.contains(&words) && !alone.contains("on average"), "{alone}");
 }
 
-/// Records a command by hand, its logs in that folder.
+/// Records a command without a campaign, with its logs in this folder.
 fn record(lab: &Laboratory, folder: &str, words: &[&str]) {
     static PRELOAD: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let preload = PRELOAD.get_or_init(|| lab.widthwise("explain --preload").stdout.trim().to_owned());
@@ -220,7 +220,7 @@ fn logs(lab: &Laboratory, folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_logs_of_a_process_tree_are_one_side_whatever_program_made_them() {
+fn the_logs_of_a_process_tree_are_one_side_for_any_mix_of_programs() {
     let lab = Laboratory::new();
     lab.write("Makefile", "all: a b c\n%:\n\t@echo $@ | sort | tail -1; sh -c 'ls / >names'\n");
     lab.write(
@@ -228,7 +228,7 @@ fn the_logs_of_a_process_tree_are_one_side_whatever_program_made_them() {
         "import subprocess, sys\nfor i in range(3):\n    subprocess.run(['sh', '-c', 'ls / | sort | wc -l'], stdout=subprocess.DEVNULL)\n\
          subprocess.Popen([sys.executable, '-c', 'pass']).wait()\n",
     );
-    // The children execute their program when their parent is gone.
+    // The children execute their program after their parent has ended.
     lab.write(
         "orphans.c",
         "#include <stdlib.h>\n#include <unistd.h>\nint main(int count, char **words) {\n  void *volatile block = malloc(1000);\n\
@@ -237,7 +237,7 @@ fn the_logs_of_a_process_tree_are_one_side_whatever_program_made_them() {
              execl(words[0], words[0], \"leaf\", NULL);\n      _exit(9);\n    }\n  }\n  return block == NULL;\n}\n",
     );
     lab.gcc("-g -fno-builtin orphans.c -o orphans");
-    // The shell is replaced by the program, whose number is the shell's; `cat` waits until the last of them has gone.
+    // The program replaces the shell and has its number; `cat` waits until the last of them has ended.
     let orphans = "sh -c 'PARENT=$$ exec ./orphans' | cat";
     let programs: [(&str, &[&str]); 4] = [
         ("make", &["make", "-s", "-B", "all"]),
@@ -267,7 +267,7 @@ fn the_logs_of_a_process_tree_are_one_side_whatever_program_made_them() {
         let mixed = lab.widthwise(&format!("explain --json --heap {name} {}", files(&two))).json();
         assert_eq!(mixed["a"]["blocks"], told["a"]["blocks"], "{name}");
         assert_eq!(mixed["b"]["blocks"], of_two["b"]["blocks"], "{name}");
-        // The peaks of processes that do not live together are no peak.
+        // Peaks of processes that do not exist at the same time do not add up to a peak.
         let text = explained(&lab, &format!("--heap {name}"));
         assert!(text.contains(&format!("The peak heaps of {name}'s processes add up to")), "{text}");
         assert!(text.contains("no moment need have had their sum"), "{text}");
@@ -279,7 +279,7 @@ fn the_logs_of_a_process_tree_are_one_side_whatever_program_made_them() {
 }
 
 #[test]
-fn logs_by_hand_make_no_claim_and_folders_of_several_recordings_do() {
+fn single_logs_justify_no_claim_and_folders_of_several_recordings_do() {
     let lab = Laboratory::new();
     binaries(&lab, "-DMORE=2");
     for (program, folder) in [("./one", "before"), ("./another-one", "after")] {
@@ -296,7 +296,7 @@ fn logs_by_hand_make_no_claim_and_folders_of_several_recordings_do() {
         text.contains("after's peak heap") && text.contains("400 kB (10 %) larger than before's"),
         "{text}"
     );
-    // A side is of one program.
+    // A side has one program.
     let mixed = ["before", "after"].map(log);
     std::fs::create_dir(lab.path("both")).unwrap();
     for (number, log) in mixed.iter().enumerate() {
@@ -327,7 +327,7 @@ fn compare_explain_and_the_page_have_the_same_peaks() {
         assert!(page.contains(&format!("<th scope=\"row\">{name}</th><td>{peak}</td>")), "{name}: {page}");
         assert!(text.contains(peak), "{text}");
     }
-    // What `compare` says of max RSS is said here in the same words.
+    // `explain` and `compare` describe max RSS in the same words.
     let says = told["max_rss"]["says"].as_str().unwrap();
     assert!(text.contains(says), "{says}: {text}");
     assert!(explained(&lab, "").contains(says) || told["max_rss"]["verdict"] == "no_difference", "{says}");

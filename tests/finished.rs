@@ -1,4 +1,4 @@
-//! Programs that are finished, named as they are; and what setup leaves in the background.
+//! Finished programs as arguments, and processes that setup leaves in the background.
 
 mod laboratory;
 
@@ -17,14 +17,14 @@ fn with_programs() -> Laboratory {
 }
 
 #[test]
-fn finished_programs_are_compared_as_they_are_named() {
+fn finished_programs_are_named_after_their_files() {
     let lab = with_programs();
     let report = lab.compare_json(&format!("./a.out {FEW} -- 1"));
     assert_eq!(variant(&report, "a.out")["status"], "ready");
     let report = lab.compare_json(&format!("./a.out ./b.out {FEW} -- 1"));
     assert_eq!(report["judging"]["baseline"], "a.out");
     assert_eq!(variant(&report, "b.out")["status"], "ready");
-    // Of two that have one name, each has its path.
+    // Two files of one name are named by their paths.
     let report = lab.compare_json(&format!("./a.out new/a.out {FEW} --run '{{binary}} 1'"));
     assert_eq!(variant(&report, "new/a.out")["status"], "ready");
     let said = lab.widthwise("scale ./a.out ./b.out --processes 1 --rounds 1 --warmup 0 -- 1");
@@ -32,7 +32,7 @@ fn finished_programs_are_compared_as_they_are_named() {
 }
 
 #[test]
-fn a_script_is_started_or_the_line_that_starts_it_is_shown_and_does() {
+fn a_script_is_started_or_the_error_shows_a_command_that_works() {
     let lab = with_programs();
     lab.script("script", "#!/bin/sh\necho $1\n");
     let report = lab.compare_json(&format!("./script {FEW} -- 1"));
@@ -50,7 +50,7 @@ fn a_script_is_started_or_the_line_that_starts_it_is_shown_and_does() {
 }
 
 #[test]
-fn what_is_no_program_is_told_with_what_to_do() {
+fn a_file_that_is_not_a_program_is_refused_with_a_fix() {
     let lab = with_programs();
     lab.gcc("-c work.c");
     lab.write("text", "no program\n");
@@ -70,7 +70,7 @@ fn what_is_no_program_is_told_with_what_to_do() {
     }
 }
 
-/// A server that answers with how many asked before, at a port that it writes to a file; and one that asks it.
+/// A server that returns the number of earlier requests, at a port that it writes to a file; and a client.
 const SERVER: &str = "import socket, os
 s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()
 open('port.new', 'w').write(str(s.getsockname()[1])); os.rename('port.new', 'port')
@@ -92,9 +92,9 @@ fn with_server() -> Laboratory {
 const WAIT: &str = "until test -e port; do sleep 0.01; done";
 
 #[test]
-fn a_server_that_setup_starts_lives_until_the_teardown_and_is_each_runs_own() {
+fn a_server_started_by_setup_lives_until_the_teardown_of_its_run() {
     let lab = with_server();
-    // Of its own session and parent, and of the setup's; with its output open, and without.
+    // With its own session and parent, and with the setup's; with its output open, and without.
     for start in
         ["python3 server.py &", "setsid python3 server.py >/dev/null 2>&1 &", "(setsid python3 server.py &);"]
     {
@@ -109,7 +109,7 @@ fn a_server_that_setup_starts_lives_until_the_teardown_and_is_each_runs_own() {
 }
 
 #[test]
-fn nothing_is_left_behind_where_setup_or_the_program_fails_or_a_study_is_made() {
+fn no_process_remains_after_a_failed_setup_a_failed_program_or_scale() {
     let lab = with_server();
     let setup = format!("rm -f port; python3 server.py & {WAIT}");
     for words in [

@@ -1,5 +1,5 @@
-//! The heap recorder and `explain --heap`: every block and every byte is accounted for, in every ABI, however a program
-//! ends; and what cannot be seen is said.
+//! The heap recorder and `explain --heap`: every block and every byte is counted, in every ABI, for every kind of
+//! program end; unrecorded memory is reported.
 
 mod laboratory;
 
@@ -16,7 +16,7 @@ const ABIS: [(&str, &str); 3] = [
     ("i386", "-m32 -idirafter /usr/include/x86_64-linux-gnu"),
 ];
 
-/// Starts a program with the recorder by hand; gives back its logs, in the order of their processes.
+/// Starts a program with the recorder; returns its logs, in the order of their processes.
 fn record(lab: &Laboratory, program: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
     let preload = lab.widthwise("explain --preload");
     assert_eq!(preload.status, Some(0), "{preload:?}");
@@ -57,7 +57,7 @@ fn explained(lab: &Laboratory, log: &std::path::Path) -> Value {
     serde_json::from_str(&said.stdout).unwrap()
 }
 
-/// What `explain` says of a program, by the log of its first process.
+/// The JSON of `explain` for a program, from the log of its first process.
 fn told(lab: &Laboratory, program: &str) -> Value {
     explained(lab, &record(lab, program, &[])[0])
 }
@@ -74,7 +74,7 @@ fn built(lab: &Laboratory, name: &str, options: &str) {
 }
 
 #[test]
-fn every_block_of_every_function_is_there_in_every_abi_however_the_program_ends() {
+fn every_block_of_every_function_is_recorded_in_every_abi_for_every_program_end() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
@@ -94,7 +94,7 @@ fn every_block_of_every_function_is_there_in_every_abi_however_the_program_ends(
 }
 
 #[test]
-fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back() {
+fn threads_lose_no_block_and_a_block_may_be_freed_by_another_thread() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
@@ -112,7 +112,7 @@ fn threads_lose_nothing_and_blocks_that_another_thread_gives_back_are_given_back
 }
 
 #[test]
-fn it_is_told_how_long_the_blocks_of_each_site_live() {
+fn the_lifetimes_of_the_blocks_of_each_site_are_shown() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         built(&lab, "lifetimes.c", options);
@@ -130,10 +130,10 @@ fn it_is_told_how_long_the_blocks_of_each_site_live() {
             ["temporary", "later", "never"].map(|share| number(lifetimes, &format!("/{share}")))
         };
         assert_eq!(shares(&lifetimes("temporary")), [3000, 0, 0], "{abi}");
-        // The last one that was asked for goes before any other is asked for, too.
+        // The last allocated block is also freed before another allocation.
         let (one, two, good) = (lifetimes("one_nap"), lifetimes("two_naps"), lifetimes("for_good"));
         assert_eq!([shares(&one), shares(&two)], [[1, 2999, 0]; 2], "{abi}");
-        // A sleep may be longer than it should be, and never shorter.
+        // A sleep may be longer than requested, never shorter.
         assert!(number(&one, "/median_below_ns") > 50_000_000, "{abi}: {one}");
         assert!(number(&two, "/median_below_ns") > 100_000_000, "{abi}: {two}");
         assert_eq!(shares(&good), [0, 0, 3000], "{abi}");
@@ -151,13 +151,13 @@ fn it_is_told_how_long_the_blocks_of_each_site_live() {
     assert!(row.contains("to the end"), "{row}");
 }
 
-/// What is known of each process of a log, the first one first.
+/// The processes of a log, the first one first.
 fn by_process(told: &Value) -> Vec<&Value> {
     told["a"]["by_process"].as_array().unwrap().iter().collect()
 }
 
 #[test]
-fn a_forked_child_writes_to_its_parents_log_and_the_parents_blocks_are_not_its_own() {
+fn a_forked_child_writes_to_its_parents_log_and_does_not_own_the_parents_blocks() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
     let logs = record(&lab, "./heap fork", &[]);
@@ -169,7 +169,7 @@ fn a_forked_child_writes_to_its_parents_log_and_the_parents_blocks_are_not_its_o
 }
 
 #[test]
-fn a_handler_that_forks_and_allocates_while_a_block_is_being_recorded_spoils_nothing() {
+fn a_handler_may_fork_and_allocate_while_a_block_is_recorded() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
     for way in ["exit", "return"] {
@@ -178,7 +178,7 @@ fn a_handler_that_forks_and_allocates_while_a_block_is_being_recorded_spoils_not
         assert!(processes.len() > 1, "{way}: {told:#}");
         assert_eq!(number(processes[0], "/blocks"), 2_000_000, "{way}: {told:#}");
         assert_eq!(number(processes[0], "/left_blocks"), 0, "{way}: {told:#}");
-        // A child that goes on may release a block whose record its parent was in the midst of.
+        // A child may free a block whose record its parent was writing.
         let remarks = told["a"]["remarks"].as_array().unwrap();
         let is_strange = |remark: &&Value| {
             let text = remark.as_str().unwrap();
@@ -189,7 +189,7 @@ fn a_handler_that_forks_and_allocates_while_a_block_is_being_recorded_spoils_not
 }
 
 #[test]
-fn whenever_a_program_is_killed_every_block_it_had_by_then_is_there() {
+fn a_killed_programs_log_has_every_block_up_to_then() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         built(&lab, "heap.c", options);
@@ -207,7 +207,7 @@ fn whenever_a_program_is_killed_every_block_it_had_by_then_is_there() {
 }
 
 #[test]
-fn every_operator_of_cxx_is_there_in_every_abi_and_with_an_allocator_of_its_own() {
+fn every_operator_of_cxx_is_recorded_in_every_abi_also_with_another_allocator() {
     let lab = Laboratory::new();
     let jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
     let tcmalloc = "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4";
@@ -237,7 +237,7 @@ fn every_operator_of_cxx_is_there_in_every_abi_and_with_an_allocator_of_its_own(
 }
 
 #[test]
-fn what_is_live_at_the_peak_is_what_massif_says_to_the_byte() {
+fn the_live_bytes_at_the_peak_equal_those_of_massif() {
     let lab = Laboratory::new();
     for (abi, options) in [ABIS[0], ABIS[2]] {
         built(&lab, "tree.cpp", options);
@@ -263,7 +263,7 @@ fn what_is_live_at_the_peak_is_what_massif_says_to_the_byte() {
 }
 
 #[test]
-fn a_static_program_is_recorded_by_linking_the_recorder_into_it() {
+fn a_static_program_is_recorded_with_the_recorder_linked_in() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         lab.program("heap.c");
@@ -274,7 +274,7 @@ fn a_static_program_is_recorded_by_linking_the_recorder_into_it() {
             words.stdout.trim()
         ));
         let told = told(&lab, "./heap _exit");
-        // What the C library asks for before main is in no line of the program's.
+        // Blocks of the C library before main belong to no line of the program.
         let own =
             told["sites"].as_array().unwrap().iter().filter(|site| site["function"] == "every_function");
         let (mut blocks, mut left) = (0, 0);
@@ -287,7 +287,7 @@ fn a_static_program_is_recorded_by_linking_the_recorder_into_it() {
 }
 
 #[test]
-fn a_program_with_a_malloc_of_its_own_is_said_to_hide_what_it_does() {
+fn a_program_with_its_own_malloc_is_reported_as_not_recorded() {
     let lab = Laboratory::new();
     lab.write(
         "own.c",
@@ -303,7 +303,7 @@ fn a_program_with_a_malloc_of_its_own_is_said_to_hide_what_it_does() {
 }
 
 #[test]
-fn a_log_that_was_cut_off_is_read_up_to_there_and_hostile_ones_are_refused_in_one_line() {
+fn a_truncated_log_is_read_to_its_end_and_hostile_logs_are_refused_in_one_line() {
     let lab = Laboratory::new();
     built(&lab, "heap.c", "-m64");
     let logs = record(&lab, "./heap threads 2", &[]);
@@ -329,7 +329,7 @@ fn a_log_that_was_cut_off_is_read_up_to_there_and_hostile_ones_are_refused_in_on
 }
 
 #[test]
-fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_named() {
+fn a_campaign_records_every_variant_and_names_the_lines_that_differ() {
     let lab = Laboratory::new();
     lab.program("tree.cpp");
     let said = lab.compare("tree.cpp --flags '-O2 -g' --rounds 1 --heap -- 2000");
@@ -361,7 +361,7 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
     };
     assert_eq!(sum("a"), number(&told, "/a/peak_bytes"));
     assert_eq!(sum("b"), number(&told, "/b/peak_bytes"));
-    // The campaign's page draws the baseline, and each variant beside it.
+    // The campaign's page has a flame graph of the baseline, and one of each variant against it.
     assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
     for page in [lab.read(".widthwise/latest/report.html"), lab.read("again.html")] {
         assert_eq!(page.matches("<figure class=\"flame\">").count(), 3);
@@ -374,7 +374,7 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
     let said = lab.widthwise("explain --heap 'x86-64/-O2 -g' nobody");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("no file or variant \"nobody\""), "{said:?}");
-    // Logs are large, and somebody may have thrown them away.
+    // Logs are large, and the user may have deleted them.
     std::fs::remove_dir_all(lab.path(".widthwise/latest/heap")).unwrap();
     assert_eq!(lab.widthwise("report .widthwise/latest --html again.html").status, Some(0));
     let page = lab.read("again.html");
@@ -383,7 +383,7 @@ fn a_campaign_records_every_variant_and_the_lines_that_make_the_difference_are_n
 }
 
 #[test]
-fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_fix() {
+fn missing_and_impossible_recordings_are_reported_with_the_fix() {
     let lab = Laboratory::new();
     lab.program("tree.cpp");
     let said = lab.compare("tree.cpp --abi x86-64 --flags -static --rounds 1 --warmup 0 -- 10");
@@ -391,7 +391,7 @@ fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_fix() {
     let said = lab.widthwise("explain --heap");
     assert_eq!(said.status, Some(2), "{said:?}");
     assert!(said.stderr.contains("--resume") && said.stderr.contains("--heap"), "{said:?}");
-    // What is known without a recording is said all the same, with both fixes.
+    // Results that need no recording are shown anyway, with both fixes.
     let said = lab.widthwise("explain");
     assert_eq!(said.status, Some(0), "{said:?}");
     for words in ["Max RSS (", "x86-64/-static has ", "compare --memory", "--resume .widthwise", "--heap"] {
@@ -407,7 +407,7 @@ fn what_was_not_recorded_and_what_cannot_be_is_said_with_the_fix() {
 }
 
 #[test]
-fn explain_says_what_the_system_gives_before_it_says_what_the_program_asks_for() {
+fn explain_shows_the_memory_of_the_system_before_that_of_the_program() {
     let lab = Laboratory::new();
     // 24 and 12 bytes a node, 32 and 16 of them the allocator's: 9.6 MB and 4.8 MB.
     lab.write(
@@ -438,14 +438,14 @@ fn explain_says_what_the_system_gives_before_it_says_what_the_program_asks_for()
     );
 }
 
-/// What was wrapped to a terminal's width, in one line.
+/// Text wrapped to a terminal's width, in one line.
 fn words_of(text: &str) -> String {
     text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 /// rauschmayr-2013, section 3.5: stressEvents showed half the memory as x32, and its heap a few per cent less.
 #[test]
-fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
+fn a_reduction_by_the_allocator_is_distinguished_from_one_by_the_abi() {
     let lab = Laboratory::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/stress/events.cpp");
     std::fs::copy(source, lab.path("events.cpp")).unwrap();
@@ -457,7 +457,7 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
     let saving = |what: &str| 1.0 - mean("b", what) / mean("a", what);
     assert!((0.4..0.6).contains(&saving("resident")), "{told:#}");
     assert!((0.0..0.1).contains(&saving("asked")), "{told:#}");
-    // The baskets, and nothing else to speak of.
+    // The baskets are nearly all of it.
     assert!((20e6..30e6).contains(&mean("a", "kept_in_heap")), "{told:#}");
     assert!(mean("b", "kept") < 1e6, "{told:#}");
     let said = lab.widthwise("explain --heap");
@@ -482,7 +482,7 @@ fn a_saving_that_is_the_allocators_doing_is_told_from_one_that_is_the_abis() {
 }
 
 #[test]
-fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
+fn massif_files_are_read_and_exported_pprof_files_are_read_unchanged() {
     let lab = Laboratory::new();
     built(&lab, "tree.cpp", "-m64");
     let logs = record(&lab, "./tree 3000", &[]);
@@ -500,7 +500,7 @@ fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
     assert_eq!(done.status, Some(0), "{done:?}");
     let theirs = explained(&lab, &lab.path("massif.out"));
     assert_eq!(theirs["a"]["peak_bytes"], ours["a"]["peak_bytes"], "{theirs:#}");
-    // massif writes no folders, and the sites are the program's own lines all the same.
+    // massif writes no folders, but the sites are the program's own lines.
     let source = lab.read("tree.cpp");
     for mark in ["// OWN", "// LIST", "// MAP"] {
         let line = source.lines().position(|line| line.contains(mark)).unwrap() as u64 + 1;
@@ -518,10 +518,10 @@ fn what_massif_recorded_is_read_and_pprof_comes_back_as_it_went() {
 }
 
 #[test]
-fn an_allocator_without_exceptions_is_recorded_too() {
+fn an_allocator_without_exceptions_is_recorded() {
     let lab = Laboratory::new();
     built(&lab, "tree.cpp", "-m64");
-    // mimalloc's operators end the program where memory is out, so that it takes a program in which that does not happen.
+    // mimalloc's operators end the program if memory is exhausted, so this needs a program in which that does not happen.
     let logs = record(&lab, "./tree 3000", &[("LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2")]);
     let told = explained(&lab, &logs[0]);
     let own = told["sites"].as_array().unwrap().iter().filter(|site| site["module"] == "tree");
@@ -531,7 +531,7 @@ fn an_allocator_without_exceptions_is_recorded_too() {
 }
 
 #[test]
-fn what_libraries_ask_for_that_come_and_go_is_each_ones_own() {
+fn blocks_of_libraries_that_are_loaded_and_unloaded_belong_to_each_library() {
     let lab = Laboratory::new();
     for (name, size) in [("one", 1000), ("two", 2000)] {
         lab.write(
@@ -561,9 +561,9 @@ fn what_libraries_ask_for_that_come_and_go_is_each_ones_own() {
 }
 
 #[test]
-fn logs_of_one_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
+fn logs_of_a_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
     let lab = Laboratory::new();
-    // A raw system call closes the log's descriptor, and by hand no file has the name that both programs know.
+    // A raw system call closes the log's descriptor, and without a campaign no file has a name that both programs know.
     lab.write(
         "again.c",
         "#define _GNU_SOURCE\n#include <stdlib.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
@@ -585,7 +585,7 @@ fn logs_of_one_process_tree_are_one_side_and_those_of_two_runs_are_compared() {
     let told = explain(&tree);
     assert_eq!((number(&told, "/a/blocks"), number(&told, "/a/processes"), &told["b"]), (4, 2, &Value::Null));
     assert_eq!(told["a"]["remarks"], Value::Array(Vec::new()), "{told:#}");
-    // Another run beside it.
+    // A second run.
     let kept: Vec<PathBuf> = tree
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! What `explain` says of recordings that lack something, and of requests that cannot be answered.
+//! `explain` with incomplete recordings, and with requests that cannot be met.
 
 #[path = "../crates/anatomy/tests/log_writer/mod.rs"]
 mod log_writer;
@@ -12,7 +12,7 @@ use laboratory::{unfolded, Laboratory};
 use log_writer::{block, Described, LogWriter};
 use serde_json::{json, Value};
 
-/// A log of a program that asks for so many blocks of 16 bytes.
+/// A log of a program that allocates this number of blocks of 16 bytes.
 fn log(described: &Described, blocks: usize) -> Vec<u8> {
     let mut log = LogWriter::default();
     let process = log.process(described);
@@ -38,7 +38,7 @@ fn json(lab: &Laboratory, words: &str) -> Value {
     lab.widthwise(&format!("explain --json {words}")).json()
 }
 
-/// That neither side is called smaller, for that reason, in text, JSON and the picture, whichever side comes first.
+/// Neither side is called smaller, with this reason, in text, JSON and flame graph, in both orders.
 fn is_withheld(lab: &Laboratory, incomplete: &str, whole: &str, reason: &str) {
     for sides in [format!("{incomplete} {whole}"), format!("{whole} {incomplete}")] {
         let text = text(lab, &sides);
@@ -76,14 +76,14 @@ fn is_withheld(lab: &Laboratory, incomplete: &str, whole: &str, reason: &str) {
 }
 
 #[test]
-fn a_recording_that_lacks_something_is_called_neither_smaller_nor_larger() {
+fn an_incomplete_recording_is_called_neither_smaller_nor_larger() {
     let lab = Laboratory::new();
     let plain = Described::default();
     let whole = log(&plain, 20_000);
     folder(&lab, "whole", &[whole.clone(), whole.clone()]);
     let small = log(&plain, 10_000);
     let mut cut = whole.clone();
-    // Within the last chunk, whose records would be read as if they were all.
+    // Within the last chunk, whose records would otherwise be read as complete.
     cut.truncate(whole.len() - 60_000);
     let mut damaged = whole.clone();
     let record = damaged.len() - 65_536 + 32;
@@ -101,7 +101,7 @@ fn a_recording_that_lacks_something_is_called_neither_smaller_nor_larger() {
     ] {
         folder(&lab, name, &[log.clone(), log.clone()]);
         is_withheld(&lab, name, "whole", &reason);
-        // One of three is enough.
+        // One incomplete recording of three suffices.
         let one = format!("one-{name}");
         folder(&lab, &one, &[small.clone(), log, small.clone()]);
         is_withheld(&lab, &one, "whole", "recording 2 of 3: ");
@@ -111,7 +111,7 @@ fn a_recording_that_lacks_something_is_called_neither_smaller_nor_larger() {
     assert!(text(&lab, "whole small").contains("(50 %) smaller than whole's"));
 }
 
-/// Records a command by hand into a folder.
+/// Records a command without a campaign, into a folder.
 fn record(lab: &Laboratory, folder: &str, words: &[&str]) {
     let preload = lab.widthwise("explain --preload").stdout.trim().to_owned();
     std::fs::create_dir_all(lab.path(folder)).unwrap();
@@ -122,7 +122,7 @@ fn record(lab: &Laboratory, folder: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_process_that_a_signal_killed_is_told_from_those_that_ended_or_executed_another_program() {
+fn a_process_killed_by_a_signal_is_distinguished_from_exit_and_exec() {
     let lab = Laboratory::new();
     lab.write(
         "ends.c",
@@ -166,7 +166,7 @@ fn a_process_that_a_signal_killed_is_told_from_those_that_ended_or_executed_anot
 }
 
 #[test]
-fn a_campaign_with_a_damaged_log_withholds_what_it_said_of_the_heap() {
+fn a_campaign_with_a_damaged_log_withholds_heap_differences() {
     let lab = Laboratory::new();
     lab.program("unsteady.c");
     lab.gcc("-g -O1 -fno-builtin -pthread unsteady.c -o one");
@@ -211,7 +211,7 @@ fn a_campaign_with_a_damaged_log_withholds_what_it_said_of_the_heap() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_its_name_and_what_it_is() {
+fn a_file_that_is_not_a_recording_is_refused_with_its_name_and_kind() {
     let lab = Laboratory::new();
     let header = &LogWriter::of_one_process().file()[..4096];
     let mut overwritten = LogWriter::of_one_process().file();
@@ -234,7 +234,7 @@ fn what_is_no_recording_is_refused_with_its_name_and_what_it_is() {
         {
             let said = lab.widthwise(&format!("explain {words}"));
             assert_eq!((said.status, said.stdout.as_str()), (Some(2), ""), "{words}: {said:?}");
-            // A word after --json was perhaps meant to be its value: a second line says how that is written.
+            // A word after --json may be meant as its value: a second line shows how to write that.
             let lines = 1 + usize::from(words.starts_with("--json"));
             assert_eq!(said.stderr.lines().count(), lines, "{words}: {said:?}");
             for part in [name, what, "ecord "] {
@@ -253,7 +253,7 @@ fn what_is_no_recording_is_refused_with_its_name_and_what_it_is() {
 }
 
 #[test]
-fn a_name_that_is_neither_a_variant_nor_a_file_is_named_beside_what_there_is() {
+fn an_unknown_name_is_refused_with_the_known_names() {
     let lab = Laboratory::new();
     std::fs::write(lab.path("a.log"), log(&Described::default(), 3)).unwrap();
     for words in ["nosuch", "a.log nosuch", "nosuch a.log", "--heap a.log nosuch"] {
@@ -274,7 +274,7 @@ fn a_name_that_is_neither_a_variant_nor_a_file_is_named_beside_what_there_is() {
 }
 
 #[test]
-fn flags_that_cannot_be_followed_are_refused() {
+fn flags_that_cannot_be_met_are_refused() {
     let lab = Laboratory::new();
     lab.write(
         "through.c",
@@ -298,14 +298,14 @@ fn flags_that_cannot_be_followed_are_refused() {
         assert_eq!(said.stdout, "", "{flags}");
         said.refuses(2, &[words[0], words[1], "standard output"]);
     }
-    // A file and standard output are two places.
+    // A file and standard output do not conflict.
     let said = lab.widthwise("explain logs --folded stacks --json");
     assert_eq!(said.json()["a"]["peak_bytes"], 5000);
     assert!(lab.read("stacks").contains("xmalloc"));
 }
 
 #[test]
-fn sentences_are_true_of_one_block_of_small_sites_and_of_memory_that_is_mapped() {
+fn sentences_are_correct_for_one_block_for_small_sites_and_for_mapped_memory() {
     let lab = Laboratory::new();
     lab.write(
         "small.c",
@@ -329,7 +329,7 @@ fn sentences_are_true_of_one_block_of_small_sites_and_of_memory_that_is_mapped()
     assert!(two.contains("no site differs by 1 KiB or more") && !two.contains("small.c:"), "{two}");
     let mapped = text(&lab, "mapped");
     assert!(mapped.contains("mmap is no part of its heap: mapped maps up to 67.1 MB with mmap"), "{mapped}");
-    // With a campaign max RSS is known, too.
+    // A campaign also has max RSS.
     let said = lab
         .compare("--binary mapped=./program --binary other=./program --run '{binary}' --rounds 1 --heap=2");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -338,7 +338,7 @@ fn sentences_are_true_of_one_block_of_small_sites_and_of_memory_that_is_mapped()
         both.contains("of max RSS beside a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),
         "{both}"
     );
-    // What is not known of the program is named, and whose it is.
+    // The missing facts are named, with the program that they belong to.
     for (name, options, remark) in [
         ("no-lines", "", "program was built without -g: the lines of its functions are not known"),
         ("no-names", "-s", "program is stripped: neither its functions nor their lines are known"),
@@ -347,7 +347,7 @@ fn sentences_are_true_of_one_block_of_small_sites_and_of_memory_that_is_mapped()
         record(&lab, name, &["./program"]);
         assert!(text(&lab, name).contains(remark), "{remark}: {}", text(&lab, name));
     }
-    // A program without a heap has no site, and was compared with nothing.
+    // A program without a heap has no site, and there is no comparison.
     lab.write("none.c", "int main(void) { return 0; }\n");
     lab.gcc("none.c -o none");
     record(&lab, "none-logs", &["./none"]);

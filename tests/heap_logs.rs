@@ -1,4 +1,4 @@
-//! What `explain` says of heap logs of several processes, of logs that lack events, and of files that only look like logs.
+//! `explain` with heap logs of several processes, logs without some events, and files that resemble logs.
 
 #[path = "../crates/anatomy/tests/log_writer/mod.rs"]
 mod log_writer;
@@ -26,7 +26,7 @@ fn put(lab: &Laboratory, name: &str, bytes: &[u8]) {
     std::fs::write(lab.path(name), bytes).unwrap();
 }
 
-/// A shell that forks a child, and starts programs.
+/// A shell that forks a child and starts programs.
 fn tree() -> LogWriter {
     let mut log = LogWriter::default();
     let shell =
@@ -52,7 +52,7 @@ fn tree() -> LogWriter {
 }
 
 #[test]
-fn a_log_of_a_process_tree_has_every_process_and_what_it_lacks() {
+fn a_log_of_a_process_tree_lists_every_process_and_what_is_missing() {
     let lab = Laboratory::new();
     put(&lab, "tree.log", &tree().file());
     let told = explained(&lab, &["tree.log"]);
@@ -94,7 +94,7 @@ fn a_log_of_a_process_tree_has_every_process_and_what_it_lacks() {
 }
 
 #[test]
-fn of_many_processes_and_programs_a_few_are_named_and_the_others_counted() {
+fn a_few_of_many_processes_and_programs_are_named_and_the_others_counted() {
     let lab = Laboratory::new();
     let mut log = LogWriter::default();
     for process in 100..130 {
@@ -111,7 +111,7 @@ fn of_many_processes_and_programs_a_few_are_named_and_the_others_counted() {
 }
 
 #[test]
-fn one_log_is_a_side_and_two_are_compared() {
+fn one_log_is_shown_and_two_are_compared() {
     let lab = Laboratory::new();
     put(&lab, "a.log", &tree().file());
     let mut other = LogWriter::of_one_process();
@@ -123,12 +123,12 @@ fn one_log_is_a_side_and_two_are_compared() {
 }
 
 #[test]
-fn a_log_is_the_same_in_a_file_of_a_terabyte_and_packed() {
+fn a_log_gives_the_same_result_in_a_file_of_a_terabyte_and_packed() {
     let lab = Laboratory::new();
     let bytes = tree().file();
     put(&lab, "plain.log", &bytes);
     put(&lab, "large.log", &bytes);
-    // What a file system allows: tmpfs has no larger files than it has room for on paper.
+    // The file system limits this: tmpfs has no files larger than its nominal size.
     let large = File::options().write(true).open(lab.path("large.log")).unwrap();
     large.set_len(1 << 40).or_else(|_| large.set_len(1 << 34)).unwrap();
     put(&lab, "packed.log", &zstd::encode_all(bytes.as_slice(), 3).unwrap());
@@ -138,7 +138,7 @@ fn a_log_is_the_same_in_a_file_of_a_terabyte_and_packed() {
     }
 }
 
-/// What `explain` says of a file that it refuses.
+/// The output of `explain` for a file that it refuses.
 fn refused(lab: &Laboratory, name: &str) -> CommandOutput {
     let said = lab.widthwise(&["explain", name]);
     assert_eq!((said.status, said.stdout.as_str()), (Some(2), ""), "{said:?}");
@@ -147,7 +147,7 @@ fn refused(lab: &Laboratory, name: &str) -> CommandOutput {
 }
 
 #[test]
-fn a_packed_log_that_unpacks_to_more_than_it_says_is_refused_in_one_line() {
+fn a_packed_log_larger_than_its_stated_size_is_refused_in_one_line() {
     let lab = Laboratory::new();
     let mut packed = zstd::Encoder::new(File::create(lab.path("bomb.zst")).unwrap(), 1).unwrap();
     packed.write_all(&LogWriter::of_one_process().file()).unwrap();

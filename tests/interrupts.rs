@@ -1,5 +1,5 @@
-//! After the last run a signal ends whatever there is to do at once: reading logs, judging, rendering. Nothing of it is left
-//! half-written, and no run is lost.
+//! After the last run a signal ends all further work at once: reading logs, judging, rendering. No file is
+//! left incomplete, and no run is lost.
 
 #[path = "../crates/anatomy/tests/log_writer/mod.rs"]
 mod log_writer;
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use laboratory::{signal, until, Laboratory};
 use log_writer::{block, free, LogWriter, CHUNK};
 
-/// Chunks of a log that takes far longer to read than a test waits for an end.
+/// Chunks of a log that takes far longer to read than a test waits.
 const CHUNKS: u32 = 10_000;
-/// What an end may take on a machine that has much else to do.
+/// The time that an end may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const TERM: i32 = libc::SIGTERM;
 
-/// Packs a log of one process with so many chunks, all alike: blocks that come and go.
+/// Packs a log of one process with this number of equal chunks, which allocate and free blocks.
 fn packed_log(path: &Path) {
     let mut records = block(1, 0);
     let again = [free(0), vec![1 | 1 << 3, 0, 7]].concat();
@@ -65,8 +65,8 @@ fn started(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the command says that it reads or unpacks a log, and sends it SIGTERM then. Gives back how it ended, and what
-/// else it said.
+/// Waits until the command reports that it reads or unpacks a log, then sends SIGTERM. Returns its status, and the
+/// rest of its standard error.
 fn terminated_while_reading(command: Command) -> (ExitStatus, String) {
     let mut child = started(command);
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -95,7 +95,7 @@ fn terminated(mut child: Child, mut stderr: impl Read) -> (ExitStatus, String) {
     (ended.unwrap_or_else(|| panic!("it did not end in {PATIENCE:?}: {rest}")), rest)
 }
 
-/// Every file below a folder whose name says that it is not whole, or has none.
+/// Every file below a folder whose name marks it as incomplete, or is empty.
 fn left_over(folder: &Path) -> Vec<String> {
     let listed =
         Command::new("find").arg(folder).args(["-name", "*.partial", "-o", "-name", ".tmp*"]).output();
@@ -135,7 +135,7 @@ fn sigterm_ends_compare_while_it_reads_a_log_for_the_page() {
 }
 
 #[test]
-fn sigterm_ends_scale_while_it_sums_up_a_long_study() {
+fn sigterm_ends_scale_while_it_summarises_a_long_campaign() {
     let lab = Laboratory::new();
     lab.program("nap.c");
     let said = lab.widthwise(
@@ -143,7 +143,7 @@ fn sigterm_ends_scale_while_it_sums_up_a_long_study() {
     );
     assert_eq!(said.status, Some(0), "{said:?}");
     let folder = lab.campaign();
-    // What it knows, a hundred thousand times.
+    // Its runs, a hundred thousand times.
     let archive = rusqlite::Connection::open(folder.join("campaign.sqlite")).unwrap();
     archive
         .execute_batch(

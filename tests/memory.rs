@@ -1,4 +1,4 @@
-//! The memory series, on programs whose memory is known: as a user asks for it.
+//! The memory series of programs with known memory, from the command line.
 
 mod browser;
 mod laboratory;
@@ -12,12 +12,12 @@ use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
 
-/// What a program has besides what it asks for: the C library's own, and a hundredth.
+/// A known amount, plus the C library's own memory and a hundredth.
 fn about(truth: u64, own: u64) -> std::ops::RangeInclusive<u64> {
     truth..=truth + truth / 100 + own
 }
 
-/// `hold.c`, which needs the header for marks.
+/// A laboratory with `hold.c`, which needs the header for marks.
 fn lab() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("hold.c");
@@ -52,7 +52,7 @@ fn class(series: &Value, name: &str) -> Vec<u64> {
     sums
 }
 
-/// What a class held at each moment of a phase at which anything was read.
+/// The bytes of a class at each reading within a phase.
 fn in_phase(series: &Value, phase: &str, name: &str) -> Vec<u64> {
     let marks = series["marks"].as_array().unwrap();
     let at =
@@ -69,13 +69,13 @@ fn in_phase(series: &Value, phase: &str, name: &str) -> Vec<u64> {
 fn no_more_than_the_share(report: &Value) {
     for run in report["memory"].as_array().unwrap() {
         let (spent, wall) = (run["spent_ns"].as_f64().unwrap(), run["wall_ns"].as_f64().unwrap());
-        // The last reading may have been dearer than anybody could know.
+        // The cost of the last reading is not known in advance.
         assert!(spent <= 0.006 * wall, "{spent} of {wall} ns: {run}");
     }
 }
 
 #[test]
-fn variables_that_begin_as_zeros_are_the_programs_data_and_what_is_mapped_behind_them_is_not() {
+fn zero_initialised_variables_are_program_data_and_mappings_behind_them_are_not() {
     let lab = Laboratory::new();
     lab.program("zeros.c");
     let held = |options: &str| {
@@ -97,7 +97,7 @@ fn variables_that_begin_as_zeros_are_the_programs_data_and_what_is_mapped_behind
 }
 
 #[test]
-fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_phase() {
+fn known_steps_are_read_within_one_per_cent_in_every_abi_by_class_and_phase() {
     let lab = lab();
     let report = held(
         &lab,
@@ -116,7 +116,7 @@ fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_ph
             ("threaded", "stack", 12),
         ] {
             let all = in_phase(series, phase, name);
-            // A phase ends with its step held, but a thread's stack goes with its thread, just before the next phase.
+            // A phase ends with its step held, but a thread's stack ends with its thread, just before the next phase.
             let found = if name == "stack" { all.iter().max() } else { all.last() };
             let found = found.copied().unwrap();
             assert!(
@@ -124,7 +124,7 @@ fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_ph
                 "{abi}: {name} in {phase} is {found}: {series}"
             );
         }
-        // The parts are the whole, at every moment.
+        // The parts add up to the whole, in every reading.
         let tree = numbers(&series["tree"]["resident"]);
         let classes = [
             "heap",
@@ -143,7 +143,7 @@ fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_ph
             let sum: u64 = classes.iter().map(|name| class(series, name)[moment]).sum();
             assert_eq!(sum, *whole, "{abi}");
         }
-        // A program of one process is as large as the kernel says at its peak.
+        // The peak of a program of one process is that of the kernel.
         let statm_samples = numbers(&series["glances"]["resident"]);
         let peak = tree.iter().chain(&statm_samples).max().unwrap();
         assert!(about((8 + 24) * MIB, 4 * MIB).contains(peak), "{abi}: {peak}");
@@ -184,7 +184,7 @@ fn known_steps_are_seen_to_a_hundredth_in_every_abi_each_in_its_class_and_its_ph
 }
 
 #[test]
-fn what_a_child_has_of_its_parent_counts_once() {
+fn pages_shared_by_parent_and_child_count_once() {
     let lab = lab();
     let report = held(&lab, "x86-64", "1200 +12 f4");
     let series = series(&report, "x86-64");
@@ -226,21 +226,21 @@ fn peaks(lab: &Laboratory, source: &str, arguments: &str) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What the program touches at one moment lies between these `truths`; each of its processes has some more of its own.
+/// The memory that the program touches at one moment is between these `truths`; each process has some more of its own.
 fn holds_the_truth(arguments: &str, (low, high): (f64, f64), truths: (f64, f64), processes: f64) {
     let own = (2.0 + 0.3 * processes) * MIB as f64;
     let told = format!("{arguments}: {low} to {high} of {truths:?}");
     assert!(low <= truths.1 + own && high >= truths.0, "{told}");
 }
 
-/// At most 15 % apart (1 to 3 % here). The host may keep the sampler from its CPU in one of the runs, no more.
+/// At most 15 % apart (1 to 3 % here). The host may delay the sampler in one of the runs, no more.
 fn are_narrow(arguments: &str, bounds: &[(f64, f64)]) {
     let narrow = bounds.iter().filter(|(low, high)| *high <= 1.15 * low).count();
     assert!(narrow + 1 >= bounds.len(), "{arguments}: more than 15 % wide: {bounds:?}");
 }
 
 #[test]
-fn the_peak_of_children_that_come_and_go_is_bounded_on_both_sides() {
+fn the_peak_of_short_children_has_a_lower_and_an_upper_bound() {
     let lab = Laboratory::new();
     for (count, arguments) in [
         (8.0, "8 64 30 10 {truths} apart"),
@@ -263,7 +263,7 @@ fn the_peak_of_children_that_come_and_go_is_bounded_on_both_sides() {
 }
 
 #[test]
-fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum_of_them() {
+fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum() {
     let lab = Laboratory::new();
     for (arguments, mebibytes, processes) in [
         ("third 300 30", 400.0, 2.0),
@@ -281,7 +281,7 @@ fn the_peak_of_a_tree_is_neither_its_largest_process_nor_the_sum_of_them() {
 }
 
 #[test]
-fn what_was_not_read_at_the_peak_has_no_verdict_and_the_report_says_so() {
+fn metrics_not_read_at_the_peak_have_no_verdict_and_the_report_says_so() {
     let lab = Laboratory::new();
     lab.program("generations.c");
     let said = lab.compare(
@@ -289,7 +289,7 @@ fn what_was_not_read_at_the_peak_has_no_verdict_and_the_report_says_so() {
     );
     assert_eq!(said.status, Some(0), "{said:?}");
     let table = unfolded(&said.stdout);
-    // A run of which nothing was read at all says that instead.
+    // A run without any reading has another message.
     let words =
         ["was larger for a moment than any reading of its memory", "is too short for a memory series"];
     assert!(words.iter().any(|words| table.contains(words)), "{table}");
@@ -301,7 +301,7 @@ fn what_was_not_read_at_the_peak_has_no_verdict_and_the_report_says_so() {
 }
 
 #[test]
-fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
+fn with_enough_rounds_memory_has_verdicts_with_intervals_and_a_floor() {
     let lab = Laboratory::new();
     lab.write(
         "list.c",
@@ -318,7 +318,7 @@ fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
         "{found}"
     );
     assert_eq!(found["pairs"], 6);
-    // Chunks of 48 bytes against such of 32: malloc's header and rounding are in it (facts of glibc).
+    // Chunks of 48 and 32 bytes, with malloc's header and rounding (facts of glibc).
     let ratio = found["ratio"].as_f64().unwrap();
     assert!((0.65..0.69).contains(&ratio), "{found}");
     assert!(found["floor"].as_f64().unwrap() < 0.05, "{found}");
@@ -328,13 +328,13 @@ fn with_rounds_enough_memory_has_verdicts_with_intervals_and_a_floor() {
     let mixed = "SELECT count(*) FROM samples WHERE (kind = 'memory') <> (metric LIKE 'tree%')";
     assert_eq!(count(&archive, mixed), 0);
     assert_eq!(count(&archive, "SELECT count(*) FROM series"), 18);
-    // It is not done again.
+    // The series is not repeated.
     assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 18);
 }
 
 #[test]
-fn a_program_that_ends_at_once_says_that_it_is_too_short() {
+fn a_program_that_ends_at_once_is_reported_as_too_short() {
     let lab = Laboratory::new();
     let said = lab.compare("--binary a=/bin/true --rounds 6 --metric cpu --memory=2");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -347,9 +347,9 @@ fn a_program_that_ends_at_once_says_that_it_is_too_short() {
 }
 
 #[test]
-fn a_program_that_never_ends_there_is_killed_and_the_rest_is_reported() {
+fn a_program_that_never_ends_in_the_series_is_killed_and_the_rest_is_reported() {
     let lab = Laboratory::new();
-    // It ends as long as nobody listens.
+    // It ends only if no reader has the pipe open.
     lab.write(
         "stubborn.c",
         "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    \
@@ -362,14 +362,14 @@ fn a_program_that_never_ends_there_is_killed_and_the_rest_is_reported() {
     assert_eq!(found["verdict"], "no_data");
     assert!(found["reason"].as_str().unwrap().contains("still running after 1 s"), "{found}");
     assert_ne!(verdict(&report, "i386", "cpu")["verdict"], "no_data");
-    // Once is enough; and what was seen until then is kept.
+    // One timeout suffices, and the readings up to then are kept.
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'timeout'"), 3);
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 3);
     assert_eq!(lab.processes(), "");
 }
 
 #[test]
-fn marks_without_end_do_not_stop_the_program_and_one_that_knows_nothing_of_them_is_as_ever() {
+fn endless_marks_do_not_stop_the_program_and_programs_without_marks_are_unaffected() {
     let lab = Laboratory::new();
     lab.write(
         "chatty.c",
@@ -387,7 +387,7 @@ fn marks_without_end_do_not_stop_the_program_and_one_that_knows_nothing_of_them_
     assert!(!lab.campaign().join("scratch").exists());
 }
 
-/// A campaign that is reading memory, for half a minute if nobody stops it.
+/// A campaign that reads memory, for half a minute unless it is stopped.
 fn reading(lab: &Laboratory) -> std::process::Child {
     let words = "hold.c --abi x86-64 --rounds 1 --warmup 0 --metric cpu --memory=4 -- 400 +2 +2 +2";
     let child = lab.comparing(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -400,7 +400,7 @@ fn reading(lab: &Laboratory) -> std::process::Child {
     child
 }
 
-fn goes_on_to_the_end(lab: &Laboratory) {
+fn continues_to_the_end(lab: &Laboratory) {
     let archive = lab.archive();
     let halves = "SELECT count(*) FROM run JOIN round ON round.number = run.round
                    WHERE round.kind IN ('memory', 'interrupted') AND run.id NOT IN (SELECT run FROM series)";
@@ -413,7 +413,7 @@ fn goes_on_to_the_end(lab: &Laboratory) {
 }
 
 #[test]
-fn ctrl_c_ends_the_series_after_the_run_and_resume_makes_the_rest() {
+fn ctrl_c_ends_the_series_after_the_run_and_resume_completes_it() {
     let lab = lab();
     let child = reading(&lab);
     signal(&child, libc::SIGINT);
@@ -422,21 +422,21 @@ fn ctrl_c_ends_the_series_after_the_run_and_resume_makes_the_rest() {
     assert!(said.stderr.contains("reading memory over time in 4 more rounds"), "{said:?}");
     assert!(said.stderr.contains("interrupted; `widthwise compare --resume"), "{said:?}");
     assert_eq!(lab.processes(), "");
-    goes_on_to_the_end(&lab);
+    continues_to_the_end(&lab);
 }
 
 #[test]
-fn killed_outright_a_run_of_the_series_is_there_whole_or_not_at_all() {
+fn after_kill_9_a_run_of_the_series_is_complete_or_absent() {
     let lab = lab();
     let mut child = reading(&lab);
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
     until("the program's end", || lab.processes().is_empty());
-    goes_on_to_the_end(&lab);
+    continues_to_the_end(&lab);
 }
 
 #[test]
-fn a_program_may_be_linked_with_the_header_and_run_by_itself() {
+fn a_program_with_the_header_also_runs_by_itself() {
     let lab = lab();
     for options in ["-m64", "-m32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"] {
         lab.gcc(&format!("-Wall -Wextra -Werror -O2 {options} -pthread hold.c -o hold"));
@@ -447,7 +447,7 @@ fn a_program_may_be_linked_with_the_header_and_run_by_itself() {
         command.args(["1", "aphase", "+1"]).env_remove("WIDTHWISE_MARKS");
         said(command.envs(marks.map(|path| ("WIDTHWISE_MARKS", path))))
     };
-    // Nobody listens; nothing is there; a pipe of which nobody reads.
+    // No variable; no file; a pipe without a reader.
     assert_eq!(Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap().code(), Some(0));
     for marks in [None, Some("/nowhere/at/all"), Some(lab.path("pipe").to_str().unwrap())] {
         let said = run(marks);
@@ -456,7 +456,7 @@ fn a_program_may_be_linked_with_the_header_and_run_by_itself() {
 }
 
 #[test]
-fn a_series_that_was_not_made_is_not_exported() {
+fn a_missing_series_is_not_exported() {
     let lab = Laboratory::new();
     assert_eq!(lab.compare("--binary a=/bin/true --rounds 1 --metric cpu").status, Some(0));
     lab.widthwise("report --series").refuses(2, &["--series", "widthwise compare --memory"]);

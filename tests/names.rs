@@ -1,4 +1,4 @@
-//! Names that a shell, a terminal or a text file would take for something else: of sources, folders, programs and words.
+//! Names with characters special to a shell, a terminal or a text file: of sources, folders, programs and arguments.
 
 mod laboratory;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use laboratory::Laboratory;
 
-/// Prints its words and what it has for NAME, and leaves a mark where it runs.
+/// Prints its arguments and the variable NAME, and creates a file where it runs.
 const ECHO: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// What a shell would act on; `pwned` is a file that must not come to be.
+/// Text that a shell would execute; it must not create the file `pwned`.
 const HOSTILE: [&[u8]; 13] = [
     b"$(touch pwned)",
     b"`touch pwned`",
@@ -45,7 +45,7 @@ fn comparing(lab: &Laboratory, words: &[&OsStr]) -> laboratory::CommandOutput {
     laboratory::said(command.args(words).env("SHELL", "/bin/false"))
 }
 
-/// Nothing was run, and nothing of the terminal's own language is shown.
+/// No command was run, and no control sequence is printed.
 fn is_harmless(lab: &Laboratory, said: &laboratory::CommandOutput, what: &[u8]) {
     let what = String::from_utf8_lossy(what);
     assert_eq!(said.status, Some(0), "{what}: {said:?}");
@@ -53,7 +53,7 @@ fn is_harmless(lab: &Laboratory, said: &laboratory::CommandOutput, what: &[u8]) 
     assert!(!has_mark(&lab.path("")), "{what} was run");
 }
 
-/// Whether `pwned` has come to be there, or anywhere below.
+/// Whether `pwned` exists there, or in a folder below.
 fn has_mark(folder: &Path) -> bool {
     let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     entries.any(|entry| {
@@ -77,7 +77,7 @@ fn a_source_of_any_name_is_built_without_a_shell() {
 }
 
 #[test]
-fn every_word_reaches_the_program_byte_by_byte() {
+fn every_argument_reaches_the_program_byte_by_byte() {
     for hostile in HOSTILE {
         let lab = Laboratory::new();
         std::fs::write(lab.path("echo.c"), ECHO).unwrap();
@@ -86,7 +86,7 @@ fn every_word_reaches_the_program_byte_by_byte() {
         let mut words = words.to_vec();
         words[2] = &variable;
         words[4] = OsStr::from_bytes(hostile);
-        // In a variable a placeholder is filled in.
+        // A placeholder in a variable is replaced.
         if hostile == b"{build}" {
             words.drain(1..3);
         }
@@ -95,14 +95,14 @@ fn every_word_reaches_the_program_byte_by_byte() {
         let value: &[u8] = if hostile == b"{build}" { b"" } else { hostile };
         let expected = [b"<", hostile, b">", value, b"\n"].concat();
         assert_eq!(std::fs::read(lab.path(".widthwise/latest/output/x86-64")).unwrap(), expected);
-        // A campaign that goes on asks the same question.
+        // A resumed campaign makes the same request.
         let said = lab.widthwise("compare --resume .widthwise/latest --rounds 4");
         is_harmless(&lab, &said, hostile);
     }
 }
 
 #[test]
-fn a_folder_of_any_name_may_hold_projects_and_campaigns() {
+fn a_folder_of_any_name_may_have_projects_and_campaigns() {
     for hostile in HOSTILE {
         let lab = Laboratory::new();
         let folder = lab.path("").join(OsStr::from_bytes(hostile));
@@ -110,7 +110,7 @@ fn a_folder_of_any_name_may_hold_projects_and_campaigns() {
         std::fs::write(folder.join("echo.c"), ECHO).unwrap();
         std::fs::write(folder.join("input"), "here\n").unwrap();
         let place = OsString::from_vec([b"./".as_slice(), hostile].concat());
-        // Placeholders in the text of a shell are its words, in quotation marks or without.
+        // A placeholder in shell text is one word, with or without quotation marks.
         let words = [
             "--build",
             "$CC -o {build}/one {source}/echo.c && cp \"{build}\"/one '{build}/two'",
@@ -126,7 +126,7 @@ fn a_folder_of_any_name_may_hold_projects_and_campaigns() {
         words.insert(0, &place);
         words.push(&place);
         is_harmless(&lab, &comparing(&lab, &words), hostile);
-        // A shell that the run command starts.
+        // The run command starts a shell.
         words[4] = OsStr::new("sh -c 'cat {source}/input && {build}/one \"$1\"' sh {source}");
         is_harmless(&lab, &comparing(&lab, &words), hostile);
         let said = lab.command(&[]).arg("report").arg(place.as_os_str()).output().unwrap();
@@ -150,7 +150,7 @@ fn finished_programs_and_spec_files_may_have_any_name() {
             &laboratory::said(command.arg(&word).arg("--").arg(hostile_word(hostile))),
             hostile,
         );
-        // The campaign's own spec file asks the same, under a name of its own.
+        // The campaign's spec file makes the same request, under a name of its own.
         let spec = lab.path("").join(name(hostile, ".toml"));
         std::fs::copy(lab.path(".widthwise/latest/widthwise.toml"), &spec).unwrap();
         let mut command = lab.command("compare --cpus any --rounds 2");
@@ -164,7 +164,7 @@ fn hostile_word(bytes: &[u8]) -> &OsStr {
 }
 
 #[test]
-fn a_name_that_does_not_exist_is_shown_without_its_power() {
+fn a_missing_name_is_shown_without_control_characters() {
     for hostile in HOSTILE {
         let lab = Laboratory::new();
         let word = OsString::from_vec([b"./".as_slice(), hostile, b".c"].concat());
@@ -186,12 +186,12 @@ fn a_very_long_name_is_built_and_kept() {
 }
 
 #[test]
-fn a_link_is_of_the_language_that_its_own_name_says_and_a_folder_of_none() {
+fn a_links_own_name_decides_its_language_and_a_folder_has_none() {
     let lab = Laboratory::new();
     std::fs::write(lab.path("text"), ECHO).unwrap();
     std::os::unix::fs::symlink("text", lab.path("link.c")).unwrap();
     is_harmless(&lab, &comparing(&lab, &[OsStr::new("link.c")]), b"link.c");
-    // What the link leads to is what is built.
+    // The link's target is built.
     std::fs::write(lab.path("text"), ECHO.replace("<%s>", "[%s]")).unwrap();
     is_harmless(&lab, &comparing(&lab, &["link.c", "--", "x"].map(OsStr::new)), b"link.c");
     assert_eq!(lab.answer("x86-64"), "[x]\n");
@@ -202,10 +202,10 @@ fn a_link_is_of_the_language_that_its_own_name_says_and_a_folder_of_none() {
 }
 
 #[test]
-fn the_training_of_a_profile_guided_build_gets_words_and_no_shell() {
+fn the_training_of_a_profile_guided_build_runs_without_a_shell() {
     let lab = Laboratory::new();
     std::fs::write(lab.path("echo.c"), ECHO).unwrap();
-    // A shell would take `*` for the names of files.
+    // A shell would replace `*` by file names.
     let words = ["echo.c", "--flags", "pgo", "--run", "{build}/echo * ; touch pwned"].map(OsStr::new);
     is_harmless(&lab, &comparing(&lab, &words), b"training");
     assert_eq!(lab.answer("x86-64/pgo"), "<*><;><touch><pwned>\n");

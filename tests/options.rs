@@ -1,4 +1,4 @@
-//! What all options have in common, as a user meets it. That every option keeps to it is tested beside the parser
+//! Rules of all options, from the command line. Tests beside the parser check each option
 //! (`crates/widthwise/src/options.rs`).
 
 mod laboratory;
@@ -12,7 +12,7 @@ fn with_work() -> Laboratory {
 }
 
 #[test]
-fn a_list_may_be_said_at_once_and_in_parts() {
+fn a_list_may_be_given_at_once_and_in_parts() {
     let lab = with_work();
     let names = |words: &str| -> Vec<String> {
         let report = lab.compare_json(&format!("work.c --rounds 1 --warmup 0 {words} -- 1"));
@@ -29,7 +29,7 @@ fn a_list_may_be_said_at_once_and_in_parts() {
 }
 
 #[test]
-fn a_value_that_must_follow_an_equals_sign_is_shown_where_it_stands_alone() {
+fn an_optional_value_without_an_equals_sign_is_refused_with_a_correction() {
     let lab = with_work();
     for (words, hint) in [
         ("compare work.c --json out.json", "the value of --json follows an equals sign: --json=out.json"),
@@ -51,7 +51,7 @@ fn a_value_that_must_follow_an_equals_sign_is_shown_where_it_stands_alone() {
 }
 
 #[test]
-fn json_goes_to_a_file_beside_the_report_or_in_its_place() {
+fn json_goes_to_a_file_beside_the_report_or_to_standard_output() {
     let lab = with_work();
     let words = "compare work.c --cpus any --abi x86-64 --rounds 1 --warmup 0";
     let said = lab.widthwise(&format!("{words} --json=out.json -- 1"));

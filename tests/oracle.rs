@@ -1,14 +1,14 @@
-//! The x32 runtime answers what a kernel that has x32 answers.
+//! Under the x32 runtime, system calls have the results that they have on a kernel with x32.
 //!
-//! Truth is what Debian's kernel, booted under emulation with `syscall.x32=y`, makes the programs of tests/x32 print.
-//! It is recorded in tests/x32/transcripts, so that the runtime is held against all of it in seconds; what is recorded
-//! is held against the kernel itself: a core of it in every `make test`, all of it in `make test-x32`
-//! (`WIDTHWISE_X32=all`). `WIDTHWISE_X32_RECORD=1` writes down what the kernel says,
-//! `WIDTHWISE_X32_ONLY=signals,threads` narrows every test down to those programs, `X32RUN_OPTIONS="--seccomp"` gives
+//! The reference is the output of the programs of tests/x32 on Debian's kernel, booted under emulation with `syscall.x32=y`.
+//! It is recorded in tests/x32/transcripts, so that the runtime is compared with all of it in seconds. The transcripts
+//! are compared with the kernel itself: a part of them in every `make test`, all of them in `make test-x32`
+//! (`WIDTHWISE_X32=all`). `WIDTHWISE_X32_RECORD=1` records the kernel's output,
+//! `WIDTHWISE_X32_ONLY=signals,threads` limits every test to those programs, `X32RUN_OPTIONS="--seccomp"` gives
 //! the runtime options.
 //!
-//! Where the runtime cannot be as the kernel, tests/x32/exceptions holds what it says instead, and why: nothing else
-//! may be said. `WIDTHWISE_X32_RECORD=exceptions` writes that down.
+//! Where the runtime must differ from the kernel, tests/x32/exceptions has its output, and the reason: nothing else
+//! may differ. `WIDTHWISE_X32_RECORD=exceptions` records that.
 
 #[path = "x32/bare.rs"]
 mod bare;
@@ -59,7 +59,7 @@ fn is_wanted(name: &str) -> bool {
     variable("WIDTHWISE_X32_ONLY").is_none_or(|only| only.to_string_lossy().split(',').any(|one| one == name))
 }
 
-/// The x32 runtime, `x32run PROGRAM ARGUMENTS...`: the one that was built with this test, or the one that X32RUN names.
+/// The x32 runtime, `x32run PROGRAM ARGUMENTS...`: the one built with this test, or the one that X32RUN names.
 fn runtime() -> PathBuf {
     static RUNTIME: OnceLock<PathBuf> = OnceLock::new();
     let find = || match variable("X32RUN") {
@@ -90,7 +90,7 @@ fn every_program_has_a_transcript_and_every_transcript_a_program() {
 }
 
 #[test]
-fn a_kernel_with_x32_says_what_is_recorded() {
+fn a_kernel_with_x32_prints_the_transcripts() {
     let all = variable("WIDTHWISE_X32").is_some_and(|value| value == "all");
     let narrowed = variable("WIDTHWISE_X32_ONLY").is_some();
     let chosen: Vec<&Program> =
@@ -136,7 +136,7 @@ const STUBS: usize = 10;
 
 #[test]
 fn a_signal_at_any_instruction_of_a_site_or_its_stub_loses_no_call() {
-    // Stubs are written in three ways: that make calls, that count them too, and that make none.
+    // There are three kinds of stubs: those that make calls, those that also count them, and those that make none.
     let account = tempfile::NamedTempFile::new().unwrap();
     account.as_file().set_len(16 << 20).unwrap();
     let account = account.path().to_str().unwrap();
@@ -150,7 +150,7 @@ fn a_signal_at_any_instruction_of_a_site_or_its_stub_loses_no_call() {
 }
 
 #[test]
-fn a_call_goes_on_where_another_thread_has_rewritten_it_meanwhile_with_sigsegv_blocked() {
+fn a_call_continues_after_another_thread_has_rewritten_it_with_sigsegv_blocked() {
     for options in [&[][..], &["--seccomp"], &["--trace"]] {
         let said = steps::covered(&runtime(), options);
         assert_eq!(said, "4 of 4 calls are right\n-- exit status: 0\n", "{options:?}");
@@ -158,7 +158,7 @@ fn a_call_goes_on_where_another_thread_has_rewritten_it_meanwhile_with_sigsegv_b
 }
 
 #[test]
-fn what_ends_a_program_is_told_of_the_program_and_not_of_the_runtime() {
+fn the_end_of_a_program_is_reported_as_the_programs_not_the_runtimes() {
     let [wide, narrow] = steps::deaths(&runtime());
     assert_eq!(narrow, wide);
     assert!(
@@ -168,7 +168,7 @@ fn what_ends_a_program_is_told_of_the_program_and_not_of_the_runtime() {
 }
 
 #[test]
-fn calls_of_the_last_years_answer_as_they_do_on_x86_64() {
+fn recent_calls_have_the_same_results_as_on_x86_64() {
     let [wide, narrow] = newest::said(&runtime());
     assert!(wide.ends_with("-- exit status: 0\n"), "{wide}");
     assert!(narrow == wide, "- x86-64, + x32\n{}", difference(&wide, &narrow));
@@ -182,8 +182,8 @@ fn under_stress_no_call_and_no_signal_is_lost() {
 }
 
 #[test]
-fn the_places_of_sites_that_are_gone_are_used_again() {
-    // 12 000 sites come and go, half of them while another thread sleeps; there is room for 4096.
+fn the_slots_of_removed_sites_are_reused() {
+    // 12 000 sites are created and removed, half of them while another thread sleeps; there is room for 4096.
     let program = programs::all().iter().find(|program| program.file == "patches");
     let Some(program) = program else { return assert!(variable("WIDTHWISE_X32_ONLY").is_some()) };
     let path = programs::built().join(&program.file);
@@ -193,7 +193,7 @@ fn the_places_of_sites_that_are_gone_are_used_again() {
     assert!(rewritten.unwrap().parse::<u32>().unwrap() > 10_000, "{said}");
 }
 
-/// The kernel adds up the pages of each thread when that has touched 64 more (kernel 6.1, `TASK_RSS_EVENTS_THRESH`).
+/// The kernel adds a thread's pages to the total after it has touched 64 more (kernel 6.1, `TASK_RSS_EVENTS_THRESH`).
 const THREADS_LAG: f64 = 64.0 * 4096.0;
 
 #[test]
@@ -210,7 +210,7 @@ fn without_the_runtimes_own_memory_and_instructions_are_those_of_a_kernel_with_x
         let lag = if name.contains("threads") { THREADS_LAG } else { 4096.0 };
         hold("max RSS", under.resident.0 - under.resident.1, native.resident.0, lag);
         hold("instructions", under.instructions.0, native.instructions.0, 0.0);
-        // Every copy of a process meets pages of the runtime's again, and every thread those of its own.
+        // Every copy of a process has page faults on the runtime's pages, and every thread on its own.
         let faults = if name.contains("forks") || name.contains("threads") { 40.0 } else { 10.0 };
         hold("page faults", under.faults.0 - under.faults.1, native.faults.0, faults);
     }
@@ -239,7 +239,7 @@ fn every_exception_differs_from_the_kernel_and_has_a_reason() {
     assert_eq!(found, named, "tests/x32/exceptions/README.md gives one line of reason for each");
 }
 
-/// The runtime and the programs where even a user without rights may start them, and folders to run in.
+/// The runtime and the programs, where an unprivileged user can start them, and folders to run in.
 struct Place {
     folder: tempfile::TempDir,
     runtime: PathBuf,
@@ -247,7 +247,7 @@ struct Place {
 
 impl Place {
     fn new(runtime: &Path) -> Place {
-        // All of them first: what is still being built cannot be started.
+        // All builds come first: a file that is still being written cannot be started.
         programs::all();
         let folder = tempfile::tempdir().unwrap();
         open_to_all(folder.path(), 0o755);
@@ -256,7 +256,7 @@ impl Place {
         for entry in std::fs::read_dir(programs::built()).unwrap() {
             let from = entry.unwrap().path();
             let to = programs.join(from.file_name().unwrap());
-            // Two names of one file where both folders lie on one file system.
+            // A hard link, if both folders are on one file system.
             if std::fs::hard_link(&from, &to).is_err() {
                 programs::copy(&from, &to);
             }
@@ -271,7 +271,7 @@ impl Place {
         Place { folder, runtime: copy }
     }
 
-    /// The oracle's programs run on tmpfs, whose answers differ from a disk's; so do these, if there is one.
+    /// The transcripts were recorded on tmpfs, whose results differ from a disk's; these runs use it as well, if there is one.
     fn scratch(&self) -> tempfile::TempDir {
         let shared = Path::new("/dev/shm");
         let scratch =
@@ -308,7 +308,7 @@ fn open_to_all(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Writes down what the kernel said, if a program says the same however it is linked.
+/// Records the kernel's output, if it does not depend on how the program is linked.
 fn record(programs: &[&Program], said: &BTreeMap<String, String>) {
     for program in programs {
         if let Some(transcript) = said.get(&program.file).filter(|_| program.file == program.name) {
@@ -319,8 +319,8 @@ fn record(programs: &[&Program], said: &BTreeMap<String, String>) {
     }
 }
 
-/// Writes down what the runtime says of what is an exception already, if only as an empty file: nothing becomes one
-/// unseen. Takes away what differs no more.
+/// Records the runtime's output for existing exceptions, which may be an empty file: no exception is created
+/// silently. Removes exceptions that no longer differ.
 fn record_exceptions(programs: &[&Program], said: &BTreeMap<String, String>) {
     for program in programs {
         let exception = exception_at(&program.name);
@@ -341,7 +341,7 @@ fn recorded(program: &Program) -> String {
     std::fs::read_to_string(recorded_at(&program.name)).unwrap_or_default()
 }
 
-/// Holds what was said against what is recorded; every difference of every program is shown, then the test fails.
+/// Compares outputs with transcripts; prints every difference of every program, then fails.
 fn compare(
     who: &str,
     programs: &[&Program],
@@ -405,7 +405,7 @@ fn a_difference_shows_what_is_missing_and_what_is_new() {
 }
 
 #[test]
-fn without_the_i386_entry_the_runtime_says_so_and_gives_robust_mutexes_up_itself() {
+fn without_the_i386_entry_the_runtime_reports_it_and_releases_robust_mutexes_itself() {
     if !is_lane("x32-without-i386") {
         return outcomes::skipped(
             "`make test-all` fetches the kernel; tests/exec.rs has the same with the entry left alone",

@@ -1,4 +1,4 @@
-//! What a report says of other tasks on the measured CPU, beside a task whose CPU time is known.
+//! Reports of other tasks on the measured CPU, with a task of known CPU time.
 
 mod laboratory;
 
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use laboratory::{unfolded, until, Laboratory};
 use serde_json::Value;
 
-/// One campaign at a time: each would be another task beside the others.
+/// One campaign at a time: each would be another task for the others.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -25,7 +25,7 @@ fn cpu() -> usize {
     }
 }
 
-/// For how long that CPU was in use since boot, in seconds: user, nice, system, irq and softirq of `/proc/stat`.
+/// The time for which that CPU was in use since boot, in seconds: user, nice, system, irq and softirq of `/proc/stat`.
 fn busy(cpu: usize) -> f64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} "))).unwrap();
@@ -33,12 +33,12 @@ fn busy(cpu: usize) -> f64 {
     [0, 1, 2, 5, 6].map(|place| ticks[place]).iter().sum::<f64>() / 100.0
 }
 
-/// By so much a sum of ticks may be wrong, in seconds.
+/// The error of a sum of ticks, in seconds.
 fn ticks(runs: u32) -> f64 {
     0.02 + 0.01 * f64::from(runs).sqrt()
 }
 
-/// A program that computes for so many milliseconds of CPU time, under two names.
+/// A program that computes for a given number of milliseconds of CPU time, under two names.
 fn with_burn() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("burn.c");
@@ -71,7 +71,7 @@ fn report(child: Child) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// CPU time of others, in seconds: what the JSON has of all rounds, and what the terminal says of the timed ones.
+/// CPU time of others, in seconds: in the JSON for all rounds, and on the terminal for the timed ones.
 fn told(lab: &Laboratory, report: &Value) -> (f64, Option<f64>) {
     let rounds = report["rounds"].as_array().unwrap().iter();
     let sum: i64 = rounds.map(|round| round["noise"]["others_ns"].as_i64().unwrap()).sum();
@@ -94,12 +94,12 @@ fn own(report: &Value) -> f64 {
     runs.map(|run| run["sample"]["cpu"]["value"].as_f64().unwrap()).sum::<f64>() / 1e9
 }
 
-/// So many that the task ends before the campaign on a loaded machine, too.
+/// Enough rounds that the task ends before the campaign, on a loaded machine, too.
 const ROUNDS: u32 = 24;
 
-// It is waited for by wait4, which tells its CPU time.
+// wait4 waits for it and returns its CPU time.
 #[allow(clippy::zombie_processes)]
-/// A task on the measured CPU during the campaign, and its CPU time by its own account (`wait4`) in seconds.
+/// A task on the measured CPU during the campaign, and its CPU time from `wait4`, in seconds.
 fn with_another_task(more: &str) {
     let _alone = alone();
     let lab = with_burn();
@@ -128,7 +128,7 @@ fn with_another_task(more: &str) {
     let report = report(measuring);
     assert!(still < i64::from(ROUNDS), "the task has outlived the campaign: {still}");
     let (sum, said) = told(&lab, &report);
-    // Others may have been there as well: so much at most.
+    // There may have been others as well, at most this much.
     let rest = (busy(cpu()) - before - own(&report) - known).max(0.0);
     for found in [sum, said.expect("a sentence on other tasks")] {
         assert!(found >= 0.8 * known - ticks(42), "{found} s are told, and {known} s were used");
@@ -140,17 +140,17 @@ fn with_another_task(more: &str) {
 }
 
 #[test]
-fn another_task_is_told_with_its_cpu_time_beside_runs_in_turn() {
+fn another_task_is_reported_with_its_cpu_time_beside_successive_runs() {
     with_another_task("--warmup 1");
 }
 
 #[test]
-fn another_task_is_told_with_its_cpu_time_beside_runs_made_together() {
+fn another_task_is_reported_with_its_cpu_time_beside_concurrent_runs() {
     with_another_task("--concurrent");
 }
 
 #[test]
-fn what_the_programs_and_their_launchers_use_is_no_other_tasks() {
+fn programs_and_launchers_are_not_other_tasks() {
     let _alone = alone();
     for (more, ms, rounds) in [("--concurrent", 60, 8), ("--warmup 1", 60, 8), ("--warmup 1", 0, 200)] {
         let lab = with_burn();
@@ -160,7 +160,7 @@ fn what_the_programs_and_their_launchers_use_is_no_other_tasks() {
         let (sum, said) = told(&lab, &report);
         let may_seem = ticks(3 * (rounds + 1));
         assert!(sum <= rest + may_seem, "{more}: {sum} s are told, and others had {rest} s at most");
-        // Where nobody else was there is nothing to say.
+        // Without other tasks there is no sentence on them.
         assert!(
             said.is_none_or(|said| said <= rest + 0.02),
             "{more}: {said:?} s, and others had {rest} s at most"

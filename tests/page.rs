@@ -1,4 +1,4 @@
-//! Campaigns of many variants: the answer first, then the table, all else folded; on the terminal and in a real browser.
+//! Campaigns of many variants: first the summary, then the table, everything else folded; on the terminal and in a real browser.
 
 mod browser;
 mod laboratory;
@@ -7,14 +7,14 @@ use browser::Browser;
 use laboratory::{many, unfolded, Laboratory};
 
 #[test]
-fn sixty_variants_are_summed_up_and_ordered_on_the_terminal() {
+fn sixty_variants_are_summarised_and_ordered_on_the_terminal() {
     let lab = Laboratory::new();
     lab.made_up(60, 12);
     let said = lab.widthwise("report");
     assert_eq!(said.status, Some(0), "{said:?}");
     let lines: Vec<&str> = said.stdout.lines().collect();
     assert!(lines.len() <= 90, "{} lines:\n{}", lines.len(), said.stdout);
-    // The common beginning of the names stands at the head of the column, and there alone.
+    // The common prefix of the names is at the head of the column, and only there.
     let head = lines.iter().position(|line| line.contains("variant of tree/ ")).expect("a head");
     let rows = &lines[head + 1..];
     let label = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ fn the_markdown_of_many_variants_folds_the_sentence_on_each() {
 }
 
 #[test]
-fn two_variants_are_told_of_in_a_sentence_each() {
+fn two_variants_have_one_sentence_each() {
     let lab = Laboratory::new();
     lab.made_up(3, 12);
     let text = unfolded(&lab.widthwise("report").stdout);
@@ -54,7 +54,7 @@ fn two_variants_are_told_of_in_a_sentence_each() {
     assert!(!text.contains("Least:") && !text.contains("variant of"), "{text}");
 }
 
-/// Who was given the least CPU time, and the most.
+/// The variants with the least and the most CPU time.
 fn extremes(variants: usize) -> (String, String) {
     let mut names: Vec<String> = many::names(variants)
         .into_iter()
@@ -66,7 +66,7 @@ fn extremes(variants: usize) -> (String, String) {
     (names[0].clone(), names[names.len() - 1].clone())
 }
 
-/// The words of the first column of the first table, row by row.
+/// The text of the first column of the first table, row by row.
 const LABELS: &str = "[...inner.querySelector('table.verdicts').tBodies[0].rows].map(r => \
                       r.querySelector('.variant').textContent)";
 
@@ -89,7 +89,7 @@ fn the_page_of_sixty_variants_begins_with_the_table_and_is_a_small_file() {
     let sentences = browser.ask(&page, 1280, "String(inner.querySelectorAll('.answer p').length)");
     assert_eq!(sentences, "3");
 
-    // A fold that is opened has every run of every variant that was measured, and the raw numbers are all there.
+    // An opened fold has every run of every measured variant, and all raw numbers.
     let opened = "(async () => { inner.querySelector('#runs details').open = true; \
                   inner.querySelector('#raw details').open = true; \
                   for (let i = 0; i < 200 && !inner.querySelector('#raw pre'); i++) await new Promise(r => setTimeout(r, 20)); \
@@ -106,7 +106,7 @@ fn the_page_of_sixty_variants_begins_with_the_table_and_is_a_small_file() {
 }
 
 #[test]
-fn the_table_is_ordered_and_a_click_or_a_key_orders_it_by_another_column() {
+fn the_table_is_sorted_and_a_click_or_a_key_sorts_it_by_another_column() {
     let lab = Laboratory::new();
     lab.made_up(60, 12);
     assert_eq!(lab.widthwise("report --html out.html").status, Some(0));
@@ -131,16 +131,16 @@ fn the_table_is_ordered_and_a_click_or_a_key_orders_it_by_another_column() {
     assert_eq!(sorts("0"), " ascending   ");
     assert_eq!(browser.ask(&page, 1280, &format!("{heads}[0].textContent")), "variant of tree/");
 
-    // The other way round; the baseline stays above, and what has no number below.
+    // Descending; the baseline stays above, and rows without a number below.
     let click = |column: usize| format!("{heads}[{column}].querySelector('button').click()");
     let down = labels(&click(1));
     assert_eq!((&down[0], &down[1]), (&first[0], &short(&most)));
     assert_eq!(down[57..], first[57..]);
     assert_eq!(sorts(&click(1)), " descending   ");
-    // By memory: of the variants that were given least.
+    // By memory: the variants with the least.
     assert_eq!(labels(&click(3))[1], "x32/level-00");
     assert_eq!(sorts(&click(3)), "   ascending ");
-    // By name, and a button can be reached and pressed by keys.
+    // By name; a button can be reached and pressed with keys.
     assert_eq!(labels(&click(0))[1], "i386/level-00");
     let focus = format!("({heads}[2].querySelector('button').focus(), inner.activeElement.tagName)");
     assert_eq!(browser.ask(&page, 1280, &focus), "BUTTON");
@@ -166,7 +166,7 @@ fn without_its_script_the_page_has_a_summary_of_every_run() {
 }
 
 #[test]
-fn a_table_that_is_cut_on_a_phone_has_a_shade_at_its_edge_and_one_that_fits_has_none() {
+fn a_table_clipped_on_a_phone_has_a_shaded_edge_and_one_that_fits_has_none() {
     let lab = Laboratory::new();
     lab.made_up(14, 12);
     assert_eq!(lab.widthwise("report --html out.html").status, Some(0));
@@ -181,15 +181,15 @@ fn a_table_that_is_cut_on_a_phone_has_a_shade_at_its_edge_and_one_that_fits_has_
             panic!("{told}")
         };
         assert!(left >= 0 && right <= i64::from(width) && top < bottom, "{told}");
-        // A picture has no scroll bars: the box ends as far from the right as it begins from the left.
+        // A screenshot has no scroll bars: the box ends as far from the right as it begins from the left.
         let right = i64::from(width) - left;
-        // The page in a frame of that width: by `--window-size` a window is not as narrow as a phone.
+        // The page in a frame of that width: `--window-size` does not make a window as narrow as a phone.
         let frame = format!(
             "<!doctype html><body style='margin:0'><iframe src='out.html' style='border:0;width:{width}px;height:1600px'>"
         );
         lab.write(name, &frame);
         let picture = browser.picture(&lab.path(name), 1600, 1600, false);
-        // The brightness of a column of the table's box that most of its pixels have.
+        // The most frequent brightness in a column of the table's box.
         let usual = |x: i64| {
             let mut column: Vec<u32> = (top + 5..(bottom - 5).min(1600))
                 .map(|y| picture.pixels[(y * i64::from(picture.width) + x) as usize])
@@ -204,7 +204,7 @@ fn a_table_that_is_cut_on_a_phone_has_a_shade_at_its_edge_and_one_that_fits_has_
 }
 
 #[test]
-fn no_backtick_is_left_in_the_text_of_a_page() {
+fn the_text_of_a_page_has_no_backtick() {
     let lab = Laboratory::new();
     lab.made_up(60, 12);
     assert_eq!(lab.widthwise("report --html out.html").status, Some(0));

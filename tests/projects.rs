@@ -1,4 +1,4 @@
-//! Projects with a build system of their own, unchanged; builds that are cached; logs that are kept.
+//! Unchanged projects with their own build systems; cached builds; stored logs.
 
 mod laboratory;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use laboratory::outcomes::skipped;
 use laboratory::{unfolded, variant, Laboratory};
 
-/// Builds a project for two ABIs, runs it, and looks at what was built.
+/// Builds a project for two ABIs, runs it, and checks the binaries.
 fn works_in_both(project: &str, build: &str, run: &str) {
     let lab = Laboratory::new();
     lab.project(project);
@@ -30,7 +30,7 @@ fn works_in_both(project: &str, build: &str, run: &str) {
     widths.sort_unstable();
     // ELFCLASS32 and ELFCLASS64, elf(5).
     assert_eq!(widths, [1, 2], "{project} was not built for two ABIs");
-    // The source's own folder is as it was.
+    // The source's own folder is unchanged.
     let mut names: Vec<_> =
         std::fs::read_dir(lab.path(project)).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
@@ -42,7 +42,7 @@ fn works_in_both(project: &str, build: &str, run: &str) {
     assert_eq!(names, before, "the build touched its source");
 }
 
-/// Where builds were made.
+/// The folders of builds.
 fn trees(lab: &Laboratory) -> Vec<PathBuf> {
     let mut trees: Vec<PathBuf> = std::fs::read_dir(lab.path(".widthwise/builds"))
         .unwrap()
@@ -88,7 +88,7 @@ fn flags_and_width_reach_every_command_and_the_log_shows_it() {
 }
 
 #[test]
-fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
+fn a_second_campaign_builds_nothing_and_a_changed_source_is_rebuilt() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
@@ -105,7 +105,7 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
     let second = lab.compare(&arguments);
     assert_eq!((second.status, built(&second)), (Some(0), 0), "{second:?}");
     assert_eq!(cached(&lab), 2);
-    // Its log is the first one's, and is kept with this campaign all the same.
+    // Its log is that of the first build, and is kept with this campaign, too.
     assert!(lab.build_log("i386").contains("-m32"));
     assert_eq!(trees(&lab).len(), 2);
 
@@ -122,7 +122,7 @@ fn a_second_campaign_builds_nothing_and_a_changed_source_is_built_anew() {
 }
 
 #[test]
-fn a_build_that_was_cut_off_is_begun_anew() {
+fn an_interrupted_build_begins_again_from_the_source() {
     let lab = Laboratory::new();
     lab.project("make");
     let arguments =
@@ -137,7 +137,7 @@ fn a_build_that_was_cut_off_is_begun_anew() {
 }
 
 #[test]
-fn a_build_that_ignores_the_compiler_it_is_given_is_found_out() {
+fn a_build_that_ignores_the_compiler_is_detected() {
     let lab = Laboratory::new();
     lab.project("make");
     let said = lab.compare("./make --build 'make CC=gcc' --run {build}/program --abi x86-64,i386 --rounds 6");
@@ -146,7 +146,7 @@ fn a_build_that_ignores_the_compiler_it_is_given_is_found_out() {
 }
 
 #[test]
-fn a_campaign_inside_the_source_does_not_grow_into_its_own_builds() {
+fn a_campaign_inside_the_source_is_not_copied_into_its_builds() {
     for archive in [".widthwise", "results"] {
         let lab = Laboratory::new();
         lab.project("make");
@@ -171,7 +171,7 @@ fn a_campaign_inside_the_source_does_not_grow_into_its_own_builds() {
     }
 }
 
-/// A project whose build starts a program that it makes: a generator, and a test of the compiler as configure has one.
+/// A project whose build starts a program that it built: a generator, and a compiler test as in configure.
 fn with_helpers() -> Laboratory {
     let lab = Laboratory::new();
     lab.write("project/gen.c", "#include <stdio.h>\nint main(void) { puts(\"#define N 3\"); return 0; }\n");
@@ -184,7 +184,7 @@ fn with_helpers() -> Laboratory {
 }
 
 #[test]
-fn an_x32_build_that_starts_what_it_made_says_what_lets_it() {
+fn a_failed_x32_build_that_starts_its_own_program_names_the_fix() {
     let lab = with_helpers();
     lab.gcc("-mx32 -idirafter/usr/include/x86_64-linux-gnu -o gen project/gen.c");
     if std::process::Command::new(lab.path("gen")).output().is_ok() {

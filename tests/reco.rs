@@ -1,5 +1,5 @@
-//! The toy reconstruction in `workloads/reco`: one answer whoever does the work, in every ABI; physics that is right; failures
-//! that are told.
+//! The toy reconstruction in `workloads/reco`: the same output for every mode and ABI, correct physics, and reported
+//! failures.
 
 mod laboratory;
 
@@ -12,15 +12,15 @@ use std::sync::OnceLock;
 
 use laboratory::{repository, said, signal, until, CommandOutput, Laboratory, Words};
 
-/// Each ABI, and what the compiler is told for it.
+/// Each ABI, and its compiler options.
 const ABIS: [(&str, &str); 3] = [
     ("x86-64", "g++ -m64"),
     ("x32", "g++ -mx32 -idirafter /usr/include/x86_64-linux-gnu"),
     ("i386", "g++ -m32 -idirafter /usr/include/x86_64-linux-gnu"),
 ];
 
-/// The program for an ABI. It takes a while to build, so that it is kept beside what cargo has built, and `make` decides
-/// whether it is still good.
+/// The program for an ABI. It takes long to build, so it is kept in cargo's target folder, and `make` decides
+/// whether it is up to date.
 fn built(abi: &str) -> &'static Path {
     static BUILT: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
     let which = ABIS.iter().position(|(name, _)| *name == abi).unwrap();
@@ -40,7 +40,7 @@ fn built(abi: &str) -> &'static Path {
     })
 }
 
-/// `reco` with these words, not yet started; where it is x32, through the runtime.
+/// `reco` with these arguments, not yet started; an x32 program through the runtime.
 fn command(lab: &Laboratory, abi: &str, words: impl Words) -> Command {
     let program = built(abi);
     let mut command = match abi {
@@ -55,14 +55,14 @@ fn reco(lab: &Laboratory, abi: &str, words: impl Words) -> CommandOutput {
     said(&mut command(lab, abi, words))
 }
 
-/// What it answered, with small conditions unless the words say otherwise.
+/// Its output, with small conditions unless the arguments set others.
 fn answer(lab: &Laboratory, abi: &str, words: &str) -> String {
     let said = reco(lab, abi, &format!("--conditions 7M {words}"));
     assert_eq!((said.status, said.stderr.as_str()), (Some(0), ""), "{abi} {words}: {said:?}");
     said.stdout
 }
 
-/// The first number after each name in an answer.
+/// The first number after each name in an output.
 fn numbers(answer: &str) -> BTreeMap<String, f64> {
     let line = |line: &str| {
         let (name, values) = line.split_at(25);
@@ -71,7 +71,7 @@ fn numbers(answer: &str) -> BTreeMap<String, f64> {
     answer.lines().filter(|line| !line.starts_with("pull of")).filter_map(line).collect()
 }
 
-/// The tracks that were written into a folder by whoever wrote there, in the order of their text.
+/// The tracks that any process wrote into a folder, sorted by text.
 fn tracks(lab: &Laboratory, folder: &str) -> Vec<String> {
     let mut tracks: Vec<String> = files(lab, folder, "tracks")
         .iter()
@@ -81,7 +81,7 @@ fn tracks(lab: &Laboratory, folder: &str) -> Vec<String> {
     tracks
 }
 
-/// The texts of the files in a folder that have this ending, in the order of their names.
+/// The texts of the files in a folder with this extension, sorted by name.
 fn files(lab: &Laboratory, folder: &str, ending: &str) -> Vec<String> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(lab.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -91,7 +91,7 @@ fn files(lab: &Laboratory, folder: &str, ending: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_abi_gives_the_same_answer_to_the_last_bit() {
+fn every_abi_gives_the_same_output_to_the_last_bit() {
     let lab = Laboratory::new();
     let expected = answer(&lab, "x86-64", "--events 30 --output x86-64");
     for abi in ["x32", "i386"] {
@@ -102,7 +102,7 @@ fn every_abi_gives_the_same_answer_to_the_last_bit() {
 }
 
 #[test]
-fn whoever_does_the_work_the_answer_is_the_same() {
+fn the_output_is_the_same_for_processes_threads_and_one_process() {
     let lab = Laboratory::new();
     let events = "--events 8 --output";
     let expected = answer(&lab, "x86-64", &format!("{events} job"));
@@ -132,7 +132,7 @@ fn whoever_does_the_work_the_answer_is_the_same() {
 }
 
 #[test]
-fn independent_jobs_that_share_out_the_events_find_the_same_tracks() {
+fn independent_jobs_find_the_same_tracks() {
     let lab = Laboratory::new();
     let all = numbers(&answer(&lab, "x86-64", "--events 9 --output all"));
     let jobs: Vec<_> = [(1, 4), (5, 5)]
@@ -150,7 +150,7 @@ fn independent_jobs_that_share_out_the_events_find_the_same_tracks() {
 }
 
 #[test]
-fn round_robin_gives_every_nth_event_and_chunks_are_neighbours() {
+fn round_robin_gives_every_nth_event_and_chunks_are_contiguous() {
     let lab = Laboratory::new();
     let events = |log: &str| -> Vec<u64> {
         let lines = log.lines().filter_map(|line| line.strip_prefix("event "));
@@ -173,14 +173,14 @@ fn round_robin_gives_every_nth_event_and_chunks_are_neighbours() {
 }
 
 #[test]
-fn the_physics_is_right() {
+fn the_physics_is_correct() {
     let lab = Laboratory::new();
     let said = answer(&lab, "x86-64", "--events 100 --conditions 32M");
     let found = numbers(&said);
     assert!(found["efficiency"] > 97.0, "{said}");
     assert!(found["fake rate"] < 1.0 && found["duplicate rate"] < 1.0, "{said}");
     assert!(found["purity"] > 99.0, "{said}");
-    // Some cannot be found: they leave by the ends of the layers, or were missed too often.
+    // Some cannot be found: they leave through the ends of the layers, or were missed too often.
     let findable = found["findable particles"] / found["particles"];
     assert!((0.9..0.995).contains(&findable), "{said}");
     let pulls: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("pull of ")).collect();
@@ -210,12 +210,12 @@ fn noise_alone_makes_no_tracks_and_no_particle_is_found_twice() {
     assert_eq!((noise["particles"], noise["tracks"]), (0.0, 0.0));
     let dense = numbers(&answer(&lab, "x86-64", "--events 1 --tracks 2500 --noise 1000"));
     assert!(dense["efficiency"] > 97.0, "{dense:?}");
-    // Where hits are dense, some on a track are not its own, and that is seen.
+    // Where hits are dense, some on a track belong to others, and the output shows that.
     assert!(dense["purity"] < 99.99 && dense["purity"] > 98.0, "{dense:?}");
 }
 
 #[test]
-fn conditions_are_used_and_are_as_large_as_was_asked() {
+fn conditions_are_used_and_have_the_requested_size() {
     let lab = Laboratory::new();
     let resident = |abi: &str, size: &str| -> f64 {
         let program = built(abi).to_str().unwrap();
@@ -225,7 +225,7 @@ fn conditions_are_used_and_are_as_large_as_was_asked() {
         line.split(' ').next_back().unwrap().parse().unwrap()
     };
     let [small, large] = ["10M", "110M"].map(|size| resident("x86-64", size));
-    // Conditions, and what the first event makes of them.
+    // Conditions, and what the first event derives from them.
     assert!((170_000.0..210_000.0).contains(&(large - small)), "{small} to {large} kB");
     let [small_32, large_32] = ["10M", "110M"].map(|size| resident("i386", size));
     let share = (large_32 - small_32) / (large - small);
@@ -250,12 +250,12 @@ fn events_from_a_file_are_those_of_the_generator() {
     }
     let part = answer(&lab, "x86-64", "--input events --first 5 --events 2");
     assert_eq!(part, answer(&lab, "x86-64", "--events 2 --first 5 --seed 7"));
-    // What was not said is what there is.
+    // Without a number of events, all events of the file are used.
     assert_eq!(numbers(&answer(&lab, "x86-64", "--input events --first 5"))["events"], 4.0);
 }
 
 #[test]
-fn a_log_ends_as_those_of_cms_do() {
+fn a_log_ends_like_those_of_cms() {
     let lab = Laboratory::new();
     answer(&lab, "x86-64", "--events 4 --processes 2 --hand-out round-robin --log-events --output out");
     for log in files(&lab, "out", "log") {
@@ -276,13 +276,13 @@ fn a_log_ends_as_those_of_cms_do() {
             assert!(value > 0.0 && (value - mean(column)).abs() < 3e-6, "{log}");
         }
     }
-    // Without a folder, they are told.
+    // Without a folder, they are printed.
     let said = reco(&lab, "x86-64", "--events 3 --log-events");
     assert_eq!(said.stderr.lines().filter(|line| line.starts_with("event ")).count(), 3, "{said:?}");
 }
 
 #[test]
-fn marks_tell_the_phases_in_order_and_each_once() {
+fn marks_show_each_phase_once_and_in_order() {
     let lab = Laboratory::new();
     let path = lab.path("marks");
     let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
@@ -292,7 +292,7 @@ fn marks_tell_the_phases_in_order_and_each_once() {
     let mut marks = |words: &str| {
         let said = said(command(&lab, "x86-64", words).env("WIDTHWISE_MARKS", &path));
         assert_eq!(said.status, Some(0), "{said:?}");
-        // Ours, so that there is an end to read to, and nothing at all is no wait.
+        // A writer of our own, so that the pipe has an end, and reading does not block if there is no data.
         std::io::Write::write_all(&mut pipe, b".").unwrap();
         let mut text = vec![0; 4096];
         let length = pipe.read(&mut text).unwrap();
@@ -318,9 +318,9 @@ fn marks_tell_the_phases_in_order_and_each_once() {
 }
 
 #[test]
-fn a_child_that_fails_or_dies_stops_the_rest() {
+fn a_failed_or_killed_child_stops_the_others() {
     let lab = Laboratory::new();
-    // Without an end, unless somebody stops them.
+    // Endless, unless they are stopped.
     let endless = format!("--conditions 7M --events 1000000000 --output {}", lab.path("out").display());
     for abi in ["x86-64", "x32"] {
         for (way, words) in [
@@ -358,7 +358,7 @@ fn children_do_not_outlive_their_parent() {
 }
 
 #[test]
-fn what_cannot_be_worked_on_is_refused_in_one_line() {
+fn invalid_input_is_refused_in_one_line() {
     let lab = Laboratory::new();
     lab.write("text", "This is not a file of events, but it is long enough to be one.\n");
     lab.write("empty", "");
@@ -420,7 +420,7 @@ fn what_cannot_be_worked_on_is_refused_in_one_line() {
     }
 }
 
-/// What the page types, in a folder where the program is.
+/// The commands of the page, in a folder with the program.
 #[test]
 fn the_commands_of_the_page_work() {
     let lab = Laboratory::new();

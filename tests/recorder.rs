@@ -1,15 +1,15 @@
-//! The heap recorder does not change the program that it records: its stacks, its forks, its limits, its descriptors and its
-//! signals are its own, and nothing of what it asks for is lost for them.
+//! The heap recorder does not change the program that it records: its stacks, forks, limits, descriptors and signals
+//! are unaffected, and no allocation is lost because of them.
 
 mod laboratory;
 
 use laboratory::recording::{Ended, Facts, Run, ABIS};
 use laboratory::{is_root, names, Laboratory};
 
-/// What a hook may use of its caller's stack.
+/// The stack that a hook may use of its caller's.
 const MOST_STACK: i64 = 2048;
 
-/// What the recorder may take of the address space of a program with one heap and 17 threads.
+/// The address space that the recorder may use in a program with one heap and 17 threads.
 const MOST_MEMORY: u64 = 8 << 20;
 
 /// Builds one of the programs. C++'s are linked with libstdc++.
@@ -25,7 +25,7 @@ fn build_library(lab: &Laboratory, name: &str, options: &str, to: &str) {
     lab.gcc(&format!("{options} -g -O1 -w -fno-builtin -shared -fPIC {name} -o {to}"));
 }
 
-/// The whole log of a program that ends well.
+/// The complete log of a program that succeeds.
 fn whole(lab: &Laboratory, program: &str) -> (Ended, Facts) {
     let ended = Run::of(lab, program).recorded().well();
     let facts = ended.explained(lab).whole();
@@ -47,7 +47,7 @@ fn no_hook_uses_more_than_two_kib_of_its_callers_stack() {
     lab.program("stack_depth.c");
     for (abi, options) in ABIS {
         for language in ["-x c", "-x c++ -std=c++17 -lstdc++"] {
-            // Lazy binding would need more stack than a hook, and hide it.
+            // Lazy binding would need more stack than a hook, and hide the hook's use.
             let options = format!("{options} -w -O1 -fno-builtin -pthread -Wl,-z,now -Wl,--no-as-needed");
             lab.gcc(&format!("{options} {language} stack_depth.c -o stack_depth"));
             let without = depths(&Run::of(&lab, "./stack_depth").alone().well());
@@ -67,7 +67,7 @@ fn no_hook_uses_more_than_two_kib_of_its_callers_stack() {
 }
 
 #[test]
-fn threads_and_coroutines_with_small_stacks_are_recorded_to_the_last_block() {
+fn every_block_of_threads_and_coroutines_with_small_stacks_is_recorded() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "small_stacks.c", options);
@@ -79,7 +79,7 @@ fn threads_and_coroutines_with_small_stacks_are_recorded_to_the_last_block() {
 }
 
 #[test]
-fn a_handler_on_a_small_stack_may_allocate_where_a_stack_that_was_walked_is_gone() {
+fn a_handler_on_a_small_stack_may_allocate_after_a_walked_stack_was_unmapped() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "small_stacks.c", options);
@@ -89,7 +89,7 @@ fn a_handler_on_a_small_stack_may_allocate_where_a_stack_that_was_walked_is_gone
 }
 
 #[test]
-fn threads_that_come_and_go_lose_nothing_nor_do_their_last_words() {
+fn short_threads_lose_no_block_not_even_their_last() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "small_stacks.c", options);
@@ -107,7 +107,7 @@ fn operators_and_new_handlers_may_throw_through_the_recorder() {
         build(&lab, "jumps.cpp", options);
         let (_, facts) = whole(&lab, "./jumps throw");
         assert_eq!(facts.blocks_of("succeeds"), (4000, 2000), "{abi}");
-        // Of each exception one: operators throw two thousand, new-handlers a thousand each.
+        // One block for each exception: operators throw two thousand, new-handlers a thousand each.
         for (function, blocks) in [("fails", 2000), ("throws_its_own", 1000), ("throws_bad_alloc", 1000)] {
             assert_eq!(facts.blocks_of(function), (blocks, 0), "{abi}, {function}");
         }
@@ -115,7 +115,7 @@ fn operators_and_new_handlers_may_throw_through_the_recorder() {
 }
 
 #[test]
-fn a_handler_may_jump_out_of_a_hook_and_what_comes_after_is_recorded_exactly() {
+fn a_handler_may_jump_out_of_a_hook_and_later_events_are_recorded_exactly() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "jumps.cpp", options);
@@ -131,7 +131,7 @@ fn a_handler_may_jump_out_of_a_hook_and_what_comes_after_is_recorded_exactly() {
             assert_eq!(facts.blocks_of("after"), (100_000, 50_000), "{abi}, {what}");
             let (during, _) = facts.blocks_of("during");
             assert!((at_least..=at_most).contains(&during), "{abi}, {what}: {during} of {}", ended.stdout);
-            // Every page that is mapped while handlers jump is unmapped at the end.
+            // Every page mapped while handlers jump is unmapped at the end.
             assert_eq!(facts.sum("own_mapped_bytes"), 0, "{abi}, {what}");
         }
     }
@@ -152,14 +152,14 @@ fn a_handler_may_allocate_inside_a_hook_and_both_events_are_recorded() {
     }
 }
 
-/// `forks` needs nothing of libstdc++, which would allocate.
+/// `forks` does not use libstdc++, which would allocate.
 fn build_forks(lab: &Laboratory, options: &str) {
     lab.program("forks.cpp");
     let options = format!("{options} -g -O1 -w -fno-builtin -fno-exceptions -fno-rtti -pthread");
     lab.gcc(&format!("{options} forks.cpp -o forks"));
 }
 
-/// Every process but one has two blocks.
+/// Every process except one has two blocks.
 fn assert_children(facts: &Facts, children: u64, abi: &str) {
     assert_eq!(facts.blocks_of("place"), (2 * children, 2 * children), "{abi}, {}", facts.what);
     assert_eq!(facts.sum("processes"), children + 1, "{abi}, {}", facts.what);
@@ -169,7 +169,7 @@ fn assert_children(facts: &Facts, children: u64, abi: &str) {
 }
 
 #[test]
-fn two_thousand_children_of_a_threaded_program_allocate_at_new_places_and_none_hangs() {
+fn two_thousand_children_of_a_threaded_program_allocate_at_new_sites_and_none_hangs() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build_forks(&lab, options);
@@ -179,7 +179,7 @@ fn two_thousand_children_of_a_threaded_program_allocate_at_new_places_and_none_h
 }
 
 #[test]
-fn children_of_a_threaded_program_that_no_handler_of_forks_knows_of_map_memory_and_none_hangs() {
+fn children_made_without_fork_handlers_map_memory_and_none_hangs() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build_forks(&lab, options);
@@ -192,7 +192,7 @@ fn children_of_a_threaded_program_that_no_handler_of_forks_knows_of_map_memory_a
 }
 
 #[test]
-fn children_are_recorded_however_they_are_made() {
+fn children_are_recorded_for_every_way_of_forking() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build_forks(&lab, options);
@@ -201,33 +201,33 @@ fn children_are_recorded_however_they_are_made() {
             assert_children(&facts, 50, abi);
         }
         let (_, facts) = whole(&lab, "./forks tree 4");
-        // 31 processes, the first of which is no child.
+        // 31 processes; the first is not a child.
         assert_eq!(facts.blocks_of("place"), (2 * 31, 2 * 31), "{abi}");
         assert_eq!(facts.sum("processes"), 31, "{abi}");
     }
 }
 
 #[test]
-fn programs_that_are_executed_are_recorded_with_an_empty_environment_too() {
+fn executed_programs_are_recorded_with_an_empty_environment_too() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build_forks(&lab, options);
         for (way, places) in [("execve", 2), ("posix_spawn", 1), ("vfork", 1), ("system", 1)] {
-            // A shell starts x32 programs only where the kernel does.
+            // A shell starts x32 programs only if the kernel does.
             if (abi, way) != ("x32", "system") {
                 let (_, facts) = whole(&lab, &format!("./forks exec {way}"));
                 assert_eq!(facts.blocks_of("leaf"), (7, 7), "{abi}, {way}");
                 assert_eq!(facts.blocks_of("place"), (2 * places, 2 * places), "{abi}, {way}");
             }
         }
-        // The variables that the recorder needs are put back.
+        // The variables that the recorder needs are restored.
         let (_, facts) = whole(&lab, "./forks exec clearenv");
         assert_eq!(facts.blocks_of("leaf"), (7, 7), "{abi}");
         assert_eq!(facts.blocks_of("place"), (4, 4), "{abi}");
     }
 }
 
-/// What a program does to itself before most of its blocks come: `limits.c` has all.
+/// What a program restricts before it allocates most of its blocks: `limits.c` has all.
 const LIMITS: [&str; 11] = [
     "nothing",
     "file-size 65536",
@@ -242,7 +242,7 @@ const LIMITS: [&str; 11] = [
     "daemon",
 ];
 
-/// The same program prints the same numbers of descriptors, and each of its blocks is in the log.
+/// The program prints the same descriptor numbers with and without the recorder, and each of its blocks is in the log.
 fn assert_unlimited(lab: &Laboratory, abi: &str, program: &str) {
     let alone = Run::of(lab, program).alone().well();
     let (ended, facts) = whole(lab, program);
@@ -251,7 +251,7 @@ fn assert_unlimited(lab: &Laboratory, abi: &str, program: &str) {
 }
 
 #[test]
-fn limits_and_closed_descriptors_cost_no_block_and_no_descriptor() {
+fn limits_and_closed_descriptors_lose_no_block_and_no_descriptor() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "limits.c", options);
@@ -262,7 +262,7 @@ fn limits_and_closed_descriptors_cost_no_block_and_no_descriptor() {
 }
 
 #[test]
-fn a_program_that_becomes_nobody_or_enters_an_empty_folder_is_recorded_to_the_end() {
+fn a_program_that_changes_its_user_or_root_is_recorded_to_the_end() {
     assert!(is_root(), "this test needs root: run it as root, or leave it out by --skip becomes_nobody");
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
@@ -285,7 +285,7 @@ fn a_program_that_limits_its_files_and_executes_itself_is_recorded_to_the_end() 
 }
 
 #[test]
-fn by_hand_a_limit_on_files_that_is_there_before_is_named_and_what_is_lost_for_it_is_counted() {
+fn without_a_campaign_an_earlier_limit_on_files_is_named_and_lost_events_are_counted() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "limits.c", options);
@@ -297,17 +297,17 @@ fn by_hand_a_limit_on_files_that_is_there_before_is_named_and_what_is_lost_for_i
         let facts = ended.explained(&lab);
         let (recorded, lost) = (facts.sum("blocks"), facts.sum("lost_events"));
         assert!(recorded > 10_000 && lost > 10_000, "{abi}: {recorded}, {lost}");
-        // What is recorded and what is lost are all that there is: no block is given back.
+        // Recorded and lost events add up to all: no block is freed.
         assert_eq!(recorded + lost, all, "{abi}");
         let remarks = facts.remarks().join("\n");
         assert!(remarks.contains("RLIMIT_FSIZE") && !remarks.contains("disk was full"), "{abi}: {remarks}");
-        // Where not even a log can be made, the program runs all the same.
+        // If no log can be created, the program runs anyway.
         Run::of(&lab, program).limit(libc::RLIMIT_FSIZE, 0).recorded().well();
     }
 }
 
 #[test]
-fn a_campaign_records_programs_that_limit_themselves_to_the_last_block() {
+fn a_campaign_records_every_block_of_programs_that_limit_themselves() {
     assert!(is_root(), "this test needs root: run it as root, or leave it out by --skip a_campaign");
     let lab = Laboratory::new();
     lab.program("limits.c");
@@ -328,7 +328,7 @@ fn a_campaign_records_programs_that_limit_themselves_to_the_last_block() {
 }
 
 #[test]
-fn a_program_with_little_memory_keeps_what_it_had_and_what_is_lost_is_counted() {
+fn a_program_with_little_memory_runs_unchanged_and_lost_events_are_counted() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "memory_limit.c", options);
@@ -352,7 +352,7 @@ fn a_program_with_little_memory_keeps_what_it_had_and_what_is_lost_is_counted() 
 }
 
 #[test]
-fn only_a_program_that_brings_its_own_malloc_is_said_to() {
+fn only_a_program_with_its_own_malloc_is_reported_as_such() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         for position in ["-fPIE -pie", "-fno-pie -no-pie"] {
@@ -379,7 +379,7 @@ fn a_program_in_c_may_load_and_unload_plugins_in_cxx() {
                 let (_, facts) = whole(&lab, &format!("./plugins {scope} ./plugin.so 20"));
                 let what = format!("{abi}, {scope}, {library}");
                 assert_eq!(facts.blocks_of("plugin_work"), (20 * 300, 0), "{what}");
-                // And what the C library needs for the first exception of a thread.
+                // And the C library's blocks for the first exception of a thread.
                 assert!(facts.blocks_of("refuse").0 >= 20 * 10, "{what}");
                 assert_eq!(facts.blocks_of("between"), (20, 20), "{what}");
             }
@@ -388,7 +388,7 @@ fn a_program_in_c_may_load_and_unload_plugins_in_cxx() {
 }
 
 #[test]
-fn the_functions_of_eleven_hundred_modules_at_once_have_their_names() {
+fn functions_of_eleven_hundred_loaded_modules_have_their_names() {
     let lab = Laboratory::new();
     lab.write(
         "ask.c",
@@ -415,7 +415,7 @@ fn the_functions_of_eleven_hundred_modules_at_once_have_their_names() {
 }
 
 #[test]
-fn another_thread_never_meets_a_descriptor_of_the_recorder() {
+fn other_threads_never_see_a_descriptor_of_the_recorder() {
     let lab = Laboratory::new();
     for (abi, options) in ABIS {
         build(&lab, "descriptor_race.c", options);

@@ -1,4 +1,4 @@
-//! `report`: every format again from the archive, hostile names, and the page in a real browser.
+//! `report`: every format from the archive, hostile names, and the page in a real browser.
 
 mod browser;
 mod laboratory;
@@ -9,7 +9,7 @@ use browser::Browser;
 use laboratory::{count, Laboratory};
 use serde_json::Value;
 
-/// A campaign whose variants differ, one that cannot be measured among them.
+/// A campaign whose variants differ; one of them cannot be measured.
 fn measured() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("work.c");
@@ -25,7 +25,7 @@ fn json(lab: &Laboratory) -> Value {
 }
 
 #[test]
-fn all_formats_are_made_at_once_again_from_the_archive() {
+fn all_formats_are_rendered_at_once_from_the_archive() {
     let lab = measured();
     let made = std::fs::read(lab.campaign().join("report.html")).unwrap();
     let said =
@@ -36,7 +36,7 @@ fn all_formats_are_made_at_once_again_from_the_archive() {
         assert!(!lab.read(name).is_empty(), "{name}");
         assert!(!lab.path(&format!("{name}.partial")).exists());
     }
-    // The same samples and the same seed: the same page, for ever.
+    // The same samples and the same seed always give the same page.
     assert_eq!(String::from_utf8(made).unwrap(), lab.read("out.html"));
     assert_eq!(lab.widthwise("report --html -").stdout, lab.read("out.html"));
     assert_eq!(lab.widthwise("report --markdown").stdout, lab.read("out.md"));
@@ -44,7 +44,7 @@ fn all_formats_are_made_at_once_again_from_the_archive() {
 }
 
 #[test]
-fn a_report_does_not_touch_the_archive() {
+fn a_report_does_not_change_the_archive() {
     let lab = measured();
     let file = lab.campaign().join("campaign.sqlite");
     let before = std::fs::read(&file).unwrap();
@@ -56,7 +56,7 @@ fn a_report_does_not_touch_the_archive() {
 }
 
 #[test]
-fn the_json_is_what_its_schema_says_and_holds_every_sample() {
+fn the_json_matches_its_schema_and_has_every_sample() {
     let lab = measured();
     let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/report-2.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
@@ -103,7 +103,7 @@ fn the_csv_has_a_row_for_every_sample() {
         }
     }
     assert_eq!(with_value, count(&lab.archive(), "SELECT count(*) FROM reading"));
-    // Nothing is left out, not even what could not be measured.
+    // Nothing is left out, not even variants without measurements.
     assert_eq!(variants.len() as i64, count(&lab.archive(), "SELECT count(*) FROM variant"));
 }
 
@@ -122,13 +122,13 @@ fn the_markdown_has_a_row_for_every_variant() {
 }
 
 #[test]
-fn a_format_that_cannot_be_written_leaves_nothing_half_written() {
+fn a_format_that_cannot_be_written_leaves_no_incomplete_file() {
     let lab = measured();
     lab.widthwise("report --html nowhere/out.html").refuses(2, &["nowhere/out.html: No such file"]);
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_file_is_refused_and_the_campaign_is_told_where_it_goes() {
+fn a_folder_in_place_of_a_file_is_refused_with_the_right_command() {
     let lab = measured();
     for format in ["html", "markdown", "json", "csv"] {
         let equals = if format == "html" { ' ' } else { '=' };
@@ -169,7 +169,7 @@ fn hostile_names_stay_text() {
     assert_eq!(console, [""; 0]);
     assert!(!loaded.contains("<title>taken over"), "a name has become a program");
     assert!(loaded.contains("&lt;script&gt;"), "the name is not there at all");
-    // And what was hostile is still itself where it is data.
+    // Hostile text is unchanged where it is data.
     let report = json(&lab);
     assert_eq!(report["program"]["name"], image);
     assert_eq!(laboratory::names(&report)[0], script);
@@ -177,7 +177,7 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
-fn the_page_loads_without_a_complaint_and_is_not_blank() {
+fn the_page_loads_without_an_error_and_is_not_blank() {
     let lab = measured();
     let page = lab.campaign().join("report.html");
     let browser = Browser::new();
@@ -198,7 +198,7 @@ fn the_page_loads_without_a_complaint_and_is_not_blank() {
 }
 
 #[test]
-fn the_page_needs_no_scrolling_sideways_on_a_phone_or_a_laptop() {
+fn the_page_needs_no_horizontal_scrolling_on_a_phone_or_a_laptop() {
     let lab = measured();
     let page = lab.campaign().join("report.html");
     for width in [375, 768, 1280] {
@@ -214,9 +214,9 @@ fn the_page_prints() {
     assert!(printed.starts_with(b"%PDF") && printed.len() > 20_000, "{} bytes", printed.len());
 }
 
-/// The tests above can fail: a page that complains, scrolls or is blank is found out.
+/// The tests above can fail: a page with errors, with horizontal scrolling, or blank is detected.
 #[test]
-fn a_bad_page_is_found_out() {
+fn a_bad_page_is_detected() {
     let lab = Laboratory::new();
     let browser = Browser::new();
     lab.write("bad.html", "<!doctype html><title>bad</title><script>console.error('boo')</script><p style='width:900px'>wide</p>");

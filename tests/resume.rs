@@ -1,5 +1,5 @@
-//! A campaign that is killed, interrupted, or gone on with: nothing is lost, nothing counts twice, and what is gone on
-//! with is the same campaign.
+//! Campaigns that are killed, interrupted or resumed: nothing is lost, nothing counts twice, and a resumed
+//! campaign is the same campaign.
 
 mod laboratory;
 
@@ -32,14 +32,14 @@ fn timed(archive: &Connection) -> i64 {
     count(archive, "SELECT count(*) FROM rounds WHERE kind = 'timed'")
 }
 
-/// Every run there is, by its place, with the moment it began.
+/// Every run, by its place, with its start.
 fn runs(archive: &Connection) -> BTreeMap<(u32, i64), i64> {
     let mut statement = archive.prepare("SELECT round, variant, began_ns FROM run").unwrap();
     let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
 
-/// A campaign of naps, to be disturbed.
+/// A campaign of sleeping programs, to be interrupted.
 const NAPS: [&str; 6] = ["nap.c", "--abi", "x86-64", "--rounds", "400", "--"];
 
 fn napping(lab: &Laboratory, milliseconds: &str) -> Child {
@@ -48,14 +48,14 @@ fn napping(lab: &Laboratory, milliseconds: &str) -> Child {
 }
 
 #[test]
-fn killed_five_times_and_resumed_it_loses_no_run_and_makes_none_twice() {
+fn a_campaign_killed_and_resumed_five_times_loses_and_repeats_no_run() {
     let lab = Laboratory::new();
     lab.program("nap.c");
     let rounds = 160;
     let arguments = ["nap.c", "--abi", "x86-64,i386", "--rounds", "160", "--", "1", "8"];
     let mut child = begun(&lab, &arguments);
     let mut known = BTreeMap::new();
-    // As random as the moment at which a test is started.
+    // Random, from the start time of the test.
     let mut random =
         u64::from(std::process::id()) ^ std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     for kill in 0..5 {
@@ -86,11 +86,11 @@ fn killed_five_times_and_resumed_it_loses_no_run_and_makes_none_twice() {
         assert_eq!(runs(&archive).get(place), Some(began), "a run was lost");
     }
     assert_eq!(timed(&archive), rounds);
-    // Three take part: both variants, and the baseline again.
+    // Three participants: both variants, and the A/A control.
     let incomplete = "SELECT count(*) FROM (SELECT rounds.round, kind, count(run.id) AS runs FROM rounds LEFT JOIN run USING (round)
                       GROUP BY rounds.round) WHERE kind <> 'interrupted' AND runs <> 3";
     assert_eq!(count(&archive, incomplete), 0);
-    // A session that was killed before it had begun has left none; the last has said how it ended.
+    // A session killed before its start leaves no row; the last one has the reason of its end.
     let sessions = count(&archive, "SELECT count(*) FROM session");
     assert_eq!(count(&archive, "SELECT count(*) FROM session WHERE stopped IS NULL"), sessions - 1);
     let report = lab.widthwise("report --json").json();
@@ -99,7 +99,7 @@ fn killed_five_times_and_resumed_it_loses_no_run_and_makes_none_twice() {
 }
 
 #[test]
-fn interrupted_it_ends_after_the_current_run_with_a_report_of_what_there_is() {
+fn an_interrupt_ends_the_campaign_after_the_run_with_a_report() {
     let lab = Laboratory::new();
     let child = napping(&lab, "20");
     until("some rounds", || timed(&lab.archive()) >= 3);
@@ -120,7 +120,7 @@ fn interrupted_it_ends_after_the_current_run_with_a_report_of_what_there_is() {
     let report = lab.widthwise("report --json").json();
     assert_eq!(report["stopping"]["stopped"], "interrupted");
 
-    // And it can be gone on with, to another end than was asked for first.
+    // It can be resumed, with another stopping rule than before.
     let more = (done + 2).to_string();
     let said = resumed(&lab, &["--rounds", &more]);
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -130,10 +130,10 @@ fn interrupted_it_ends_after_the_current_run_with_a_report_of_what_there_is() {
 }
 
 #[test]
-fn interrupted_twice_it_ends_the_run_too() {
+fn two_interrupts_end_the_run_too() {
     let lab = Laboratory::new();
     lab.program("nap.c");
-    // Short naps, and then one that nobody waits for.
+    // Short sleeps, and then one that is too long to wait for.
     lab.write(
         "often.sh",
         "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; [ $n -lt 6 ] || sleep 1000\n",
@@ -155,11 +155,11 @@ fn interrupted_twice_it_ends_the_run_too() {
 }
 
 #[test]
-fn what_has_changed_since_is_named_and_the_campaign_is_not_gone_on_with() {
+fn a_change_since_the_beginning_is_named_and_the_campaign_is_not_resumed() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     lab.write("text", "one\n");
-    // A compiler of our own: the real one, under a banner that can be changed.
+    // A wrapper of the real compiler, whose version can be changed.
     let banner = |revision: &str| {
         let text = format!(
             "#!/bin/sh\n[ \"$1\" = --version ] && echo 'gcc-12 (Debian {revision}) 12.2.0' && echo 'Free Software Foundation' && exit\n\
@@ -196,14 +196,14 @@ fn what_has_changed_since_is_named_and_the_campaign_is_not_gone_on_with() {
     refuses(&["compiler gcc-12", "Debian 2"]);
     banner("1");
 
-    // As it was, it goes on.
+    // With the original state it is resumed.
     let said = again();
     assert_eq!(said.status, Some(0), "{said:?}");
     assert_eq!(timed(&lab.archive()), 8);
 }
 
 #[test]
-fn only_the_stopping_rule_may_be_given_anew() {
+fn only_the_stopping_rule_may_change_on_resume() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));
@@ -215,7 +215,7 @@ fn only_the_stopping_rule_may_be_given_anew() {
     assert_eq!(timed(&lab.archive()), 6);
     assert_eq!(resumed(&lab, &["--rounds", "9"]).status, Some(0));
     assert_eq!(timed(&lab.archive()), 9);
-    // What was given anew is the campaign's from then on.
+    // A new rule is the campaign's from then on.
     assert!(std::fs::read_to_string(lab.campaign().join("widthwise.toml")).unwrap().contains("rounds = 9"));
 }
 
@@ -225,14 +225,14 @@ fn two_processes_do_not_measure_one_campaign() {
     let child = napping(&lab, "20");
     let pid = format!("process {}", child.id());
     resumed(&lab, &[]).refuses(2, &["is being measured by", &pid]);
-    // To be read it needs nobody's leave.
+    // Reading is always possible.
     assert_eq!(lab.widthwise("report").status, Some(0));
     signal(&child, libc::SIGINT);
     assert_eq!(ended(child).status, Some(130));
 }
 
 #[test]
-fn a_campaign_that_is_complete_is_not_measured_again() {
+fn a_complete_campaign_is_not_continued() {
     let lab = Laboratory::new();
     lab.program("tells.c");
     assert_eq!(lab.compare("tells.c --abi x86-64 --rounds 6").status, Some(0));

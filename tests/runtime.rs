@@ -1,15 +1,15 @@
-//! What the x32 runtime costs itself is not x32's: left out of memory and page faults, told beside CPU time, and named call
-//! by call. On a kernel that has x32 there is nothing of it.
+//! The x32 runtime's own costs are not costs of x32: they are subtracted from memory and page faults, shown beside CPU time, and listed
+//! by call. On a kernel with x32 there are none.
 
 mod laboratory;
 
 use laboratory::{unfolded, variant, verdict, Laboratory};
 use serde_json::Value;
 
-/// Calls of `getdents64` by the known truth: two each time that the folder is read, in two processes or threads.
+/// The known number of `getdents64` calls: two each time that the folder is read, in two processes or threads.
 const TIMES: u64 = 300;
 
-/// A thread whose call is rewritten while the first thread is there, and holds nobody up.
+/// A thread whose call is rewritten while the first thread exists, and which delays no other.
 const CALLS_IN_A_THREAD: &str = "#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ fn typical(report: &Value, name: &str, metric: &str) -> Option<f64> {
 }
 
 #[test]
-fn every_call_that_the_runtime_translates_is_counted_in_threads_copies_and_programs_that_follow() {
+fn translated_calls_are_counted_in_threads_forks_and_executed_programs() {
     for (way, processes) in [("", 1), ("thread", 2), ("fork", 2), ("exec", 2)] {
         let lab = Laboratory::new();
         let report = lists(&lab, way, "--rounds 2 --warmup 0");
@@ -65,7 +65,7 @@ fn every_call_that_the_runtime_translates_is_counted_in_threads_copies_and_progr
 }
 
 #[test]
-fn time_that_the_runtime_takes_makes_no_verdict_on_x32() {
+fn the_runtimes_own_time_makes_no_verdict_on_x32() {
     let lab = Laboratory::new();
     let report = lists(&lab, "", "--rounds 12");
     let cpu = verdict(&report, "x32", "cpu");
@@ -76,7 +76,7 @@ fn time_that_the_runtime_takes_makes_no_verdict_on_x32() {
     let share = note["shares"].as_array().unwrap().iter().find(|share| share["metric"] == "cpu").unwrap();
     let [low, share, high] = ["low", "share", "high"].map(|end| share[end].as_f64().unwrap());
     assert!(0.2 < low && low <= share && share <= high && high < 0.95, "{note}");
-    // Nearly all of the difference is the runtime's: what x32 itself costs cannot be told from that.
+    // Nearly all of the difference is the runtime's: the cost of x32 itself cannot be inferred.
     assert_eq!(cpu["verdict"], "withheld", "{cpu}");
     assert!(cpu["ratio"].as_f64().unwrap() > 1.2, "{cpu}");
     let reason = cpu["reason"].as_str().unwrap();
@@ -94,7 +94,7 @@ fn time_that_the_runtime_takes_makes_no_verdict_on_x32() {
     }
 }
 
-/// A site is rewritten beside other threads at once: the runtime does not sleep in the kernel until every core is told.
+/// A site is rewritten at once beside other threads: the runtime does not sleep in the kernel until every core is notified.
 #[test]
 fn the_first_thread_of_a_program_does_not_make_the_runtime_wait() {
     let lab = Laboratory::new();
@@ -107,7 +107,7 @@ fn the_first_thread_of_a_program_does_not_make_the_runtime_wait() {
 }
 
 #[test]
-fn pages_and_faults_of_the_runtime_are_left_out_and_shown() {
+fn pages_and_faults_of_the_runtime_are_subtracted_and_shown() {
     let lab = Laboratory::new();
     lab.write("tiny.c", "int main(void) { return 0; }\n");
     let report = lab.compare_json("tiny.c --abi x86-64,x32 --rounds 12");
@@ -120,7 +120,7 @@ fn pages_and_faults_of_the_runtime_are_left_out_and_shown() {
     let [resident, faults, calls] = own.map(Option::unwrap);
     assert!((100_000.0..500_000.0).contains(&resident), "{resident}");
     assert!((20.0..120.0).contains(&faults), "{faults}");
-    // The loader looks for libraries wherever LD_LIBRARY_PATH names a folder.
+    // The loader searches the folders of LD_LIBRARY_PATH.
     assert!(calls >= 5.0, "{calls}");
     // The same small program: without the runtime its pages are about those of x86-64, or fewer.
     let ratio = |metric: &str| verdict(&report, "x32", metric)["ratio"].as_f64().unwrap();

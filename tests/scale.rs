@@ -1,4 +1,4 @@
-//! `scale`: how throughput and memory grow with the number of processes, on programs for which that is known.
+//! `scale`: throughput and memory against the number of processes, on programs with known behaviour.
 
 mod laboratory;
 
@@ -9,11 +9,11 @@ use laboratory::outcomes::skipped;
 use laboratory::{is_root, repository, said, unfolded, CommandOutput, Laboratory};
 use serde_json::Value;
 
-/// Who looks at times runs alone among these tests.
+/// Tests that read times run alone among these tests.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The machine, for one of these tests. What else runs on it, and what a virtual machine's host takes away, is not theirs to
-/// decide: times are held against those that the program has measured itself.
+/// Locks the machine for one test. Other programs and a virtual machine's host are outside the test's
+/// control: times are compared with those that the program has measured itself.
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -28,7 +28,7 @@ fn lab() -> Laboratory {
     lab
 }
 
-/// The words of a study of `crew.c`.
+/// The arguments of a campaign of `crew.c`.
 fn words(abis: &str, run: &str, options: &str) -> Vec<String> {
     let mut words: Vec<String> =
         ["scale", "crew.c", "--flags=-pthread", "--abi", abis, "--run"].map(str::to_owned).to_vec();
@@ -37,7 +37,7 @@ fn words(abis: &str, run: &str, options: &str) -> Vec<String> {
     words
 }
 
-/// Words, of which those in single quotes stay together.
+/// Splits text into words; text in single quotes is one word.
 fn shell_words(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for (place, part) in text.split('\'').enumerate() {
@@ -55,7 +55,7 @@ fn scale(lab: &Laboratory, abis: &str, run: &str, options: &str) -> CommandOutpu
     lab.widthwise(&words.iter().map(String::as_str).collect::<Vec<_>>()[..])
 }
 
-/// A study of one timed round and nothing else.
+/// A campaign of one timed round.
 fn once(lab: &Laboratory, run: &str, options: &str) -> CommandOutput {
     scale(lab, "x86-64", run, &format!("--rounds 1 --warmup 0 --memory=0 {options}"))
 }
@@ -89,19 +89,19 @@ fn about(value: f64, truth: f64, share: f64) {
     assert!((value / truth - 1.0).abs() <= share, "{value} is not {truth} within {share}");
 }
 
-/// The numbers in the lines of a file that begin with that word.
+/// The numbers in those lines of a file that begin with a word.
 fn numbers(lab: &Laboratory, file: &str, word: &str) -> Vec<f64> {
     let text = lab.read(file);
     let of_word = text.lines().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
     of_word.collect()
 }
 
-/// The attempts of a study, in the order in which they were made.
+/// The runs of a campaign, in order of time.
 fn attempts(study: &Value) -> &Vec<Value> {
     study["attempts"].as_array().unwrap()
 }
 
-/// Seconds that passed in the attempts of a kind of cell.
+/// The elapsed seconds of the runs of a kind of cell.
 fn elapsed(study: &Value, mode: &str, processes: u64, purpose: &str) -> Vec<f64> {
     let is_one = |attempt: &&Value| {
         attempt["cell"]["mode"] == mode
@@ -128,8 +128,8 @@ fn within(value: f64, low: f64, high: f64) {
     assert!((low * 0.999..=high * 1.001).contains(&value), "{value} is not from {low} to {high}");
 }
 
-/// The times of all attempts are those that the program has measured itself, and what its start and its end take. Gives
-/// the most by which an attempt took longer than the program was to sleep; `sleeps` says how long that is.
+/// The times of all runs are those that the program has measured itself, plus its start and end. Returns
+/// the largest excess over the program's sleep; `sleeps` gives the length of the sleep.
 fn elapsed_is_the_programs_own(lab: &Laboratory, study: &Value, sleeps: &dyn Fn(u64, f64) -> f64) -> f64 {
     let mut told = numbers(lab, "truth", "elapsed").into_iter();
     let (mut longer, mut excess): (Vec<f64>, f64) = (Vec::new(), 0.0);
@@ -151,9 +151,9 @@ fn elapsed_is_the_programs_own(lab: &Laboratory, study: &Value, sleeps: &dyn Fn(
     excess
 }
 
-/// What sleeps takes its time whatever else runs, and never less: the truth of speed-up and sequential part.
+/// A sleep takes its time on a busy machine, too, and never less: speed-up and sequential part are known.
 #[test]
-fn children_and_jobs_that_sleep_speed_up_as_they_must() {
+fn sleeping_children_and_jobs_have_the_known_speed_up() {
     let _alone = alone();
     let lab = lab();
     let run = "fork {processes} {events} seq=200000 event=20000";
@@ -175,7 +175,7 @@ fn children_and_jobs_that_sleep_speed_up_as_they_must() {
                 .iter()
                 .any(|row| row["waiting"]["lost"].as_f64() > Some(0.05))
             {
-                // What the tool says then has a test of its own.
+                // A separate test checks the report of that case.
                 return skipped("other programs had the CPUs for more than a twentieth of the time");
             }
             let sequential = &table["sequential"];
@@ -188,11 +188,11 @@ fn children_and_jobs_that_sleep_speed_up_as_they_must() {
                 let smallest = elapsed(&study, mode, 1, "timed");
                 let speed_up = estimate(&row["speed_up"]);
                 within(speed_up, least(&smallest) / most(&times), most(&smallest) / least(&times));
-                // TIME stays what it is: that is what it is for.
+                // Parallel time is constant, by its definition.
                 let shared = |elapsed: f64| (elapsed - less) * processes as f64;
                 within(estimate(&row["TIME"]), shared(least(&times)), shared(most(&times)));
             }
-            // A straight line through 0.2 s and the time of 1, 20 and 40 events is off by at most 1.4 times what these are.
+            // A line through 0.2 s and the time of 1, 20 and 40 events has at most 1.4 times the error of these.
             let intercept = estimate(&sequential["regression"]["intercept"]);
             assert!((intercept - 0.2).abs() <= 0.001 + 1.4 * excess, "{intercept} with {excess}");
             let one = elapsed(&study, mode, 1, "one-event");
@@ -204,7 +204,7 @@ fn children_and_jobs_that_sleep_speed_up_as_they_must() {
         }
     }
     assert_eq!(study["different"], serde_json::json!([]));
-    // Every round has every cell once, the A/A pair, and of each variant and mode the two for the sequential part.
+    // Every round has every cell once, the A/A control, and for each variant and mode the two runs for the sequential part.
     assert_eq!(attempts(&study).len(), 3 * (3 * 2 * (3 + 2) + 1));
     for attempt in attempts(&study) {
         let members = attempt["members"].as_array().unwrap();
@@ -217,7 +217,7 @@ fn children_and_jobs_that_sleep_speed_up_as_they_must() {
 }
 
 #[test]
-fn threads_are_members_and_a_lock_holds_them_back() {
+fn threads_are_members_and_a_lock_limits_their_speed_up() {
     let _alone = alone();
     for (lock, sleeps) in [
         (
@@ -251,14 +251,14 @@ fn threads_are_members_and_a_lock_holds_them_back() {
     }
 }
 
-/// `pools.c`: threads and children that come and go, each of which tells what it did.
+/// `pools.c`: short threads and children, each of which reports its work.
 fn pools() -> Laboratory {
     let lab = Laboratory::new();
     lab.program("pools.c");
     lab
 }
 
-/// A study of two workers in a shape of `pools.c`, each with so many milliseconds of work.
+/// A campaign of two workers in a shape of `pools.c`, each with a given number of milliseconds of work.
 fn pooled(lab: &Laboratory, shape: &str, mode: &str, ms: u32, options: &str) -> Value {
     let _ = std::fs::remove_file(lab.path("truth"));
     let run = format!("{{build}}/pools {shape} {{processes}} {ms} {}", lab.path("truth").display());
@@ -270,10 +270,10 @@ fn pooled(lab: &Laboratory, shape: &str, mode: &str, ms: u32, options: &str) -> 
     said.json()
 }
 
-/// The CPU time of a run is that of all its processes and threads, those that had ended too, and belongs to as many members
-/// as were asked for.
+/// The CPU time of a run is that of all its processes and threads, including those that have ended, and is divided among the requested number
+/// of members.
 #[test]
-fn cpu_time_is_that_of_every_thread_and_child_whenever_it_came() {
+fn cpu_time_includes_every_thread_and_child() {
     let _alone = alone();
     let lab = pools();
     let shapes = [
@@ -287,9 +287,9 @@ fn cpu_time_is_that_of_every_thread_and_child_whenever_it_came() {
         let study = pooled(&lab, shape, mode, 100, "--processes 2 --rounds 1");
         let own: f64 = numbers(&lab, "truth", "cpu").iter().sum();
         let all: f64 = attempts(&study).iter().map(|attempt| attempt["cpu_ns"].as_f64().unwrap()).sum();
-        // A process's beginning and end are no part of what it can tell.
+        // A process cannot report the time of its own start and end.
         assert!(all >= own && all <= 1.05 * own, "{shape}: {all} against {own}");
-        // One of the two attempts is of the cell itself.
+        // One of the two runs belongs to the cell itself.
         let row = row(table(&study, "x86-64", mode), 2);
         let done = if mode == "jobs" { 2.0 } else { 1.0 };
         about(estimate(&row["evtime"]) * 1e9 * done * 2.0, own, 0.05);
@@ -298,15 +298,15 @@ fn cpu_time_is_that_of_every_thread_and_child_whenever_it_came() {
             assert_eq!(members.len(), 2, "{shape}: {attempt}");
             let of_members: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
             let all = attempt["cpu_ns"].as_f64().unwrap();
-            // What is not the members' is the main thread's or the parent's: a third of the work at most.
+            // The rest belongs to the main thread or the parent: a third of the work at most.
             assert!(of_members <= 1.02 * all && of_members >= 0.6 * all, "{shape}: {of_members} of {all}");
         }
     }
 }
 
-/// Nobody waits for such children, so that nobody is told what they used: their control group is.
+/// No process waits for these children, so that only their control group has their CPU time.
 #[test]
-fn cpu_time_of_children_for_whom_nobody_waits_is_counted() {
+fn cpu_time_of_children_without_wait_is_counted() {
     if !is_root() {
         return skipped("control groups take root");
     }
@@ -318,9 +318,9 @@ fn cpu_time_of_children_for_whom_nobody_waits_is_counted() {
     assert!(all >= own && all <= 1.05 * own, "{all} against {own}");
 }
 
-/// An attempt ends with the last of what was started, not with the first process.
+/// A run ends with its last process, not with the first.
 #[test]
-fn children_that_outlive_their_parent_belong_to_the_time_that_passed() {
+fn elapsed_time_includes_children_that_outlive_their_parent() {
     if !is_root() {
         return skipped("the ends of orphans are told by taskstats, which take root");
     }
@@ -333,9 +333,9 @@ fn children_that_outlive_their_parent_belong_to_the_time_that_passed() {
     }
 }
 
-/// Where each worker may run at its end: it has been put there, and the workers of an attempt share no CPU.
+/// Each worker's affinity at its end: it is pinned, and the workers of a run share no CPU.
 #[test]
-fn the_threads_and_children_that_work_are_on_cpus_of_their_own() {
+fn working_threads_and_children_have_their_own_cpus() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
         return skipped("two CPUs are needed");
     }
@@ -359,7 +359,7 @@ fn the_threads_and_children_that_work_are_on_cpus_of_their_own() {
     }
 }
 
-/// Programs that do nothing but use the CPUs on which they are put.
+/// Programs that only use CPU time, pinned to given CPUs.
 struct Competitors(Vec<std::process::Child>);
 
 impl Competitors {
@@ -381,7 +381,7 @@ impl Drop for Competitors {
     }
 }
 
-/// The CPUs that cells of two are put on.
+/// The CPUs of a cell with two members.
 fn two_cpus(lab: &Laboratory) -> Vec<u64> {
     let study = pooled(lab, "one", "threads", 1, "--processes 2 --rounds 1");
     let cpus = row(table(&study, "x86-64", "threads"), 2)["cpus"].as_array().unwrap().clone();
@@ -389,7 +389,7 @@ fn two_cpus(lab: &Laboratory) -> Vec<u64> {
 }
 
 #[test]
-fn a_cell_whose_cpus_others_had_is_withheld_with_the_share() {
+fn a_cell_whose_cpus_were_used_by_others_is_withheld_with_the_share() {
     let _alone = alone();
     let lab = pools();
     let cpus = two_cpus(&lab);
@@ -405,7 +405,7 @@ fn a_cell_whose_cpus_others_had_is_withheld_with_the_share() {
                 let reason = row[figure]["reason"].as_str().unwrap();
                 assert!(reason.contains(" % of their time for a CPU that other programs had"), "{reason}");
             }
-            // What was measured is still there, and what CPU time says is not touched by it.
+            // The measurements are kept, and CPU time is unaffected.
             assert!(row["elapsed"]["estimate"].is_f64() && row["evtime"]["estimate"].is_f64(), "{row}");
             let (lost, waited) = (&row["waiting"]["lost"], &row["waiting"]["waited"]);
             assert!(lost.as_f64() > Some(0.05) && waited.as_f64() > Some(0.05), "{row}");
@@ -417,7 +417,7 @@ fn a_cell_whose_cpus_others_had_is_withheld_with_the_share() {
     }
 }
 
-/// More threads than CPUs wait for each other. That is what such a cell is for.
+/// More threads than CPUs wait for each other, which such a cell measures.
 #[test]
 fn threads_that_wait_for_each_other_are_not_starved() {
     let _alone = alone();
@@ -430,7 +430,7 @@ fn threads_that_wait_for_each_other_are_not_starved() {
             let waiting = &row["waiting"];
             assert!(waiting["waited"].as_f64() > Some(0.2), "{shape} {processes}: {row}");
             if row["throughput"]["verdict"] == "withheld" {
-                // Only what others are known to have had is held against the cell.
+                // Only the known use by others counts against the cell.
                 let strangers = waiting["others"].as_f64().unwrap();
                 let stolen = row["throughput"]["reason"].as_str().unwrap().contains("host");
                 assert!(stolen || strangers > 0.02, "{shape} {processes}: {row}");
@@ -441,7 +441,7 @@ fn threads_that_wait_for_each_other_are_not_starved() {
     }
 }
 
-/// Whether a control group may be given a quota of CPU time: its folder, and what to write into it.
+/// A control group with a CPU quota, if one can be created: its folder, and the text to write into it.
 fn group_with_quota(name: &str) -> Option<std::path::PathBuf> {
     let make = |root: &str, files: &[(&str, &str)]| {
         let folder = std::path::Path::new(root).join(name);
@@ -457,7 +457,7 @@ fn group_with_quota(name: &str) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn a_cell_that_a_quota_held_back_is_withheld() {
+fn a_cell_limited_by_a_quota_is_withheld() {
     let name = format!("widthwise-test-{}", std::process::id());
     let Some(group) = group_with_quota(&name) else {
         return skipped("no control group can be given a CPU quota here");
@@ -471,7 +471,7 @@ fn a_cell_that_a_quota_held_back_is_withheld() {
         env!("CARGO_BIN_EXE_widthwise")
     );
     let said = said(std::process::Command::new("sh").args(["-c", &words]).current_dir(lab.path("")));
-    // Its processes may still be on their way out.
+    // Its processes may still be ending.
     let removed = (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         std::fs::remove_dir(&group).is_ok()
@@ -490,13 +490,13 @@ fn a_cell_that_a_quota_held_back_is_withheld() {
     let row = row(table(&study, "x86-64", "threads"), 2);
     assert_eq!(row["throughput"]["verdict"], "withheld", "{row}");
     let reason = row["throughput"]["reason"].as_str().unwrap();
-    // Where others have had even more, they are named.
+    // If others used even more, they are named.
     let is_told = reason.contains("because the CPU quota of their cgroup was used up");
     assert!(is_told || others > throttled / 2, "{reason}: {throttled}, {others}");
 }
 
 #[test]
-fn memory_is_shared_by_children_and_not_by_jobs_and_what_unshares_it_is_told() {
+fn children_share_memory_jobs_do_not_and_the_copy_on_write_breakdown_is_shown() {
     let _alone = alone();
     let lab = lab();
     let memory = "shared=96 touch=16 own=8 hold=800";
@@ -507,13 +507,13 @@ fn memory_is_shared_by_children_and_not_by_jobs_and_what_unshares_it_is_told() {
     let study = study(&lab, "x86-64,x32,i386", &format!("fork {{processes}} {{events}} {memory}"), &options);
     for variant in ["x86-64", "x32", "i386"] {
         let forks = table(&study, variant, "fork");
-        // A child costs what it has written and what is its own: 24 MiB; a job everything: 104 MiB.
+        // A child's memory is what it has written and its own: 24 MiB; a job's is everything: 104 MiB.
         about(estimate(&forks["marginal"]["slope"]), 24.0 * MIB, 0.05);
         about(estimate(&table(&study, variant, "jobs")["marginal"]["slope"]), 104.0 * MIB, 0.05);
         for processes in [1, 2, 4] {
             let memory = &row(forks, processes)["memory"];
             if memory["frozen"] != true {
-                // The report says so: sums are blurred then.
+                // The report notes it: sums are imprecise then.
                 return skipped("processes did not stand still while their memory was read");
             }
             about(memory["member_uss"].as_f64().unwrap(), 24.0 * MIB, 0.05);
@@ -530,7 +530,7 @@ fn memory_is_shared_by_children_and_not_by_jobs_and_what_unshares_it_is_told() {
 }
 
 #[test]
-fn events_are_told_by_logs_and_by_marks() {
+fn events_are_read_from_logs_and_marks() {
     let _alone = alone();
     let lab = lab();
     let run = "fork {processes} {events} event=10000 log=1 marks=1";
@@ -546,7 +546,7 @@ fn events_are_told_by_logs_and_by_marks() {
             if is_log {
                 about(each, 0.01, 0.001);
             } else {
-                // Marks are of the time that passed: nine times from one to the next, less what the first was heard late.
+                // Marks give elapsed time: nine intervals, minus the delay of reading the first.
                 within(each, 0.007, attempt["elapsed_ns"].as_f64().unwrap() / 9e9);
             }
         }
@@ -556,7 +556,7 @@ fn events_are_told_by_logs_and_by_marks() {
 }
 
 #[test]
-fn cells_that_fail_are_told_and_the_others_stay() {
+fn failed_cells_are_reported_and_the_others_continue() {
     let lab = lab();
     let options = "--processes 1,2,3 --events 6 --rounds 2 --warmup 0 --memory=0 --timeout 2s";
     for (fault, told) in [
@@ -574,14 +574,14 @@ fn cells_that_fail_are_told_and_the_others_stay() {
             assert!(row(table, processes)["failure"].is_null());
         }
         assert!(row(table, 3)["failure"].as_str().unwrap().contains(told));
-        // It failed once, and was not tried again.
+        // It failed once, and was not repeated.
         let failed = json["attempts"].as_array().unwrap().iter().filter(|a| !a["failure"].is_null()).count();
         assert_eq!(failed, 1);
     }
 }
 
 #[test]
-fn a_child_that_puts_itself_elsewhere_is_told() {
+fn a_child_that_sets_its_own_affinity_is_reported() {
     let lab = lab();
     let run = "fork {processes} {events} event=100000 pin=0";
     let said = once(&lab, run, "--processes 2 --placement 1,0 --events 8");
@@ -604,14 +604,14 @@ fn two_hundred_processes_are_all_accounted_for() {
         let sum: f64 = members.iter().map(|member| member["cpu_ns"].as_f64().unwrap()).sum();
         let lost = members.iter().find(|member| member["exact"] != true || member["cpu_ns"] == 0);
         assert!(lost.is_none(), "{mode}: {lost:?} {}", attempt["remarks"]);
-        // What is not the members' is the parent's.
+        // The rest belongs to the parent.
         let all = attempt["cpu_ns"].as_f64().unwrap();
         assert!(sum <= all * 1.02 && sum >= all * 0.7, "{mode}: {sum} of {all}");
     }
 }
 
 #[test]
-fn answers_are_compared_through_the_filter_that_was_said() {
+fn outputs_are_filtered_before_they_are_compared() {
     let lab = Laboratory::new();
     lab.write(
         "width.c",
@@ -628,11 +628,11 @@ fn answers_are_compared_through_the_filter_that_was_said() {
     assert_eq!(filtered.status, Some(0), "{filtered:?}");
 }
 
-/// Long enough for a shell to start meanwhile, however busy the machine.
+/// Long enough for a shell to start meanwhile, on a busy machine, too.
 const BESIDE_LOAD: &str = "fork {processes} {events} event=200000";
 
 #[test]
-fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
+fn cells_beside_a_failed_load_are_not_measured() {
     let lab = lab();
     let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --load 'no-such-load'");
     let several = std::thread::available_parallelism().unwrap().get() > 1;
@@ -643,7 +643,7 @@ fn what_was_to_be_measured_beside_a_load_that_fails_is_not_measured() {
 }
 
 #[test]
-fn load_runs_on_what_is_left_free_and_ends_with_the_study() {
+fn load_runs_on_free_cpus_and_ends_with_the_campaign() {
     let lab = lab();
     let said = once(&lab, BESIDE_LOAD, "--processes 1 --events 4 --load 'touch was-here; sleep 1000'");
     assert_eq!(said.status, Some(0), "{said:?}");
@@ -653,7 +653,7 @@ fn load_runs_on_what_is_left_free_and_ends_with_the_study() {
 }
 
 #[test]
-fn an_interrupted_study_goes_on_and_counts_nothing_twice() {
+fn an_interrupted_campaign_is_resumed_and_counts_nothing_twice() {
     let lab = lab();
     let first = scale(
         &lab,
@@ -681,7 +681,7 @@ fn an_interrupted_study_goes_on_and_counts_nothing_twice() {
 }
 
 #[test]
-fn a_variant_that_answers_otherwise_is_told() {
+fn a_variant_with_another_output_is_reported() {
     let lab = lab();
     lab.write("width.c", "#include <stdio.h>\nint main(void) { printf(\"%zu\\n\", sizeof(void *)); }\n");
     let words = "scale width.c --abi x86-64,i386 --processes 1 --rounds 1 --memory=0";
@@ -695,7 +695,7 @@ fn a_variant_that_answers_otherwise_is_told() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_with_the_fix() {
+fn a_wrong_request_is_refused_in_one_line_with_the_fix() {
     let lab = lab();
     let plain = "alone 1 10";
     for (run, options, told) in [
@@ -722,7 +722,7 @@ fn what_is_wrong_is_said_in_one_line_with_the_fix() {
     compared.refuses(2, &["{processes}", "widthwise scale"]);
 }
 
-/// What `docs/schema/scale-1.json` says against a report.
+/// The errors of a report by `docs/schema/scale-1.json`.
 fn complaints(report: &Value) -> Vec<String> {
     let schema = std::fs::read_to_string(laboratory::repository().join("docs/schema/scale-1.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
@@ -731,7 +731,7 @@ fn complaints(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_json_is_what_its_schema_says_of_failures_answers_that_differ_and_short_studies_too() {
+fn the_json_matches_its_schema_for_failures_output_mismatches_and_short_campaigns_too() {
     let lab = lab();
     let told = "fork {processes} {events} event=2000";
     for options in [
@@ -742,7 +742,7 @@ fn the_json_is_what_its_schema_says_of_failures_answers_that_differ_and_short_st
         scale(&lab, "x86-64", told, options);
         let report = lab.widthwise("report --json").json();
         assert_eq!(complaints(&report), [""; 0], "{options}");
-        // The schema refuses what it does not know: a test of it that cannot fail would be none.
+        // The schema refuses unknown fields; otherwise this test could not fail.
         let mut other = report.clone();
         other["attempts"][0]["unknown"] = 1.into();
         assert_eq!(complaints(&other).len(), 1, "{options}");
@@ -753,7 +753,7 @@ fn the_json_is_what_its_schema_says_of_failures_answers_that_differ_and_short_st
 }
 
 #[test]
-fn every_format_tells_the_same_study() {
+fn every_format_shows_the_same_campaign() {
     let lab = lab();
     let said = scale(
         &lab,
@@ -779,9 +779,9 @@ fn every_format_tells_the_same_study() {
     assert_eq!(html, lab.read(".widthwise/latest/report.html"));
 }
 
-/// Two of them have the throughput of one: whichever estimate is higher by chance, no gain is claimed.
+/// Two processes have the throughput of one: even if one estimate is higher by chance, no gain is reported.
 #[test]
-fn a_gain_that_the_interval_does_not_show_is_not_claimed() {
+fn a_gain_within_the_interval_is_not_reported() {
     let _alone = alone();
     let lab = Laboratory::new();
     lab.program("one_at_a_time.c");
@@ -809,9 +809,9 @@ fn a_gain_that_the_interval_does_not_show_is_not_claimed() {
     }
 }
 
-/// Real OpenMP: the main thread is one of the team, and what threads use while they wait is the program's CPU time.
+/// Real OpenMP: the main thread is one of the team, and the CPU time of threads that wait belongs to the program.
 #[test]
-fn the_cpu_time_of_an_openmp_team_is_what_it_measures_itself() {
+fn the_cpu_time_of_an_openmp_team_equals_its_own_measurement() {
     let _alone = alone();
     for policy in ["passive", "active"] {
         let lab = Laboratory::new();
@@ -829,7 +829,7 @@ fn the_cpu_time_of_an_openmp_team_is_what_it_measures_itself() {
         let own = numbers(&lab, "truth", "cpu ");
         assert_eq!(own.len(), attempts(&study).len(), "{policy}");
         for (attempt, own) in attempts(&study).iter().zip(own) {
-            // What the program uses before and after main() is not in its own figure.
+            // The program's own figure excludes the time before and after main().
             about(attempt["cpu_ns"].as_f64().unwrap_or_else(|| panic!("{attempt}")), own, 0.05);
             let parts = if attempt["cell"]["processes"] == 2 { 4.5 } else { 2.5 };
             assert!(own >= parts * 150e6, "{policy}: {own}, {attempt}");

@@ -1,4 +1,4 @@
-//! When `scale` has enough: the rule of docs/verdicts.md, over all sessions of a study.
+//! When `scale` stops: the rule of docs/verdicts.md, over all sessions of a campaign.
 
 mod laboratory;
 
@@ -9,7 +9,7 @@ use laboratory::outcomes::skipped;
 use laboratory::{CommandOutput, Laboratory};
 use rusqlite::Connection;
 
-/// Begins a study of a program that sleeps for 5 ms.
+/// Begins a campaign of a program that sleeps for 5 ms.
 fn begin(options: &str) -> (Laboratory, CommandOutput) {
     let lab = Laboratory::new();
     lab.program("nap.c");
@@ -24,7 +24,7 @@ fn timed_rounds(lab: &Laboratory) -> usize {
     timed.map(|attempt| attempt["round"].as_u64().unwrap()).collect::<BTreeSet<_>>().len()
 }
 
-/// Goes on with it, to an end without an error.
+/// Resumes it, to an end without an error.
 #[track_caller]
 fn resume(lab: &Laboratory, options: &str) {
     let said = lab.widthwise(&format!("scale --resume .widthwise/latest {options}"));
@@ -36,7 +36,7 @@ fn database(lab: &Laboratory) -> PathBuf {
 }
 
 #[test]
-fn a_width_must_be_reached_at_two_looks_of_which_the_first_is_at_ten_rounds() {
+fn the_precision_must_be_met_at_two_looks_the_first_at_ten_rounds() {
     let (lab, said) = begin("--precision 90% --rounds 30");
     assert_eq!(said.status, Some(0), "{said:?}");
     if said.stdout.contains("withheld") {
@@ -47,7 +47,7 @@ fn a_width_must_be_reached_at_two_looks_of_which_the_first_is_at_ten_rounds() {
 }
 
 #[test]
-fn a_rule_that_is_given_at_a_resumption_holds_at_the_next_one_too() {
+fn a_rule_given_on_resume_holds_for_later_sessions() {
     let (lab, _) = begin("--max-time 1ms");
     assert_eq!(timed_rounds(&lab), 1);
     resume(&lab, "--rounds 3");
@@ -57,7 +57,7 @@ fn a_rule_that_is_given_at_a_resumption_holds_at_the_next_one_too() {
 }
 
 #[test]
-fn a_budget_is_for_all_sessions_together() {
+fn max_time_counts_all_sessions() {
     let (lab, said) = begin("--max-time 200ms");
     assert!(said.stderr.contains("the time limit was reached"), "{said:?}");
     let first = timed_rounds(&lab);
@@ -69,7 +69,7 @@ fn a_budget_is_for_all_sessions_together() {
 }
 
 #[test]
-fn a_study_that_fails_in_every_cell_ends() {
+fn a_campaign_that_fails_in_every_cell_ends() {
     let lab = Laboratory::new();
     lab.write("fails.c", "int main(void) { return 3; }\n");
     let said = lab.widthwise("scale fails.c --abi x86-64 --processes 1 --precision 1%");
@@ -77,7 +77,7 @@ fn a_study_that_fails_in_every_cell_ends() {
 }
 
 #[test]
-fn every_option_of_scale_is_refused_at_a_resumption() {
+fn every_option_of_scale_is_refused_on_resume() {
     let (lab, _) = begin("--rounds 1");
     for option in [
         "--processes 2",
@@ -98,11 +98,11 @@ fn every_option_of_scale_is_refused_at_a_resumption() {
     }
 }
 
-/// What the file is made, the file as it was, and what must be said of it.
+/// The change of the file, the original file, and the expected message.
 type Damage<'a> = (&'a dyn Fn(&Path), &'a str);
 
 #[test]
-fn a_file_that_is_no_study_or_not_whole_is_refused_as_a_campaigns_is() {
+fn a_foreign_or_damaged_archive_is_refused() {
     let (lab, _) = begin("--rounds 1");
     let path = database(&lab);
     let whole = std::fs::read(&path).unwrap();

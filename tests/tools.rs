@@ -1,4 +1,4 @@
-//! Tools on x32 programs: valgrind, gdb and perf see what the runtime runs.
+//! Tools on x32 programs: valgrind, gdb and perf work through the runtime.
 
 mod laboratory;
 
@@ -55,7 +55,7 @@ int main() {
 }
 "#;
 
-/// A laboratory with the runtime in it, to be started by hand.
+/// A laboratory with the runtime in it.
 fn lab() -> Laboratory {
     let lab = Laboratory::new();
     widthwise_x32run::place_in(&lab.path("")).unwrap();
@@ -74,7 +74,7 @@ fn build(lab: &Laboratory, name: &str, source: &str, options: &str) {
     assert_eq!(built.status, Some(0), "{built:?}");
 }
 
-/// Under valgrind, at the addresses that it has without randomisation.
+/// Under valgrind, at the addresses without randomisation.
 fn valgrind(lab: &Laboratory, options: &str, program: &[&str]) -> Command {
     let mut command = Command::new("setarch");
     command.args(["-R", "valgrind", "--command-line-only=yes"]).args(options.split_whitespace());
@@ -83,7 +83,7 @@ fn valgrind(lab: &Laboratory, options: &str, program: &[&str]) -> Command {
 }
 
 #[test]
-fn under_valgrind_programs_do_what_they_do_without() {
+fn programs_behave_the_same_under_valgrind() {
     let lab = lab();
     for (name, source, answer) in [("c", C, "200000 4 0.500\n"), ("cplusplus", CPLUSPLUS, "201 1000\n")] {
         for options in ["-static", ""] {
@@ -103,7 +103,7 @@ fn under_valgrind_programs_do_what_they_do_without() {
 }
 
 #[test]
-fn callgrind_counts_a_loop_to_the_last_instruction() {
+fn callgrind_counts_a_loop_exactly() {
     let lab = lab();
     lab.program("steps.c");
     for options in ["-static", "-static-pie", "", "-no-pie"] {
@@ -123,7 +123,7 @@ fn callgrind_counts_a_loop_to_the_last_instruction() {
 }
 
 #[test]
-fn memcheck_finds_what_is_wrong_on_the_stack_and_its_addresses_have_names() {
+fn memcheck_finds_stack_errors_and_names_their_addresses() {
     const WRONG: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -145,7 +145,7 @@ int main(int count, char **words) {
     build(&lab, "wrong", WRONG, "-w -no-pie -O0");
     let suppressions = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../runtime/x32/valgrind.supp");
     let options = format!("-q --error-exitcode=9 --suppressions={}", suppressions.display());
-    // Some of these lengths, 64 among them, make the loader's strlen read what was never written.
+    // With some of these lengths, such as 64, the loader's strlen reads uninitialised bytes.
     for length in [1, 32, 64, 128] {
         let path = format!("/{}", "x".repeat(length));
         let right = said(valgrind(&lab, &options, &["./wrong"]).env("LD_LIBRARY_PATH", path));
@@ -159,7 +159,7 @@ int main(int count, char **words) {
         assert_eq!(said.status, Some(9), "{said:?}");
         let mut lines = said.stderr.lines().skip_while(|line| !line.contains(error));
         assert!(lines.next().is_some(), "{said:?}");
-        // valgrind reads no symbols of a 32-bit file, but tells the address.
+        // valgrind reads no symbols of a 32-bit file, but prints the address.
         let at = lines.next().and_then(|line| line.split_once("at ")?.1.split_once(':')).unwrap().0;
         let named = laboratory::said(
             Command::new("addr2line").args(["-f", "-e", "wrong", at]).current_dir(lab.path("")),
@@ -168,7 +168,7 @@ int main(int count, char **words) {
     }
 }
 
-/// What gdb says when it is given these lines.
+/// The output of gdb for these commands.
 fn gdb(lab: &Laboratory, program: &str, lines: &[&str]) -> CommandOutput {
     let mut command = lab.command(&format!("exec --gdb {program}"));
     command.env("HOME", lab.path("")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -192,11 +192,11 @@ fn functions(said: &CommandOutput) -> Vec<String> {
 }
 
 #[test]
-fn gdb_stops_in_main_with_arguments_and_lines_however_the_program_is_linked() {
+fn gdb_stops_in_main_with_arguments_and_lines_in_static_and_dynamic_programs() {
     let lab = lab();
     for options in ["-static", "-static-pie", "", "-no-pie"] {
         build(&lab, "c", C, &format!("{options} -O0"));
-        // The second run lies elsewhere.
+        // The second run has other addresses.
         for random in ["on", "off"] {
             let setting = format!("set disable-randomization {random}");
             let said = gdb(
@@ -221,7 +221,7 @@ fn gdb_stops_in_main_with_arguments_and_lines_however_the_program_is_linked() {
                 2,
                 "{options}: {said:?}"
             );
-            // Its own scripts are heard without complaint.
+            // gdb's own scripts report no error.
             assert!(
                 !said.stderr.contains("Python") && !said.stderr.contains("declined"),
                 "{options}: {said:?}"
@@ -233,7 +233,7 @@ fn gdb_stops_in_main_with_arguments_and_lines_however_the_program_is_linked() {
 }
 
 #[test]
-fn gdb_finds_the_way_back_through_libraries_threads_and_system_calls() {
+fn gdb_unwinds_through_libraries_threads_and_system_calls() {
     let lab = lab();
     build(&lab, "cplusplus", CPLUSPLUS, "");
     let said = gdb(
@@ -304,7 +304,7 @@ fn without_gdb_the_package_is_named() {
 }
 
 #[test]
-fn text_stays_mapped_from_its_file_when_calls_have_been_rewritten() {
+fn text_stays_mapped_from_its_file_after_calls_were_rewritten() {
     const MAPS: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -360,7 +360,7 @@ int main(void) {
     };
     match perf("record -q -e cpu-clock -o may true") {
         Ok(said) if said.status == Some(0) => {}
-        // A kernel may keep perf from this user, and a container from everyone.
+        // A kernel may forbid perf to this user, and a container to every user.
         refused => return eprintln!("perf records nothing here: {refused:?}"),
     }
     for options in ["-static", ""] {
@@ -387,7 +387,7 @@ fn a_crash_shows_the_faulting_instruction_and_its_address() {
     let lab = lab();
     let source = "int main(void) { *(volatile int *)0x10 = 1; return 0; }\n";
     build(&lab, "crash", source, "-static");
-    // The second stop is the signal that ends the program: what a core dump has.
+    // The second stop is the signal that ends the program, as in a core dump.
     let shown = [
         "run",
         "continue",

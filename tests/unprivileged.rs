@@ -1,11 +1,11 @@
-//! Without any rights: what can be measured is measured, and what cannot says why and what helps.
+//! Without privileges: available metrics are measured, and unavailable ones have a reason and a fix.
 
 mod laboratory;
 
 use laboratory::{said, variant, verdict, Laboratory};
 use serde_json::Value;
 
-/// A campaign of nobody's, in a folder of nobody's.
+/// A campaign of the user `nobody`, in a folder of that user.
 fn as_nobody(lab: &Laboratory, arguments: &[&str]) -> Value {
     let arguments =
         [&["compare", "--json", "--cpus", "any", "--abi", "x86-64,i386", "--rounds", "6"], arguments]
@@ -23,11 +23,11 @@ fn typical(report: &Value, name: &str, metric: &str) -> f64 {
 }
 
 #[test]
-fn times_and_peak_memory_need_no_rights_and_what_does_says_so() {
+fn times_and_peak_memory_need_no_privileges_and_other_metrics_have_a_reason() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
     let report = as_nobody(&lab, &["allocate.c", "--", "0"]);
-    // A program that allocates nothing: its peak is its own, not that of whatever has started it.
+    // A program that allocates nothing: its peak is its own, not that of the process that started it.
     for name in ["x86-64", "i386"] {
         let peak = typical(&report, name, "max_rss");
         assert!((200e3..4e6).contains(&peak), "{name}: {peak}");
@@ -43,7 +43,7 @@ fn times_and_peak_memory_need_no_rights_and_what_does_says_so() {
 }
 
 #[test]
-fn peak_memory_without_rights_grows_as_the_program_does() {
+fn peak_memory_without_privileges_grows_with_the_program() {
     let lab = Laboratory::new();
     lab.program("allocate.c");
     let small = typical(&as_nobody(&lab, &["allocate.c", "--", "0"]), "x86-64", "max_rss");
@@ -53,7 +53,7 @@ fn peak_memory_without_rights_grows_as_the_program_does() {
 }
 
 #[test]
-fn stopping_each_process_at_its_exit_gives_peak_address_space_without_rights() {
+fn exit_stop_gives_peak_address_space_without_privileges() {
     let lab = Laboratory::new();
     lab.program("reserve.c");
     let report = as_nobody(&lab, &["--exit-stop", "reserve.c", "--", "512"]);
@@ -65,7 +65,7 @@ fn stopping_each_process_at_its_exit_gives_peak_address_space_without_rights() {
 }
 
 #[test]
-fn a_campaign_of_nobodys_belongs_to_nobody_and_can_be_gone_on_with() {
+fn an_unprivileged_users_campaign_belongs_to_that_user_and_can_be_resumed() {
     use std::os::unix::fs::MetadataExt;
     let lab = Laboratory::new();
     lab.program("tells.c");
@@ -77,7 +77,7 @@ fn a_campaign_of_nobodys_belongs_to_nobody_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn without_rights_the_peak_of_one_process_is_known_and_that_of_a_tree_only_from_below() {
+fn without_privileges_the_peak_of_a_tree_has_only_a_lower_bound() {
     let lab = Laboratory::new();
     lab.program("generations.c");
     let peak = |arguments: &[&str]| {

@@ -1,4 +1,4 @@
-//! Programs that ask for all their memory through one function: the story is its callers'.
+//! Programs that allocate all memory through one function: its callers are the sites.
 
 mod laboratory;
 
@@ -57,12 +57,12 @@ fn the_callers_of_a_wrapper_are_the_sites_and_the_text_says_so() {
         "{text}"
     );
     assert_eq!(functions(&lab, "--keep-wrappers").0, ["checked_alloc"]);
-    // Who names one is asked no more.
+    // A named wrapper disables the suggestion.
     assert_eq!(functions(&lab, "--skip-frames checked_alloc").0, ["xmalloc"]);
 }
 
 #[test]
-fn a_function_that_may_be_one_is_named_with_the_option_that_leaves_it_out() {
+fn a_possible_wrapper_is_named_with_the_option_that_skips_it() {
     let lab = recorded("furnish", "room");
     assert_eq!(functions(&lab, "").0, ["room"]);
     let text = unfolded(&lab.widthwise(&["explain", "--heap", "x86-64/-O1 -g"]).stdout);

@@ -1,5 +1,5 @@
-//! A campaign of many variants, written into an archive without a run: a real one of sixty variants takes an hour. The
-//! numbers are made up, the rest is what `compare` writes.
+//! A campaign of many variants, written into an archive without runs: a real one of sixty variants takes an hour. The
+//! numbers are synthetic, the rest is what `compare` writes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use widthwise_archive::{Archive, Metadata, VariantRow};
 use widthwise_experiment::outcome::{Ending, Noise, Reading, Round, RoundKind, Run, Source};
 use widthwise_experiment::{Role, VariantStatus};
 
-/// What all names of variants begin with.
+/// The common prefix of all variants' names.
 pub const PREFIX: &str = "tree/";
 /// Why every eighth i386 variant of a large campaign is not measured.
 pub const UNABLE: &str =
     "no C++ library for this ABI: `apt-get install libstdc++-12-dev-i386-cross` installs it";
 const ABIS: [&str; 3] = ["x86-64", "x32", "i386"];
 
-/// The names of so many variants, the baseline first: `tree/x86-64/level-00`, `tree/x32/level-00` …
+/// The names of this number of variants, the baseline first: `tree/x86-64/level-00`, `tree/x32/level-00` …
 pub fn names(variants: usize) -> Vec<String> {
     (0..variants).map(|i| format!("{PREFIX}{}/level-{:02}", ABIS[i % 3], i / 3)).collect()
 }
 
-/// The CPU time of a variant over the baseline's, and its memory likewise: a third of the levels change no time.
+/// The CPU time of a variant relative to the baseline's, and its memory likewise: a third of the levels change no time.
 pub fn planted(name: &str) -> (f64, f64) {
     let level: f64 = name.rsplit('-').next().and_then(|level| level.parse().ok()).unwrap_or_default();
     let (time, memory) = match name.split('/').nth(1) {
@@ -33,7 +33,7 @@ pub fn planted(name: &str) -> (f64, f64) {
     (time * (1.0 + step), memory * (1.0 + 0.002 * level))
 }
 
-/// Numbers that look random and are the same every time (xorshift64*).
+/// Reproducible pseudo-random numbers (xorshift64*).
 struct Dice(u64);
 
 impl Dice {
@@ -44,14 +44,14 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal, of variance 1 (Irwin-Hall).
+    /// Approximately normal, with variance 1 (Irwin-Hall).
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
 impl super::Laboratory {
-    /// A campaign of so many variants and timed rounds, as if it had been measured here.
+    /// A campaign of this number of variants and timed rounds, as if measured here.
     pub fn made_up(&self, variants: usize, rounds: u32) -> PathBuf {
         let names = names(variants);
         let is_unable = |i: usize| variants > 20 && i % 24 == 23;

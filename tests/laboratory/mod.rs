@@ -1,6 +1,6 @@
-//! A place to try the command line in: a folder of its own, removed afterwards.
+//! A temporary folder in which the command line is tested.
 
-// Every file of tests is a program of its own, and none uses all of this.
+// Every file of tests is a separate program, and none uses everything here.
 #![allow(dead_code)]
 
 pub mod many;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Who has no rights: `nobody` of every Debian.
+/// The unprivileged user: `nobody` of every Debian.
 pub const NOBODY: u32 = 65534;
 
 /// A folder, and the built binary.
@@ -21,7 +21,7 @@ pub struct Laboratory {
     folder: tempfile::TempDir,
 }
 
-/// The words of a command line: one by one, or as they are typed.
+/// The arguments of a command line: as a list, or as one text.
 pub trait Words {
     fn words(self) -> Vec<String>;
 }
@@ -56,7 +56,7 @@ impl Words for &Vec<&str> {
     }
 }
 
-/// What a command said.
+/// The output of a command, and its exit status.
 #[derive(Debug)]
 pub struct CommandOutput {
     pub status: Option<i32>,
@@ -73,20 +73,20 @@ impl Laboratory {
         self.folder.path().join(name)
     }
 
-    /// One of the programs whose cost is known, copied here.
+    /// Copies one of the programs of known cost.
     pub fn program(&self, name: &str) {
         std::fs::copy(here("programs").join(name), self.path(name)).unwrap();
     }
 
-    /// One of the projects with a build system of their own, copied here.
+    /// Copies one of the projects with a build system.
     pub fn project(&self, name: &str) {
         self.copy(&here("projects").join(name), name);
     }
 
-    /// A file or folder of the repository, copied here.
+    /// Copies a file or folder of the repository.
     ///
-    /// By a process of its own: a program that this one had open for writing would be open in whatever another test
-    /// starts at that moment, and could not be started itself meanwhile (ETXTBSY).
+    /// By a separate process: a file that this process has open for writing is also open in a program that another test
+    /// starts at that moment, and cannot be executed meanwhile (ETXTBSY).
     pub fn copy(&self, from: &Path, to: &str) {
         let status = Command::new("cp").arg("-a").arg(from).arg(self.path(to)).status().unwrap();
         assert!(status.success(), "{} was not copied", from.display());
@@ -98,7 +98,7 @@ impl Laboratory {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A script that can be started, written by a process of its own as [`Laboratory::copy`] does.
+    /// An executable script, written by a separate process as in [`Laboratory::copy`].
     pub fn script(&self, name: &str, text: &str) {
         let written = format!("{name}.text");
         self.write(&written, text);
@@ -133,8 +133,8 @@ impl Laboratory {
         said(&mut self.command(arguments))
     }
 
-    /// `compare` on whatever CPU is free: campaigns that lock a core for themselves would wait for each other where
-    /// tests run side by side. Only tests of the pinning do without this.
+    /// `compare` on any free CPU: campaigns that lock a core would wait for each other if
+    /// tests run in parallel. Only tests of CPU affinity do not use this.
     pub fn compare(&self, arguments: impl Words) -> CommandOutput {
         said(&mut self.comparing(arguments))
     }
@@ -162,7 +162,7 @@ impl Laboratory {
         open(&self.campaign())
     }
 
-    /// What a variant answered first in the last campaign.
+    /// The first output of a variant in the last campaign.
     pub fn answer(&self, variant: &str) -> String {
         let slug: String = self
             .archive()
@@ -171,7 +171,7 @@ impl Laboratory {
         std::fs::read_to_string(self.campaign().join("output").join(slug)).unwrap()
     }
 
-    /// What the build of a variant printed, as the last campaign has kept it.
+    /// The log of a variant's build in the last campaign.
     pub fn build_log(&self, variant: &str) -> String {
         let log: String = self
             .archive()
@@ -192,8 +192,8 @@ impl Laboratory {
         said(Command::new("pgrep").args(["-a", "-f", name])).stdout
     }
 
-    /// Gives everything here to nobody, and says how to start `widthwise` as nobody: with a binary of their own,
-    /// since the one that was built may lie where nobody may look. Whoever is not root already has no rights.
+    /// Makes the user `nobody` the owner of this folder, and returns a command that starts `widthwise` as that user, with a copy
+    /// of the binary, since that user may have no access to the original. Without root, the present user has no privileges.
     pub fn without_rights(&self, arguments: impl Words) -> Command {
         if !is_root() {
             return self.command(arguments);
@@ -230,13 +230,13 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// The archive in a campaign's folder, to be read.
+/// The archive in a campaign's folder, opened for reading.
 pub fn open(campaign: &Path) -> rusqlite::Connection {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     rusqlite::Connection::open_with_flags(campaign.join("campaign.sqlite"), flags).unwrap()
 }
 
-/// A number that the archive is asked for.
+/// A number from a query of the archive.
 pub fn count(archive: &rusqlite::Connection, question: &str) -> i64 {
     archive.query_row(question, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{question}: {error}"))
 }
@@ -253,7 +253,7 @@ impl CommandOutput {
             stdout: text(&output.stdout),
             stderr: text(&output.stderr),
         };
-        // Whatever is asked of it, it may refuse, but not fall over.
+        // It may refuse any request, but must not panic.
         assert!(!said.stderr.contains("panicked"), "{said:?}");
         said
     }
@@ -262,7 +262,7 @@ impl CommandOutput {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// One clear error, which holds these words, with that exit status, and nothing else on standard output.
+    /// One clear error that contains these words, with this exit status, and nothing on standard output.
     pub fn refuses(&self, status: i32, words: &[&str]) {
         assert_eq!(self.status, Some(status), "{self:?}");
         let errors = self.stderr.lines().filter(|line| line.starts_with("error:")).count();
@@ -279,7 +279,7 @@ pub fn unfolded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn until(what: &str, is_so: impl Fn() -> bool) {
     let patience = Instant::now() + Duration::from_secs(180);
     while !is_so() {
@@ -294,7 +294,7 @@ pub fn signal(child: &Child, number: i32) {
     assert_eq!(unsafe { libc::kill(child.id() as i32, number) }, 0);
 }
 
-/// The verdict on that variant in that metric.
+/// The verdict on a variant in a metric.
 pub fn verdict<'a>(report: &'a Value, variant: &str, metric: &str) -> &'a Value {
     report["verdicts"]
         .as_array()
@@ -304,12 +304,12 @@ pub fn verdict<'a>(report: &'a Value, variant: &str, metric: &str) -> &'a Value 
         .unwrap_or_else(|| panic!("no verdict on {variant} {metric}: {}", report["verdicts"]))
 }
 
-/// Whether a verdict with figures calls no difference: what the A/A control's always does.
+/// Whether a verdict with figures reports no difference, as that of the A/A control always does.
 pub fn calls_none(verdict: &Value) -> bool {
     ["no_difference", "inconclusive"].contains(&verdict["verdict"].as_str().unwrap())
 }
 
-/// The entry of that variant.
+/// The entry of a variant.
 pub fn variant<'a>(report: &'a Value, name: &str) -> &'a Value {
     report["variants"]
         .as_array()
@@ -319,7 +319,7 @@ pub fn variant<'a>(report: &'a Value, name: &str) -> &'a Value {
         .unwrap_or_else(|| panic!("no variant {name}: {:?}", names(report)))
 }
 
-/// The names of all variants, the baseline's second name last.
+/// The names of all variants, the A/A control last.
 pub fn names(report: &Value) -> Vec<&str> {
     report["variants"].as_array().unwrap().iter().map(|variant| variant["name"].as_str().unwrap()).collect()
 }

@@ -1,5 +1,5 @@
-//! Tests that did not run as they were written say so: on standard error, whatever the test harness captures, and in the
-//! file that `WIDTHWISE_OUTCOMES` names, which `make test` sums up at its end (`tests/outcomes.sh`).
+//! Skipped and retried tests are reported: on standard error, although the test harness captures output, and in the
+//! file that `WIDTHWISE_OUTCOMES` names, which `make test` summarises at its end (`tests/outcomes.sh`).
 
 // Not every file of tests uses both.
 #![allow(dead_code)]
@@ -7,13 +7,13 @@
 use std::io::Write;
 use std::panic::Location;
 
-/// This test cannot be made here, or not to its end: `return skipped("why")`.
+/// This test cannot run here, or not completely: `return skipped("why")`.
 #[track_caller]
 pub fn skipped(reason: &str) {
     tell("skipped", reason);
 }
 
-/// Something that lies outside of this machine, and not in the project, had failed and was tried again.
+/// A service outside of this machine and the project failed and was used a second time.
 #[track_caller]
 pub fn retried(reason: &str) {
     tell("retried", reason);

@@ -1,4 +1,4 @@
-//! Programs that are started with the heap recorder by hand, each with a deadline; and what their logs say, added up.
+//! Programs started with the heap recorder, each with a deadline; and the sums over their logs.
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use super::{Laboratory, Words};
 
-/// Every ABI, and the options with which gcc builds for it.
+/// Every ABI, and gcc's options for it.
 pub const ABIS: [(&str, &str); 3] = [
     ("x86-64", "-m64"),
     ("x32", "-mx32 -idirafter /usr/include/x86_64-linux-gnu"),
     ("i386", "-m32 -idirafter /usr/include/x86_64-linux-gnu"),
 ];
 
-/// A run that takes longer hangs: the longest of these tests takes some seconds.
+/// A run that takes longer has hung: the longest of these tests takes some seconds.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A run of a program, not yet started.
@@ -39,7 +39,7 @@ pub struct Ended {
     pub logs: Vec<PathBuf>,
 }
 
-/// What `explain --json` says of each log.
+/// The JSON of `explain` for each log.
 pub struct Facts {
     pub what: String,
     pub documents: Vec<Value>,
@@ -56,7 +56,7 @@ impl<'l> Run<'l> {
         self
     }
 
-    /// A limit that is there before the program starts.
+    /// A limit that is set before the program starts.
     pub fn limit(mut self, resource: libc::__rlimit_resource_t, value: u64) -> Self {
         self.limits.push((resource, value));
         self
@@ -103,7 +103,7 @@ impl<'l> Run<'l> {
     }
 }
 
-/// What stands in LD_PRELOAD: the same for all runs.
+/// The value of LD_PRELOAD: the same for all runs.
 fn preload(lab: &Laboratory) -> &'static str {
     static PRELOAD: OnceLock<String> = OnceLock::new();
     PRELOAD.get_or_init(|| {
@@ -140,7 +140,7 @@ fn set_limits(command: &mut Command, limits: Vec<(libc::__rlimit_resource_t, u64
     unsafe { command.pre_exec(set) };
 }
 
-/// Starts a command, and waits for it. A program that hangs is killed with its children, and fails the test.
+/// Starts a command, and waits for it. A hanging program is killed with its children, and fails the test.
 fn before_deadline(command: &mut Command, what: &str) -> (ExitStatus, String, String) {
     let mut child = command
         .process_group(0)
@@ -179,7 +179,7 @@ fn kill_group(leader: &Child) {
 }
 
 impl Ended {
-    /// The program saw nothing wrong, and nobody wrote on its standard error.
+    /// The program succeeded, and standard error is empty.
     pub fn well(self) -> Ended {
         assert_eq!(self.stderr, "", "{}: {:?}", self.what, self.status);
         assert_eq!((self.status.code(), self.status.signal()), (Some(0), None), "{}", self.what);
@@ -204,7 +204,7 @@ impl Ended {
 }
 
 impl Facts {
-    /// A number of `a`, added up over all logs.
+    /// A number of `a`, summed over all logs.
     pub fn sum(&self, name: &str) -> u64 {
         let of_one = |document: &Value| {
             document["a"][name].as_u64().unwrap_or_else(|| panic!("{}: no {name}: {document:#}", self.what))
@@ -212,8 +212,8 @@ impl Facts {
         self.documents.iter().map(of_one).sum()
     }
 
-    /// The blocks that the functions of that name asked for, and those that are left at the end. A template's functions
-    /// have the name up to its `<`.
+    /// The blocks that the functions of a name allocated, and those left at the end. A template's functions
+    /// have the name up to the `<`.
     pub fn blocks_of(&self, function: &str) -> (u64, u64) {
         let mut sum = (0, 0);
         for site in self.documents.iter().flat_map(|document| document["sites"].as_array().unwrap()) {
@@ -226,7 +226,7 @@ impl Facts {
         sum
     }
 
-    /// All but that a program has no lines: shells that are started have none.
+    /// All remarks except that a program has no lines: shells have none.
     pub fn remarks(&self) -> Vec<&str> {
         let all = self.documents.iter().flat_map(|document| document["a"]["remarks"].as_array().unwrap());
         let texts = all.map(|remark| remark.as_str().unwrap());
@@ -242,7 +242,7 @@ impl Facts {
         self.documents.iter().flat_map(|document| document["a"]["by_process"].as_array().unwrap()).collect()
     }
 
-    /// Nothing is missing, and nothing is remarked but that the recorder had to take memory that has no file.
+    /// Nothing is missing, and the only remark is that the recorder had to use memory without a file.
     pub fn whole(self) -> Facts {
         let mut remarks = self.remarks();
         remarks.retain(|remark| !remark.contains("the recorder's own memory count as the program's RSS"));

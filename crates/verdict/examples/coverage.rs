@@ -97,7 +97,7 @@ fn typical_half_width(kind: Noise) -> f64 {
 
 fn coverage(replications: usize) {
     let heads: Vec<String> = ROUNDS.iter().map(|rounds| format!("{rounds} rounds")).collect();
-    println!("| noise | {} | `--precision` (rounds it took) |", heads.join(" | "));
+    println!("| noise | {} | `--precision` (rounds) |", heads.join(" | "));
     println!("| --- |{}", " ---: |".repeat(ROUNDS.len() + 1));
     for (kind, name) in KINDS {
         let truth = truth(kind);
@@ -188,7 +188,7 @@ fn full(kind: Noise, variants: &[&str], rounds: usize, slower: f64, replication:
 }
 
 fn false_alarms(replications: usize) {
-    println!("| noise of the times | campaigns | with any false word | were there no floor | intervals without 1 |");
+    println!("| noise of the times | campaigns | with any false difference | without the floor | intervals without 1 |");
     println!("| --- | ---: | ---: | ---: | ---: |");
     for (kind, name) in KINDS {
         if !matches!(
@@ -231,7 +231,7 @@ fn false_alarms(replications: usize) {
 }
 
 fn planted(replications: usize) {
-    println!("| noise of the times | metrics | truth | rounds | median half-width | called `higher` | truth in the interval | both |");
+    println!("| noise of the times | metrics | truth | rounds | median half-width | verdict `higher` | truth in the interval | both |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (kind, metrics, slower, rounds) in [
         (Noise::Quiet, 1, 1.01, 30),

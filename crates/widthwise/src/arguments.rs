@@ -1,4 +1,4 @@
-//! The command line of the verbs that measure: everything a spec file can say, and the same model behind it.
+//! The command line of the verbs that measure: the options of a spec file, with the same model.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,7 @@ use widthwise_experiment::{
 use crate::failure::Failure;
 use crate::programs::{self, is_spec};
 
-// What is said of a program, its variants and how they are run. (No documentation comment: clap would take it for the
-// verb's.)
+// The program, its variants and how they are run. (Not a doc comment: clap would use it as the verb's help.)
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// A C or C++ file, a folder, debian:PACKAGE[=VERSION], a spec file (widthwise.toml), or finished programs
@@ -27,7 +26,7 @@ pub struct Arguments {
     /// Build command, run by the shell (`sh -e`) in a copy of the source; CC, CXX, CFLAGS … are in its environment
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Program")]
     build: Option<String>,
-    /// Run command, started without a shell; {build}, {binary}, {source} and {work} are filled in
+    /// Run command, started without a shell; {build}, {binary}, {source} and {work} are replaced
     #[arg(long, value_name = "COMMAND", value_parser = text(), help_heading = "Program")]
     run: Option<String>,
     /// A finished binary instead of source and build; once for each variant
@@ -55,10 +54,10 @@ pub struct Arguments {
     /// Named sets of environment variables; `default` is none
     #[arg(long, value_name = "NAME,…", help_heading = "Axes")]
     env: Vec<String>,
-    /// Points left out of the matrix, such as abi=x32,compiler=clang-14; once for each
+    /// Combinations to leave out of the matrix, such as abi=x32,compiler=clang-14; once for each
     #[arg(long, value_name = "AXIS=VALUE,…", help_heading = "Axes")]
     exclude: Vec<String>,
-    /// The variant the others are compared with (default: the first)
+    /// The variant that the others are compared with (default: the first)
     #[arg(long, value_name = "VARIANT", help_heading = "Axes")]
     baseline: Option<String>,
     /// Any line of a spec file, such as 'env.tuned.MALLOC_ARENA_MAX = "1"'; once for each
@@ -71,70 +70,70 @@ pub struct Arguments {
     /// Working directory: here, fresh (a new one for each run), or a path
     #[arg(long, value_name = "WHERE", help_heading = "Run")]
     directory: Option<String>,
-    /// A file the program reads; once for each
+    /// A file that the program reads; once for each
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     input: Vec<PathBuf>,
-    /// An environment variable for every variant; once for each
+    /// Set an environment variable for every variant; once for each
     #[arg(long, value_name = "NAME=VALUE", value_parser = text(), help_heading = "Run")]
     set_env: Vec<String>,
-    /// Shell command before each run, not timed; what it leaves in the background ends after the teardown
+    /// Shell command before each run, not timed; its background processes are killed after the teardown
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Run")]
     setup: Option<String>,
     /// Shell command after each run, not timed
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Run")]
     teardown: Option<String>,
-    /// A run that lasts longer is killed (default: 10m)
+    /// Kill a run that lasts longer (default: 10m)
     #[arg(long, value_name = "TIME", help_heading = "Run")]
     timeout: Option<String>,
     /// The exit status that counts as success (default: 0)
     #[arg(long, value_name = "STATUS", help_heading = "Run")]
     exit_status: Option<i32>,
-    /// Switch address space layout randomisation off for the program
+    /// Switch off address space layout randomisation for the program
     #[arg(long, help_heading = "Run")]
     no_aslr: bool,
 
-    /// Stop after so many timed rounds
+    /// Stop after this number of timed rounds
     #[arg(long, value_name = "N", help_heading = "Measure")]
     pub rounds: Option<u32>,
     /// Stop when CPU time and peak memory (`scale`: every throughput) are known to ± this
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     pub precision: Option<String>,
-    /// Stop after so long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", help_heading = "Measure")]
     pub max_time: Option<String>,
     /// Rounds before the timed ones (default: 1)
     #[arg(long, value_name = "N", help_heading = "Measure")]
     warmup: Option<u32>,
-    /// Read memory over time, in rounds of their own after the timed ones (6, or so many; `scale` does by itself, in 1)
+    /// Read memory over time, in separate rounds after the timed ones (6, or this number; `scale` always does, in 1)
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "6", help_heading = "Measure")]
     memory: Option<u32>,
     /// Confidence of the intervals (default: 95%)
     #[arg(long, value_name = "PERCENT", help_heading = "Measure")]
     confidence: Option<String>,
-    /// Call variants equivalent (no difference) when the whole interval lies within ± this (default: 1%)
+    /// Report no difference if the whole interval lies within ± this (default: 1%)
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, help_heading = "Measure")]
     equal_within: Option<String>,
     /// Seed of the random orders, paddings and resampling
     #[arg(long, value_name = "N", help_heading = "Measure")]
     seed: Option<u64>,
 
-    /// What is compared between variants: stdout, or off
+    /// What to compare between variants: stdout, or off
     #[arg(long, value_name = "WHAT", help_heading = "Output check")]
     check: Option<String>,
-    /// A file the program writes, compared instead of its standard output; once for each
+    /// A file that the program writes, compared instead of its standard output; once for each
     #[arg(long, value_name = "FILE", help_heading = "Output check")]
     check_file: Vec<PathBuf>,
-    /// Shell command that each answer is piped through before it is compared
+    /// Shell command that filters each output before it is compared
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Output check")]
     filter: Option<String>,
-    /// Give verdicts on variants that answer differently too; the report says so
+    /// Give verdicts also on variants with a different output; the report notes the mismatch
     #[arg(long, help_heading = "Output check")]
     allow_different_output: bool,
 }
 
 impl Arguments {
-    /// The request: the spec file's, with the command line over it, its paths made absolute. `further` adds what flags of
-    /// one verb alone say.
+    /// The request: the spec file's values, overridden by the command line's, with absolute paths. `further` adds the flags of
+    /// one verb.
     pub fn request(
         &self,
         further: impl FnOnce(&mut Request) -> Result<(), RequestError>,
@@ -152,7 +151,7 @@ impl Arguments {
         Ok(from_file.overlay(location).anchored(&spec_folder, &here))
     }
 
-    /// What the flags alone say.
+    /// The flags' part of the request.
     fn location(&self) -> Result<Request, RequestError> {
         let mut request = if self.set.is_empty() {
             Request::default()
@@ -242,7 +241,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The stopping rule alone: what is resumed may be given anew.
+    /// The stopping rule alone, which may change on resume.
     fn add_stopping(&self, request: &mut Request) -> Result<(), RequestError> {
         let measure = &mut request.measure;
         set(&mut measure.rounds, self.rounds.map(|n| Located::new(n, SourceLocation::Flag("--rounds"))));
@@ -251,7 +250,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What is resumed, with the stopping rule that was given anew, if one was, and whether one was.
+    /// The resumed request, with a new stopping rule if one was given, and whether one was given.
     pub fn with_stopping(&self, mut request: Request) -> Result<(Request, bool), Failure> {
         let mut stopping = Request::default();
         self.add_stopping(&mut stopping).map_err(Failure::request)?;
@@ -284,7 +283,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// There must be something to measure.
+    /// Refuses a request without a program.
     pub fn name_something(&self, verb: &str) -> Result<(), Failure> {
         if !self.programs.is_empty() || !self.binary.is_empty() {
             return Ok(());
@@ -295,7 +294,7 @@ impl Arguments {
         )))
     }
 
-    /// Whether anything was said but the stopping rule.
+    /// Whether any option was given besides the stopping rule.
     pub fn asks_more_than_stopping(&self) -> bool {
         let mut stopping = Request::default();
         match (self.location(), self.add_stopping(&mut stopping)) {
@@ -305,7 +304,7 @@ impl Arguments {
     }
 }
 
-/// A spec file, and the folder its relative paths begin in.
+/// A spec file, and the folder of its relative paths.
 fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
     let shown = bytes::shown_path(path);
     let text =
@@ -315,12 +314,12 @@ fn read_spec(path: &Path, here: &Path) -> Result<(Request, PathBuf), Failure> {
     Ok((request, folder))
 }
 
-/// A word of the command line: bytes, as requests hold them.
+/// A word of the command line, as bytes.
 pub fn text() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(bytes::text)
 }
 
-/// The command line as it was typed, for reports.
+/// The command line, for reports.
 pub fn typed() -> Vec<String> {
     std::env::args_os().map(bytes::text).collect()
 }

@@ -1,4 +1,4 @@
-//! `widthwise doctor`: what can be built, run and counted here, and what fixes the rest.
+//! `widthwise doctor`: what can be built, run and counted here, and the commands that fix the rest.
 
 mod noise;
 
@@ -20,14 +20,14 @@ Examples:
   widthwise doctor --noise=1m
   widthwise doctor --json=diagnosis.json";
 
-/// What can be built, run and counted here; what is missing, and the command that fixes it; how noisy the machine is
+/// Show what can be built, run and counted here, the commands that fix what is missing, and how noisy the machine is
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// The diagnosis as JSON
+    /// The result as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Measure for so long how noisy this machine is: the smallest difference in CPU time it can tell from none
+    /// Measure the noise of this machine for this time: the smallest difference in CPU time that it can detect
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s", value_parser = time)]
     noise: Option<Duration>,
     /// The program of the noise test
@@ -59,7 +59,7 @@ impl Doctor {
         };
         // Removes the colours where there is no terminal, and where NO_COLOR says so.
         match anstream::stdout().write_all(text.as_bytes()) {
-            // Whoever reads has read enough: `widthwise doctor | metadata`.
+            // The reader has closed the pipe: `widthwise doctor | head`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(Failure::machine),
         }

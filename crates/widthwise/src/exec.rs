@@ -1,4 +1,4 @@
-//! `widthwise exec`: starts an x32 program here, or lets the kernel do it for every x32 file.
+//! `widthwise exec`: starts an x32 program here, or has the kernel start every x32 file.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -24,19 +24,19 @@ Examples:
     override_usage = "widthwise exec [OPTIONS] PROGRAM [ARGUMENT...]\n       widthwise exec --register | --unregister"
 )]
 pub struct Exec {
-    /// Let the kernel start every x32 file through the runtime, until --unregister or the next boot (as root)
+    /// Make the kernel start every x32 file through the runtime, until --unregister or the next boot (as root)
     #[arg(long, conflicts_with = "unregister")]
     register: bool,
-    /// Take that back
+    /// Undo --register
     #[arg(long)]
     unregister: bool,
     /// Show every system call on standard error
     #[arg(long)]
     trace: bool,
-    /// At the end, say how many sites were rewritten and how many calls trapped
+    /// Print at the end how many call sites were rewritten and how many calls trapped
     #[arg(long)]
     stats: bool,
-    /// Start it under gdb, which is told where the program's symbols belong
+    /// Start the program under gdb, with its symbols
     #[arg(long, conflicts_with_all = ["register", "unregister"])]
     gdb: bool,
     /// The x32 program and its arguments
@@ -47,7 +47,7 @@ pub struct Exec {
 /// `gdb`, on the runtime: the program's own words are still to come.
 fn gdb(runtime: &Path) -> Result<Command, Failure> {
     let script = x32run::place_gdb_script()
-        .context("what gdb has to be told cannot be written anywhere")
+        .context("no folder for the files that gdb needs is writable")
         .map_err(Failure::request)?;
     let mut command = Command::new("gdb");
     command.args(["-q", "-x"]).arg(script).arg("--args").arg(runtime);
@@ -55,7 +55,7 @@ fn gdb(runtime: &Path) -> Result<Command, Failure> {
 }
 
 impl Exec {
-    /// Does not come back where a program was started: the runtime takes this process's place.
+    /// Does not return if a program was started: the runtime replaces this process.
     pub fn run(self) -> Result<(), Failure> {
         if self.register || self.unregister {
             if !self.program.is_empty() {

@@ -42,35 +42,35 @@ Examples:
   widthwise explain --heap x32 --json=x32.json
   widthwise explain --heap before.log after.log
   widthwise explain --heap before after      # two folders of recordings
-  widthwise explain massif.out.4711          # massif's, heaptrack's, pprof's files, too
+  widthwise explain massif.out.4711          # also files of massif, heaptrack and pprof
   widthwise explain --skip-frames xmalloc --skip-frames 'luaM_*'";
 
-/// Say why two variants of a campaign differ
+/// Explain why two variants of a campaign differ
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
-    /// Variants of the campaign, files that the recorder wrote, or folders of them: one alone, or two to compare. Logs of one
-    /// process tree count as one recording; a folder may have several recordings of one program
+    /// One or two variants of the campaign, files of the heap recorder, or folders of them. The logs of one
+    /// process tree are one recording; a folder may have several recordings of one program
     #[arg(value_name = "VARIANT", num_args = 0.., value_parser = crate::arguments::text())]
     sides: Vec<String>,
     /// The campaign's folder
     #[arg(long, value_name = "CAMPAIGN", default_value = ".widthwise/latest")]
     campaign: PathBuf,
-    /// By allocation site alone: which lines of the program ask for the memory
+    /// Show allocation sites alone: the lines of the program that allocate memory
     #[arg(long)]
     heap: bool,
-    /// So many sites
+    /// Number of sites
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// A function that only hands requests on, such as xmalloc: its callers are the sites (`luaM_*`: all that
-    /// begin so); once for each
+    /// A function that only passes requests on, such as xmalloc: its callers are the sites (`luaM_*`: all functions with this
+    /// prefix); once for each
     #[arg(long, value_name = "FUNCTION")]
     skip_frames: Vec<String>,
-    /// Show a function that hands on nearly all requests as a site, too; by default its callers are, if its name says that it is
-    /// a wrapper
+    /// Show wrappers as sites: functions that pass nearly all requests on. By default their callers are the sites, if the
+    /// function's name is that of a wrapper
     #[arg(long)]
     keep_wrappers: bool,
-    /// Everything, as JSON
+    /// All results as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// A flame graph of the bytes at the peak, or of the difference: one self-contained page
@@ -82,10 +82,10 @@ pub struct Explain {
     /// A pprof profile of one variant
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
-    /// Print the words that link the heap recorder into a static program of that ABI
+    /// Print the linker options that link the heap recorder into a static program of this ABI
     #[arg(long, value_name = "ABI")]
     link_options: Option<String>,
-    /// Print what goes into LD_PRELOAD to record any program by hand (WIDTHWISE_HEAP_LOG=/folder/name says where)
+    /// Print the value of LD_PRELOAD that records any program (WIDTHWISE_HEAP_LOG=/folder/name sets the log)
     #[arg(long)]
     preload: bool,
 }

@@ -33,17 +33,17 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Build every variant, run them interleaved, and say what each costs
+    /// Build every variant, run them interleaved, and report what each costs
     Compare(Box<compare::Compare>),
-    /// Say what can be built, run and counted here, and what fixes the rest
+    /// Show what can be built, run and counted here, and how to fix the rest
     Doctor(doctor::Doctor),
-    /// Say why two variants differ: which lines of the program ask for the memory
+    /// Explain why two variants differ: which lines of the program allocate the memory
     Explain(explain::Explain),
-    /// Say how throughput and memory grow with processes: children, jobs or threads, on cores and SMT siblings
+    /// Measure throughput and memory against the number of processes: children, jobs or threads, on cores and SMT siblings
     Scale(Box<scale::Scale>),
     /// Start an x32 program on a kernel without x32
     Exec(exec::Exec),
-    /// Render a campaign again: terminal, HTML, Markdown, JSON, CSV
+    /// Render a campaign from its archive: terminal, HTML, Markdown, JSON, CSV
     Report(report::Report),
 }
 

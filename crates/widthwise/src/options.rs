@@ -1,6 +1,5 @@
-//! What all options have in common. One that takes a value takes it after a space or after `=`; one whose value may be left
-//! out takes it after `=` alone, since the word behind it may be a program. Lists are cut at commas and may be said in
-//! parts; what may hold a comma itself is said once for each value.
+//! Rules of all options. A value follows a space or `=`. An optional value follows `=` only, since the next word may be a
+//! program. Lists are separated by commas, and may be given in parts. Values that may contain a comma are given once for each.
 
 use std::ffi::OsString;
 
@@ -8,7 +7,7 @@ use clap::CommandFactory;
 
 use crate::CommandLine;
 
-/// What to write instead, where a word was meant to be the value of the option before it, and `message` complains of it.
+/// A correction, if `message` complains of a word that was meant as the value of the option before it.
 pub fn hint(words: &[OsString], message: &str) -> Option<String> {
     let command = CommandLine::command();
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
@@ -23,7 +22,7 @@ pub fn hint(words: &[OsString], message: &str) -> Option<String> {
     })
 }
 
-/// Whether an option has a value that may be left out.
+/// Whether an option's value is optional.
 fn has_optional_value(option: &clap::Arg) -> bool {
     option.is_require_equals_set()
 }
@@ -40,7 +39,7 @@ mod tests {
         command.get_subcommands().cloned().collect()
     }
 
-    /// Every option that people see, with its verb.
+    /// Every visible option, with its verb.
     fn options() -> Vec<(String, Arg)> {
         let of = |verb: Command| -> Vec<(String, Arg)> {
             let shown = |one: &&Arg| one.get_long().is_some_and(|name| name != "help") && !one.is_hide_set();
@@ -49,7 +48,7 @@ mod tests {
         verbs().into_iter().flat_map(of).collect()
     }
 
-    /// The word that stands for its value in the help.
+    /// The value's name in the help.
     fn value_name(option: &Arg) -> Option<String> {
         let takes = option.get_action().takes_values();
         takes.then(|| option.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect())
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_has_a_name_in_capitals_and_one_that_may_be_left_out_follows_an_equals_sign() {
+    fn a_value_has_a_name_in_capitals_and_an_optional_one_follows_an_equals_sign() {
         for (verb, option) in options() {
             let shown = format!("{verb} --{}", option.get_long().unwrap());
             let Some(name) = value_name(&option) else { continue };
@@ -81,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_may_be_said_in_parts_and_nothing_else_twice() {
+    fn a_list_may_be_given_in_parts_and_nothing_else_twice() {
         for (verb, option) in options() {
             let shown = format!("{verb} --{}", option.get_long().unwrap());
             let Some(name) = value_name(&option) else { continue };
             let is_list = name.ends_with(",…") && name != "AXIS=VALUE,…";
             let repeats = matches!(option.get_action(), ArgAction::Append);
             assert!(!is_list || repeats, "{shown} <{name}> is a list");
-            // What is said more than once says so in its help, if it is no list.
+            // The help of an option that may be repeated and is not a list says so.
             let help = option.get_help().map(ToString::to_string).unwrap_or_default();
             assert_eq!(repeats && !is_list, help.contains("; once for each"), "{shown}: {help}");
         }
@@ -100,7 +99,7 @@ mod tests {
         for (verb, option) in &all {
             for (other, same) in all.iter().filter(|(_, other)| other.get_long() == option.get_long()) {
                 let name = option.get_long().unwrap();
-                // `compare --heap` may be told how many recordings it makes; `explain --heap` reads them.
+                // `compare --heap` takes the number of recordings; `explain --heap` reads them.
                 if name == "heap" {
                     continue;
                 }
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_commands_that_run_in_a_shell_says_so() {
+    fn the_help_of_a_command_says_whether_a_shell_runs_it() {
         for (verb, option) in options() {
             let help = option.get_help().map(ToString::to_string).unwrap_or_default();
             let shown = format!("{verb} --{}: {help}", option.get_long().unwrap());
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_has_examples_that_its_own_parser_takes() {
+    fn every_verb_has_examples_that_its_parser_accepts() {
         for verb in verbs() {
             let help = verb.clone().render_long_help().to_string();
             let begin = format!("  widthwise {}", verb.get_name());

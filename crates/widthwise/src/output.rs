@@ -1,4 +1,4 @@
-//! Files that a user asked for, and pages of a campaign.
+//! Files that the user requested, and pages of a campaign.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// Writes a file whole or not at all; `-` is standard output.
+/// Writes a file completely or not at all; `-` is standard output.
 pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::request(format!("{}: {error}", path.display()));
     if path.as_os_str() == "-" {
         return match std::io::stdout().write_all(bytes) {
-            // `| metadata` has seen enough.
+            // The reader has closed the pipe: `| head`.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(failed),
         };
@@ -19,12 +19,12 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(failed)
 }
 
-/// Whether a document that was asked for goes to standard output.
+/// Whether a requested document goes to standard output.
 pub fn is_stdout(path: &Option<PathBuf>) -> bool {
     path.as_ref().is_some_and(|path| path.as_os_str() == "-")
 }
 
-/// Writes a file of a campaign's own, whole or not at all.
+/// Writes a file of a campaign, completely or not at all.
 pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))
 }

@@ -1,4 +1,4 @@
-//! `report`: renders a campaign again.
+//! `report`: renders a campaign from its archive.
 
 use std::path::PathBuf;
 
@@ -20,14 +20,14 @@ Examples:
   widthwise report .widthwise/latest --all-metrics
   widthwise report .widthwise/2026-11-21-sqlite3 --html out.html --csv=out.csv --json";
 
-/// Render a campaign again: on the terminal, or as files.
+/// Render a campaign from its archive: on the terminal, or as files.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Report {
     /// The campaign's folder
     #[arg(default_value = ".widthwise/latest")]
     campaign: PathBuf,
-    /// One self-contained page (`-`: standard output)
+    /// HTML: one self-contained page (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Markdown
@@ -36,14 +36,13 @@ pub struct Report {
     /// JSON (its schema: docs/json.md)
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// CSV: one line for each reading
+    /// CSV: one row for each reading
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     csv: Option<PathBuf>,
-    /// The memory series as CSV: one line for each moment and part
+    /// The memory series as CSV: one row for each reading and part
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     series: Option<PathBuf>,
-    /// Call variants equivalent (no difference) when the whole interval lies within ± this (default: as the campaign was
-    /// begun, else 1%)
+    /// Report no difference if the whole interval lies within ± this (default: as in the campaign, otherwise 1%)
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     equal_within: Option<String>,
     /// Show every metric on the terminal
@@ -159,8 +158,8 @@ impl Report {
         Ok(())
     }
 
-    /// A folder in a file's place is told before anything is read: where the file may be left out, it is most likely the
-    /// campaign's own.
+    /// Refuses a folder in place of a file, before anything is read. Where the file is optional, the folder is most likely
+    /// the campaign.
     fn check_outputs(&self) -> Result<(), Failure> {
         let outputs = [
             ("--html ", "out.html", &self.html),

@@ -1,4 +1,4 @@
-//! What is asked of `compare` alone, besides what every verb that measures is asked.
+//! The options of `compare` alone, besides those of every verb that measures.
 
 use clap::Args;
 use widthwise_experiment::metric::METRICS;
@@ -10,22 +10,22 @@ use crate::arguments::{one_of, read, set};
 /// The flags.
 #[derive(Debug, Args)]
 pub struct Question {
-    /// CPUs a run may use: auto (one idle core), any, or a list such as 0,2-3
+    /// CPUs that a run may use: auto (one idle core), any, or a list such as 0,2-3
     #[arg(long, value_name = "CPUS", help_heading = "Run")]
     cpus: Option<String>,
-    /// Make the runs of a round together, in turns on one CPU: for CPU time on a machine whose speed changes
+    /// Make the runs of a round share one CPU in time slices; for CPU time on a machine whose speed changes
     #[arg(long, help_heading = "Run")]
     concurrent: bool,
-    /// Metrics: names, default, or all; `--help` ends in their list
+    /// Metrics: names, default, or all; `--help` ends with the list
     #[arg(long, value_name = "NAME,…", help_heading = "Measure")]
     metric: Vec<String>,
-    /// What is averaged: paired, or ten-run-trim (peringer-2007)
+    /// Estimator: paired, or ten-run-trim (peringer-2007)
     #[arg(long, value_name = "NAME", help_heading = "Measure")]
     estimator: Option<String>,
 }
 
 impl Question {
-    /// Adds what they say.
+    /// Adds them to the request.
     pub fn say(&self, request: &mut Request) -> Result<(), RequestError> {
         for word in self.metric.iter().flat_map(|words| words.split(',')) {
             request.measure.add_metric(word, SourceLocation::Flag("--metric"))?;
@@ -39,14 +39,14 @@ impl Question {
         Ok(())
     }
 
-    /// Whether they say anything.
+    /// Whether any was given.
     pub fn asks_anything(&self) -> bool {
         let mut location = Request::default();
         self.say(&mut location).is_err() || location != Request::default()
     }
 }
 
-/// The metrics there are, as the long help ends in them.
+/// The list of metrics at the end of the long help.
 pub fn metrics() -> String {
     let mut text = "Metrics (default: those with *):\n".to_owned();
     for metric in METRICS {

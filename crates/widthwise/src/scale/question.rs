@@ -1,4 +1,4 @@
-//! What a study asks: from flags to numbers of processes, modes and placements, each checked.
+//! The options of `scale` alone: from flags to numbers of processes, modes and placements, each checked.
 
 use clap::{Args, Parser};
 use widthwise_experiment::placeholder;
@@ -10,9 +10,9 @@ use widthwise_measure::scale::event_log::{EventLog, Pattern};
 use crate::arguments::text;
 use crate::failure::Failure;
 
-/// More processes than these are a mistake.
+/// More processes than this are an error.
 const MOST_PROCESSES: usize = 4096;
-/// What a grid gives a job on each core.
+/// Memory of a core, as grids provide it.
 const MEMORY_OF_A_CORE: u64 = 2 << 30;
 
 #[derive(Debug, PartialEq, Args)]
@@ -20,7 +20,7 @@ pub struct Question {
     /// Numbers of processes: 1,2,4 (default: powers of two up to the CPUs, and the cores)
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Scale")]
     processes: Vec<usize>,
-    /// fork (the program forks {processes} children), jobs (so many copies), threads (it starts {processes} threads)
+    /// fork (the program forks {processes} children), jobs (that number of copies), threads (it starts {processes} threads)
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', help_heading = "Scale")]
     mode: Vec<Mode>,
     /// cores, siblings, module, l3, node, spread, or a list of CPUs such as 0,2-3; once for each list of CPUs
@@ -32,30 +32,30 @@ pub struct Question {
     /// Events of all processes together; {events} in the run command, and {first} for a job's first
     #[arg(long, value_name = "N", help_heading = "Scale")]
     events: Option<u64>,
-    /// Each process does as much as one would alone (--events, if they are said), so that the work grows with their number
+    /// Each process does the work of a single one (--events, if given), so that the work grows with the number of processes
     #[arg(long, help_heading = "Scale")]
     events_each: bool,
-    /// What a job is started with, without a shell, if not with the run command
+    /// Command of a job, started without a shell, if it is not the run command
     #[arg(long, value_name = "COMMAND", value_parser = text(), help_heading = "Scale")]
     jobs_run: Option<String>,
-    /// Shell command that runs on each CPU that is left free, as load
+    /// Shell command that runs on each free CPU, as load
     #[arg(long, value_name = "SH", value_parser = text(), help_heading = "Scale")]
     load: Option<String>,
-    /// A regular expression for lines that tell events: groups elapsed and cpu (seconds), events; or `cms`
+    /// A regular expression for lines that report events: groups elapsed and cpu (seconds), events; or `cms`
     #[arg(long, value_name = "REGEX", help_heading = "Scale")]
     event_pattern: Option<String>,
-    /// Files with such lines besides standard output: a pattern of names; {index} is the job's
+    /// Files with such lines besides standard output: a pattern of names; {index} is the job's number
     #[arg(long, value_name = "GLOB", help_heading = "Scale")]
     event_log: Option<String>,
-    /// Events are told by marks: lines `event` or `event CHILD` on the pipe in WIDTHWISE_MARKS
+    /// The program reports events by marks: lines `event` or `event CHILD` on the pipe in WIDTHWISE_MARKS
     #[arg(long, conflicts_with = "event_pattern", help_heading = "Scale")]
     event_marks: bool,
-    /// Memory that processes may have together, for the answer how many fit: 8G (default: 2G for each core)
+    /// Memory for all processes, to compute how many fit: 8G (default: 2G for each core)
     #[arg(long, value_name = "SIZE", help_heading = "Scale")]
     memory_limit: Option<String>,
 }
 
-/// What the options are where none was given.
+/// The defaults of all options.
 #[derive(Parser)]
 struct NoOptions {
     #[command(flatten)]
@@ -68,7 +68,7 @@ impl Question {
         *self != NoOptions::parse_from(["scale"]).question
     }
 
-    /// The plan, with what was not said filled in. `run` is the run command.
+    /// The plan, with defaults for options that were not given. `run` is the run command.
     pub fn plan(&self, topology: &Topology, run: &str, memory: Option<u32>) -> Result<Plan, Failure> {
         let kinds: Kinds =
             self.cores.parse().map_err(|error| Failure::request(format!("--cores: {error}")))?;
