@@ -144,7 +144,7 @@ fn known_steps_are_read_within_one_per_cent_in_every_abi_by_class_and_phase() {
             assert_eq!(sum, *whole, "{abi}");
         }
         // The peak of a program of one process is that of the kernel.
-        let statm_samples = numbers(&series["glances"]["resident"]);
+        let statm_samples = numbers(&series["statm_samples"]["resident"]);
         let peak = tree.iter().chain(&statm_samples).max().unwrap();
         assert!(about((8 + 24) * MIB, 4 * MIB).contains(peak), "{abi}: {peak}");
         let libraries: Vec<&str> = series["parts"]
@@ -327,10 +327,10 @@ fn with_enough_rounds_memory_has_verdicts_with_intervals_and_a_floor() {
     let archive = lab.archive();
     let mixed = "SELECT count(*) FROM samples WHERE (kind = 'memory') <> (metric LIKE 'tree%')";
     assert_eq!(count(&archive, mixed), 0);
-    assert_eq!(count(&archive, "SELECT count(*) FROM series"), 18);
+    assert_eq!(count(&archive, "SELECT count(*) FROM memory_series"), 18);
     // The series is not repeated.
     assert_eq!(lab.widthwise("compare --resume .widthwise/latest").status, Some(0));
-    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 18);
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM memory_series"), 18);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_program_that_never_ends_in_the_series_is_killed_and_the_rest_is_reported() 
     assert_ne!(verdict(&report, "i386", "cpu")["verdict"], "no_data");
     // One timeout suffices, and the readings up to then are kept.
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'timeout'"), 3);
-    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series"), 3);
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM memory_series"), 3);
     assert_eq!(lab.processes(), "");
 }
 
@@ -383,7 +383,7 @@ fn endless_marks_do_not_stop_the_program_and_programs_without_marks_are_unaffect
     assert_eq!(said.status, Some(0), "{said:?}");
     assert!(unfolded(&said.stdout).contains("wrote more marks than are kept"), "{said:?}");
     assert_eq!(count(&lab.archive(), "SELECT count(*) FROM run WHERE ended = 'done'"), 4);
-    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM series_mark"), 20_000);
+    assert_eq!(count(&lab.archive(), "SELECT count(*) FROM mark"), 20_000);
     assert!(!lab.campaign().join("scratch").exists());
 }
 
@@ -395,7 +395,7 @@ fn reading(lab: &Laboratory) -> std::process::Child {
         let folder = std::fs::canonicalize(lab.path(".widthwise/latest")).ok();
         let archive =
             folder.filter(|folder| folder.join("campaign.sqlite").exists()).map(|folder| open(&folder));
-        archive.is_some_and(|archive| count(&archive, "SELECT count(*) FROM series") > 0)
+        archive.is_some_and(|archive| count(&archive, "SELECT count(*) FROM memory_series") > 0)
     });
     child
 }
@@ -403,7 +403,7 @@ fn reading(lab: &Laboratory) -> std::process::Child {
 fn continues_to_the_end(lab: &Laboratory) {
     let archive = lab.archive();
     let halves = "SELECT count(*) FROM run JOIN round ON round.number = run.round
-                   WHERE round.kind IN ('memory', 'interrupted') AND run.id NOT IN (SELECT run FROM series)";
+                   WHERE round.kind IN ('memory', 'interrupted') AND run.id NOT IN (SELECT run FROM memory_series)";
     assert_eq!(count(&archive, halves), 0);
     drop(archive);
     let said = lab.widthwise("compare --resume .widthwise/latest");

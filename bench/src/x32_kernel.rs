@@ -183,7 +183,7 @@ fn section(sides: &[Side], release: &str) -> anyhow::Result<Section> {
             ratios.len()
         ),
         commands: vec![format!(
-            "qemu-system-x86_64 -cpu max -m 1024 {MACHINE} -plugin ./count.so -kernel vmlinuz -append '{COMMAND_LINE}' …"
+            "# qemu-system-x86_64 -cpu max -m 1024 {MACHINE} -plugin ./count.so -kernel vmlinuz -append '{COMMAND_LINE}' …"
         )],
         table,
         reached: missed.is_empty(),
