@@ -163,6 +163,10 @@ for compiler in gcc-11 gcc-12 clang-14 clang-15 clang-16 clang-19 gcc-13 clang-1
     fetched "sim-$compiler" "the simulation library by this compiler; \`make test\` uses the system's gcc" \
         "$needed" "Debian's archive has no such package here, or cannot be reached" $builds "$compiler"
 done
+part documentation "commands of the documentation that fetch and build packages" \
+    env WIDTHWISE_LANE=documentation "$CARGO" test --locked --package widthwise --test documentation minutes
+part bench-quick "every benchmark with so few runs that it means nothing: they must not rot" \
+    env WIDTHWISE_LANE=bench-quick "$CARGO" test --locked --package widthwise-bench --test quick
 part doc "the API documentation is built by no test" make --no-print-directory doc
 part demo "a campaign of minutes; \`make test\` types the README's other commands" make --no-print-directory demo
 part fuzz-build "the fuzz targets are a workspace of their own, which \`make test\` does not build" \

@@ -9,7 +9,7 @@ mod laboratory;
 use std::path::PathBuf;
 use std::process::Command;
 
-use laboratory::outcomes::retried;
+use laboratory::outcomes::{is_lane, retried, skipped};
 use laboratory::{here, repository, said, CommandOutput, Laboratory};
 
 /// A block of code in a page.
@@ -206,13 +206,18 @@ fn network_failure(said: &CommandOutput) -> Option<String> {
     (said.status != Some(0)).then(|| found.next().map(str::to_owned)).flatten()
 }
 
-/// Runs every command of these pages, and fails with a list of those that fail.
-fn typed(pages: Vec<PathBuf>) {
+/// Whether a command fetches and builds a package, or a real program's folder: minutes.
+fn takes_minutes(command: &str) -> bool {
+    command.contains("debian:") || command.contains("experiments/")
+}
+
+/// Runs every command of these pages that is `wanted`, and fails with a list of those that fail.
+fn typed(pages: Vec<PathBuf>, wanted: fn(&str) -> bool) {
     let lab = library();
     let mut failures = Vec::new();
     let mut count = 0;
     for block in pages.iter().flat_map(|page| blocks(page, "sh")) {
-        for command in commands(&block.text) {
+        for command in commands(&block.text).into_iter().filter(|command| wanted(command)) {
             count += 1;
             let words: Vec<&str> = command
                 .split('#')
@@ -229,7 +234,7 @@ fn typed(pages: Vec<PathBuf>) {
             } else {
                 prepare(&lab, &command);
                 let attempt = || run(&lab, &hurried(&command));
-                if command.contains("debian:") || command.contains("experiments/") {
+                if takes_minutes(&command) {
                     asking_mirrors(attempt)
                 } else {
                     attempt()
@@ -249,12 +254,20 @@ fn typed(pages: Vec<PathBuf>) {
 
 #[test]
 fn the_commands_of_the_readme_work() {
-    typed(vec![repository().join("README.md")]);
+    typed(vec![repository().join("README.md")], |_| true);
 }
 
 #[test]
 fn the_commands_of_the_documentation_work() {
-    typed(pages("docs"));
+    typed(pages("docs"), |command| !takes_minutes(command));
+}
+
+#[test]
+fn the_commands_of_the_documentation_that_take_minutes_work() {
+    if !is_lane("documentation") {
+        return skipped("minutes: `make test-all PARTS=documentation` fetches and builds packages");
+    }
+    typed(pages("docs"), takes_minutes);
 }
 
 #[test]

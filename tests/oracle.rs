@@ -49,11 +49,6 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Whether this is the part of `make test-all` that has fetched what a test needs (tests/all.sh).
-fn is_lane(name: &str) -> bool {
-    variable("WIDTHWISE_LANE").is_some_and(|lane| lane == name)
-}
-
 /// Whether `WIDTHWISE_X32_ONLY` names it, or nothing.
 fn is_wanted(name: &str) -> bool {
     variable("WIDTHWISE_X32_ONLY").is_none_or(|only| only.to_string_lossy().split(',').any(|one| one == name))
@@ -406,7 +401,7 @@ fn a_difference_shows_what_is_missing_and_what_is_new() {
 
 #[test]
 fn without_the_i386_entry_the_runtime_reports_it_and_releases_robust_mutexes_itself() {
-    if !is_lane("x32-without-i386") {
+    if !outcomes::is_lane("x32-without-i386") {
         return outcomes::skipped(
             "`make test-all` fetches the kernel; tests/exec.rs has the same with the entry left alone",
         );
@@ -426,7 +421,7 @@ fn without_the_i386_entry_the_runtime_reports_it_and_releases_robust_mutexes_its
 
 #[test]
 fn real_programs_print_what_they_print_on_x86_64() {
-    if !is_lane("x32-newer-libc") {
+    if !outcomes::is_lane("x32-newer-libc") {
         return outcomes::skipped(
             "`make test-all` fetches the sources, and the C library of the next Debian",
         );
@@ -447,7 +442,7 @@ fn real_programs_print_what_they_print_on_x86_64() {
 
 #[test]
 fn with_musl_the_runtime_says_what_a_kernel_with_x32_says() {
-    if !is_lane("x32-musl") {
+    if !outcomes::is_lane("x32-musl") {
         return outcomes::skipped("`make test-all` builds musl");
     }
     let built = musl::all();

@@ -1,5 +1,8 @@
 //! The benchmarks themselves, with so few runs that they mean nothing: they must not rot.
 
+#[path = "../../tests/laboratory/outcomes.rs"]
+mod outcomes;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -20,6 +23,9 @@ const TITLES: [&str; 12] = [
 
 #[test]
 fn every_claim_can_be_measured_and_a_quick_look_is_not_written_down() {
+    if !outcomes::is_lane("bench-quick") {
+        return outcomes::skipped("minutes: `make test-all PARTS=bench-quick` takes this quick look");
+    }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");
     let before = std::fs::read(&page).ok();
     let bench = Path::new(env!("CARGO_BIN_EXE_widthwise-bench"));

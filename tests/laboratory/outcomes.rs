@@ -1,11 +1,16 @@
 //! Skipped and retried tests are reported: on standard error, although the test harness captures output, and in the
 //! file that `WIDTHWISE_OUTCOMES` names, which `make test` summarises at its end (`tests/outcomes.sh`).
 
-// Not every file of tests uses both.
+// Not every file of tests uses all.
 #![allow(dead_code)]
 
 use std::io::Write;
 use std::panic::Location;
+
+/// Whether this is that part of `make test-all` (tests/all.sh).
+pub fn is_lane(name: &str) -> bool {
+    std::env::var_os("WIDTHWISE_LANE").is_some_and(|lane| lane == name)
+}
 
 /// This test cannot run here, or not completely: `return skipped("why")`.
 #[track_caller]
