@@ -1,9 +1,9 @@
 /*
- * Marks: tells Widthwise which phase the program is in, for `widthwise compare --memory`.
+ * Marks the phases of a program for `widthwise compare --memory`.
  *
- * Copy this file or write the line yourself, in any language: one line for each phase to the named pipe whose
- * path is in WIDTHWISE_MARKS. Where that is not set, or nobody reads, nothing happens; the program never
- * waits. This file may be used for any purpose, without any condition.
+ * Copy this file, or write the line yourself, in any language: one line for each phase, to the named pipe
+ * whose path is in WIDTHWISE_MARKS. If the variable is not set, or the pipe has no reader, nothing happens;
+ * the program never waits. This file may be used for any purpose, without any condition.
  */
 #ifndef WIDTHWISE_MARKS_H
 #define WIDTHWISE_MARKS_H
@@ -21,7 +21,7 @@ static inline void widthwise_mark(const char *phase) {
         return;
     strncat(line, phase, sizeof line - 2);
     line[strlen(line)] = '\n'; /* at most PIPE_BUF bytes: whole, or not at all */
-    if (write(pipe, line, strnlen(line, sizeof line)) < 0) { /* full, or nobody reads any more */
+    if (write(pipe, line, strnlen(line, sizeof line)) < 0) { /* the pipe is full or has no reader */
     }
     close(pipe);
 }
