@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_only_join_alike_have_streams_of_their_own() {
+    fn names_with_the_same_concatenation_have_different_streams() {
         assert_ne!(Rng::named(1, &["ab", "c"]).bits(), Rng::named(1, &["a", "bc"]).bits());
         assert_ne!(Rng::named(1, &["a", "b"]).bits(), Rng::named(2, &["a", "b"]).bits());
         assert_eq!(Rng::named(1, &["a", "b"]).bits(), Rng::named(1, &["a", "b"]).bits());

@@ -62,7 +62,7 @@ fn a_variant_that_was_recorded_once_is_not_called_smaller() {
         heap.side.recordings.truncate(1);
     }
     let page = render(&laid.campaign());
-    let words = "withheld: one recording of a variant does not tell what recordings of it differ by";
+    let words = "withheld: the spread of a variant with one recording is unknown";
     assert!(page.contains(words) && !page.contains("▼ fill −33 %"));
 }
 

@@ -1,7 +1,6 @@
-//! How often intervals hold the truth, how often words are wrong, and how often planted differences are found, on
-//! made-up campaigns: `cargo run --release -p widthwise-verdict --example coverage [replications [table]]` prints the
-//! Markdown tables of `docs/verdicts.md`: `intervals`, `alarms` and `planted`, or one of them. Seeds are fixed,
-//! and results do not depend on the number of processors.
+//! Coverage of intervals, false alarms and power on synthetic campaigns. `cargo run --release -p widthwise-verdict
+//! --example coverage [replications [table]]` prints the Markdown tables of `docs/verdicts.md`: `intervals`, `alarms`
+//! and `planted`, or one of them. Seeds are fixed, and results do not depend on the number of processors.
 
 #[path = "../tests/campaign/mod.rs"]
 mod campaign;
@@ -18,7 +17,7 @@ use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
 use widthwise_verdict::{half_width, judge, Verdict, Word};
 
 const ROUNDS: [usize; 5] = [10, 20, 30, 50, 100];
-/// A campaign under `--precision` is given up after so many rounds.
+/// The round limit of a campaign under `--precision`.
 const MOST: usize = 300;
 
 fn main() {
@@ -65,7 +64,7 @@ fn repeated<const N: usize>(replications: usize, once: impl Fn(u64) -> [f64; N] 
     })
 }
 
-/// A campaign of the baseline, one variant and the twin under this noise.
+/// A campaign of the baseline, one variant and the A/A control under this noise.
 fn pair(kind: Noise, rounds: usize, replication: u64) -> Laid {
     let mut laid = Laid::new(&["variant"], &["cpu"], rounds as u32);
     let values = readings(kind, rounds, 3, &mut Rng::named(replication, &["coverage"]));
@@ -86,7 +85,7 @@ fn holds(laid: &Laid, rounds: usize, truth: f64) -> bool {
     }
 }
 
-/// The half-width that some thirty rounds of this noise have, more or less, so that `--precision` stops in mid-range.
+/// About the half-width of thirty rounds of this noise, so that `--precision` stops in mid-range.
 fn typical_half_width(kind: Noise) -> f64 {
     let mut halves: Vec<f64> = (0..21)
         .filter_map(|replication| half_width(&pair(kind, 30, 1_000_000 + replication).evidence()))
@@ -119,7 +118,7 @@ fn coverage(replications: usize) {
     }
 }
 
-/// How many rounds a campaign takes whose intervals are wanted this narrow.
+/// The number of rounds until the intervals have this half-width.
 fn precision(laid: &Laid, target: f64) -> usize {
     let rule = Stopping { rounds: Some(MOST as u32), precision: Some(target), max_time: None };
     let mut stopping_rule = StoppingRule::new(&rule);
@@ -148,8 +147,8 @@ const METRICS: [&str; 11] = [
     "involuntary_switches",
 ];
 
-/// A campaign with everything a default campaign measures: three times that move together, a coarse system time, page
-/// counts, a constant, faults that never happen, and switches.
+/// A campaign with every default metric: three correlated times, a coarse system time, page counts, a constant, faults
+/// that never happen, and switches.
 fn full(kind: Noise, variants: &[&str], rounds: usize, slower: f64, replication: u64) -> Laid {
     let mut laid = Laid::new(variants, &METRICS, rounds as u32);
     laid.experiment.seed = replication;

@@ -1,4 +1,4 @@
-//! How often the intervals of fits hold the truth, by emulation: `cargo run --release --example scaling_coverage`.
+//! Coverage of the intervals of fits, on synthetic data: `cargo run --release --example scaling_coverage`.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn tallies<const K: usize>(truths: [(&'static str, f64); K]) -> [Tally; K] {
     truths.map(|(name, truth)| Tally { name, truth, held: 0, width: 0.0, asked: 0 })
 }
 
-fn tell(case: &str, tallies: &[Tally]) {
+fn print_tallies(case: &str, tallies: &[Tally]) {
     for Tally { name, truth, held, width, asked } in tallies.iter().filter(|tally| tally.asked > 0) {
         let share = 100.0 * *held as f64 / *asked as f64;
         let width = width / *asked as f64;
@@ -98,8 +98,8 @@ fn main() {
                 }
             }
             let case = format!("{count} rounds, sigma {contention}, kappa {coherency}{tail}");
-            tell(&case, &held);
-            tell(&case, &serial);
+            print_tallies(&case, &held);
+            print_tallies(&case, &serial);
         }
         let mut line = tallies([("intercept", 30.0), ("slope", 0.65)]);
         for set in 0..SETS {
@@ -115,6 +115,6 @@ fn main() {
                 line[1].add(found.slope);
             }
         }
-        tell(&format!("{count} rounds, 30 s + 0.65 s an event{tail}"), &line);
+        print_tallies(&format!("{count} rounds, 30 s + 0.65 s an event{tail}"), &line);
     }
 }

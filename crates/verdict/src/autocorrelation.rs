@@ -1,20 +1,18 @@
 //! Serial correlation: rounds that resemble the rounds before them.
 //!
-//! What the machine does over time (drift, heat, a neighbour's load) cannot make paired log-ratios resemble their
-//! predecessors: every round has a fresh random order, so which of two variants meets the worse moment is a fresh toss
-//! of a coin. What randomisation cannot touch is a state that belongs to one variant and outlives its runs, such as
-//! the placement of its file in the page cache. Then `n` rounds are worth fewer than `n`, and the interval must be
-//! wider.
+//! Drift, heat and other programs' load do not correlate paired log-ratios: every round has a fresh random order.
+//! Randomisation cannot remove a state that belongs to one variant and outlives its runs, such as the placement of its
+//! file in the page cache. Then `n` rounds are worth fewer than `n`, and the interval must be wider.
 
-/// How much wider an interval must be because of serial correlation, at least 1.
+/// The factor, at least 1, by which serial correlation widens an interval.
 ///
-/// The correlation `r` of neighbours is estimated from `differences` in the order of their rounds, winsorised at a
-/// fifth on either side (which is what a trimmed mean sees of them), freed of its small-sample bias (Marriott & Pope,
-/// Biometrika 41, 1954), and shrunk by the positive-part rule, r · (1 − 1/(n r²))₊, so that independent rounds, whose
-/// `r` is about ±1/√n by chance, pay little. A first-order autoregression then makes the variance of a mean
-/// (1 + r)/(1 − r) times as large. Negative correlation is never used to narrow an interval.
+/// The correlation `r` of neighbours is estimated from `differences` in the order of their rounds. The differences are
+/// winsorised at a fifth on either side, as a trimmed mean does. The small-sample bias of `r` is removed (Marriott &
+/// Pope, Biometrika 41, 1954). The positive-part rule, r · (1 − 1/(n r²))₊, then shrinks it: independent rounds have an
+/// `r` of about ±1/√n by chance. A first-order autoregression then makes the variance of a mean (1 + r)/(1 − r) times
+/// as large. Negative correlation is never used to narrow an interval.
 pub fn inflation(differences: &[f64]) -> f64 {
-    /// Beyond this the sample says no more than that hardly anything is known.
+    /// The upper limit of the estimated correlation.
     const STRONGEST: f64 = 0.9;
     let count = differences.len();
     if count < 4 {
@@ -45,19 +43,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_that_alternate_cost_nothing() {
+    fn alternating_rounds_do_not_widen_the_interval() {
         let values: Vec<f64> = (0..40).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
         assert_eq!(inflation(&values), 1.0);
     }
 
     #[test]
-    fn constant_and_few_rounds_cost_nothing() {
+    fn constant_values_and_fewer_than_four_rounds_do_not_widen_the_interval() {
         assert_eq!(inflation(&[0.5; 30]), 1.0);
         assert_eq!(inflation(&[0.1, 0.2, 0.3]), 1.0);
     }
 
     #[test]
-    fn rounds_that_persist_widen_the_interval() {
+    fn positive_autocorrelation_widens_the_interval() {
         // Four blocks of ten: neighbours agree nearly always.
         let values: Vec<f64> = (0..40).map(|i| if (i / 10) % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let found = inflation(&values);
@@ -65,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wild_value_does_not_hide_persistence() {
+    fn one_outlier_does_not_hide_autocorrelation() {
         let mut values: Vec<f64> = (0..40).map(|i| if (i / 10) % 2 == 0 { 1.0 } else { -1.0 }).collect();
         values[5] = 1e6;
         assert!(inflation(&values) > 2.0);

@@ -33,19 +33,19 @@ impl Interval {
         }
     }
 
-    /// How likely an estimate so far from `null` is if `null` is the truth, two-sided.
+    /// The two-sided p-value of the estimate under the hypothesis `null`.
     ///
-    /// This is the interval read backwards: the distance to `null` in units of the interval's own reach on that side,
-    /// with the tail of Student's t. So `p` is at most `1 - confidence` exactly where the interval excludes `null`.
-    /// The parametric tail is what lets ten rounds convict among dozens of comparisons: a rank test of ten rounds
-    /// cannot go below 2/1024, nor a bootstrap below the inverse of its resamples.
+    /// The p-value inverts the interval: the distance to `null` is divided by the interval's reach on that side and
+    /// looked up in Student's t. `p` is at most `1 - confidence` exactly where the interval excludes `null`. The
+    /// parametric tail lets ten rounds find a difference among dozens of comparisons. The smallest p-value of a rank
+    /// test of ten rounds is 2/1024, and that of a bootstrap the inverse of its resamples.
     pub fn p_value(self, null: f64, n: usize, confidence: f64) -> f64 {
         let distance = self.estimate - null;
         if distance == 0.0 {
             return 1.0;
         }
         let near = if distance > 0.0 { self.estimate - self.low } else { self.high - self.estimate };
-        // Where data are discrete one side can have no reach at all; half the width is then the honest yardstick.
+        // With discrete data one side can have no reach; half the width is used instead.
         let reach = if near > 0.0 { near } else { 0.5 * (self.high - self.low) };
         if reach <= 0.0 {
             return 0.0;
@@ -67,18 +67,18 @@ pub enum Widening {
     Mean,
     /// Half as much: what a trimmed statistic needs, whose resamples are more dispersed than those of a mean.
     Trimmed,
-    /// Two thirds: what a trimmed statistic of two values a unit needs, whose resamples are more even again.
+    /// Two thirds: what a trimmed statistic of two values a unit needs, whose resamples are less dispersed.
     TrimmedTwice,
 }
 
 /// How many standard errors an interval of this confidence reaches, for `n` units.
 ///
-/// The bootstrap of a mean is too narrow by √((n−1)/n), and a percentile interval forgets that the spread itself is
-/// an estimate. Hesterberg ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015)
-/// fixes both with √(n/(n−1)) · t(n−1). For the adaptive trimmed mean that goes too far (98 % at ten rounds of
-/// normal noise, where 95 % is meant); t with 2(n−1) degrees of freedom, half of the correction, stays within 94 to
-/// 97 % in emulation from six rounds on. With two log-ratios a round, half leaves 94.5 % at ten to thirty rounds of
-/// normal noise, and the whole up to 97.7 % where one variant has two modes: t has 1.5(n−1). See `examples/coverage.rs`.
+/// The bootstrap of a mean is too narrow by √((n−1)/n), and a percentile interval ignores that the spread itself is an
+/// estimate. Hesterberg ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015) fixes
+/// both with √(n/(n−1)) · t(n−1). For the adaptive trimmed mean that is too wide (98 % instead of 95 % at ten rounds of
+/// normal noise); t with 2(n−1) degrees of freedom, half of the correction, stays within 94 to 97 % in emulation from
+/// six rounds on. With two log-ratios a round, half leaves 94.5 % at ten to thirty rounds of normal noise, and the
+/// whole up to 97.7 % where one variant has two modes: t has 1.5(n−1). See `examples/coverage.rs`.
 pub fn reach(n: usize, confidence: f64, widening: Widening) -> f64 {
     let n = n as f64;
     let freedom = match widening {
@@ -89,8 +89,8 @@ pub fn reach(n: usize, confidence: f64, widening: Widening) -> f64 {
     (n / (n - 1.0)).sqrt() * student_quantile(0.5 + 0.5 * confidence, freedom)
 }
 
-/// How many resamples are drawn for `n` units: the noise of the resampling itself stays near a fiftieth of the
-/// interval's width, and the work for thousands of rounds stays bounded.
+/// The number of resamples for `n` units. The noise of the resampling is about a fiftieth of the interval's width, and
+/// the work for thousands of rounds is bounded.
 pub fn resamples(n: usize) -> usize {
     (2_000_000 / n.max(1)).clamp(1_000, 4_000)
 }
@@ -133,7 +133,7 @@ fn corrected(estimate: f64, acceleration: f64, mut replicates: Vec<f64>, reach: 
         return Interval::exact(estimate);
     };
 
-    // Replicates equal to the estimate count half on either side: page counts and constants have many.
+    // Replicates equal to the estimate, common with page counts, count half on either side.
     let rounding = 1e-12 * (greatest - least);
     let below = replicates.partition_point(|&value| value < estimate - rounding) as f64;
     let up_to = replicates.partition_point(|&value| value <= estimate + rounding) as f64;
@@ -143,12 +143,11 @@ fn corrected(estimate: f64, acceleration: f64, mut replicates: Vec<f64>, reach: 
 
     let low = quantile(&replicates, level(bias, acceleration, -reach));
     let high = quantile(&replicates, level(bias, acceleration, reach));
-    // Extreme bias can push both ends past the estimate; an interval that leaves out its own estimate helps nobody.
+    // Extreme bias can move both ends past the estimate; the interval must contain its estimate.
     Interval { estimate, low: low.min(estimate), high: high.max(estimate) }
 }
 
-/// Which quantile of the replicates stands `z` standard errors out, after the bias is taken off and the standard
-/// error has changed with the parameter.
+/// The quantile of the replicates at `z` standard errors, corrected for bias and acceleration.
 fn level(bias: f64, acceleration: f64, z: f64) -> f64 {
     let shifted = bias + z;
     let stretch = 1.0 - acceleration * shifted;
@@ -238,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn the_variance_of_the_spatial_test_has_the_interval_of_the_book() {
+    fn the_variance_of_the_spatial_test_has_the_published_interval() {
         // Section 14.3: θ̂ = 171.5, â = 0.061, ẑ₀ = 0.146, and 115.8 to 259.6 at 90 %.
         let statistic = variance(&SPATIAL);
         let jackknife = jackknife(26, &mut Rng::new(1), &statistic);
         assert!((acceleration(&jackknife) - 0.061).abs() < 0.0005);
         let found = interval(26, normal_quantile(0.95), &mut Rng::new(1), &statistic);
         assert!((found.estimate - 171.5).abs() < 0.05, "{found:?}");
-        // The book drew 2 000 resamples and here 4 000 others are drawn: the ends agree to a few per cent.
+        // Efron & Tibshirani drew 2 000 resamples, this test draws 4 000 others: the ends agree to a few per cent.
         assert!((found.low - 115.8).abs() < 5.0 && (found.high - 259.6).abs() < 9.0, "{found:?}");
     }
 
@@ -253,7 +252,8 @@ mod tests {
     fn levels_follow_efrons_formula() {
         // The same section: α₁ = 0.110 and α₂ = 0.985.
         assert!((level(0.146, 0.061, normal_quantile(0.05)) - 0.110).abs() < 0.0005);
-        // 0.146 + 1.791 / (1 − 0.061 · 1.791) = 2.157, and Φ(2.157) = 0.9845; the book has 0.985, from unrounded â and ẑ₀.
+        // 0.146 + 1.791 / (1 − 0.061 · 1.791) = 2.157, and Φ(2.157) = 0.9845; 0.985 was published, from unrounded â and
+        // ẑ₀.
         assert!((level(0.146, 0.061, normal_quantile(0.95)) - 0.9845).abs() < 0.0005);
         assert!((level(0.0, 0.0, normal_quantile(0.05)) - 0.05).abs() < 1e-12);
         assert_eq!(level(0.0, 0.5, 2.5), 1.0);
@@ -277,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_skewed_sample_has_an_interval_that_leans_the_same_way() {
+    fn the_interval_of_a_skewed_sample_is_skewed_the_same_way() {
         let values: Vec<f64> = (0..30).map(|i| (f64::from(i) / 8.0).exp()).collect();
         let found = interval(30, reach(30, 0.95, Widening::Mean), &mut Rng::new(3), mean(&values));
         assert!(found.high - found.estimate > 1.2 * (found.estimate - found.low), "{found:?}");
     }
 
     #[test]
-    fn the_grouped_jackknife_finds_the_acceleration_of_the_whole_one() {
+    fn the_grouped_jackknife_approximates_the_acceleration_of_the_full_jackknife() {
         let values: Vec<f64> = (0..1500).map(|i| (f64::from(i % 97) / 16.0).exp()).collect();
         let statistic = mean(&values);
         let whole: Vec<f64> = (0..values.len())
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_stand_between_their_neighbours() {
+    fn quantiles_are_interpolated_between_neighbours() {
         let sorted = [1.0, 2.0, 4.0];
         assert_eq!(quantile(&sorted, 0.5), 2.0);
         assert_eq!(quantile(&sorted, 0.625), 3.0);

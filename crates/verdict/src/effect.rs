@@ -1,5 +1,5 @@
-//! On which scale a comparison is made: as a ratio or, where a run counted 0, as a difference. What the detection floor
-//! and the margin of equivalence are on each.
+//! The scale of a comparison: a ratio or, where a run counted 0, a difference. The detection floor and the margin of
+//! equivalence on each scale.
 
 use widthwise_experiment::units::{Quantity, Unit};
 
@@ -11,8 +11,7 @@ use crate::wording::share;
 pub(crate) enum Scale {
     /// The logarithm of variant over baseline.
     Log,
-    /// Variant less baseline, in the metric's unit, where some run counted 0: 0 has no logarithm, and nothing is a
-    /// multiple of it.
+    /// Variant less baseline, in the metric's unit, where some run counted 0, because 0 has no logarithm.
     Difference {
         /// The baseline's mean.
         baseline: f64,
@@ -37,8 +36,8 @@ impl Scale {
         }
     }
 
-    /// Whether the whole interval lies inside the margin: from 1 / (1 + margin) to 1 + margin times the baseline's figure.
-    /// What is equal in every run lies inside any margin, and beside a mean of 0 nothing else does.
+    /// Whether the whole interval lies inside the margin: from 1 / (1 + margin) to 1 + margin times the baseline's
+    /// figure. An interval of exactly 0 lies inside any margin; if the baseline's mean is 0, no other interval does.
     pub fn is_within(self, interval: Interval, margin: f64) -> bool {
         let (least, most) = match self {
             Scale::Log => (-margin.ln_1p(), margin.ln_1p()),
@@ -58,11 +57,10 @@ impl Scale {
     }
 }
 
-/// The detection floor that an A/A comparison sets: how far its interval reaches from its estimate, to the farther
-/// side, and the estimate itself, added as independent errors are, in their squares. The truth of this pair is known,
-/// so an estimate inside its reach is mostly luck, which the reach allows for: adding the one to the other, as the far
-/// end of the interval does, counts it twice and hides differences that were seen well enough. But leaving such an
-/// estimate out forgets what it tells of states that outlive a run: see `docs/verdicts.md`.
+/// The detection floor of an A/A comparison: √(reach² + estimate²). The reach is the distance from the estimate to the
+/// farther end of the interval. The true difference of this pair is 0, so an estimate inside its reach is mostly
+/// chance: the far end of the interval would count it twice and hide real differences. Without the estimate the floor
+/// would ignore states that outlive a run: see `docs/verdicts.md`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Floor {
     departure: f64,

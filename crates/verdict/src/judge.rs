@@ -19,7 +19,7 @@ use crate::typical::typical;
 use crate::wording::margin;
 use crate::{Evidence, Judgement, Verdict, Word};
 
-/// With fewer pairs there is no interval: emulated coverage falls below 93 % with five, and not with six.
+/// Fewer pairs yield no interval: in simulation, coverage falls below 93 % with five pairs and not with six.
 pub const FEWEST_PAIRS: u32 = 6;
 
 /// What peringer-2007's estimator averages over: "run programs 10 times, remove two slowest and two fastest".
@@ -35,8 +35,8 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// From the lowest that a comparison may be to the highest: where amounts are only known to lie between two, the interval
-    /// has both, and a difference is only as sure as the less sure of them.
+    /// Combines the lowest and the highest possible comparison of amounts with bounds: the interval covers both, and
+    /// the p-value is the larger of the two.
     fn to(self, highest: Comparison) -> Comparison {
         let (low, high) = (self.interval, highest.interval);
         let agree = low.estimate * high.estimate > 0.0;
@@ -64,15 +64,15 @@ const NOTHING_READ: Count = Count { pairs: 0, coverage: 1.0, source: None };
 
 /// Why a comparison could not be made.
 pub(crate) enum Obstacle {
-    /// There is nothing to compare.
+    /// No reading exists.
     Missing(String),
-    /// Nothing can rest on what there is.
+    /// Readings exist but must not be compared.
     Withheld(String, Count),
-    /// More rounds would do.
+    /// More rounds are needed.
     TooFew(String, Count),
 }
 
-/// What stands in the way of every comparison of a variant, whatever the metric.
+/// The obstacle to every comparison of a variant, independent of the metric.
 fn obstacle(evidence: &Evidence, campaign: &Campaign, variant: &str) -> Option<Obstacle> {
     let baseline = &evidence.experiment.baseline;
     let not_measured = |name: &str| evidence.statuses.get(name).and_then(VariantStatus::not_measured);
@@ -100,15 +100,15 @@ fn differs(how: &str) -> String {
     if how.is_empty() {
         text.to_owned()
     } else if how.starts_with("its output") {
-        // It says itself what is wrong with the output.
+        // `how` already begins with the output.
         how.to_owned()
     } else {
         format!("{text}: {how}")
     }
 }
 
-/// The names under which the baseline's runs are compared with a variant's. The A/A pair is its twin against itself;
-/// the paper's estimator knows one baseline; and a twin that failed, or answered differently, is no witness.
+/// The names under which the baseline's runs are compared with a variant's. The A/A pair compares the control with the
+/// baseline; the paper's estimator uses one baseline. A control that failed or had a different output is not used.
 pub(crate) fn baselines<'a>(
     evidence: &'a Evidence,
     campaign: &Campaign,
@@ -116,10 +116,10 @@ pub(crate) fn baselines<'a>(
     control: &'a str,
 ) -> Baselines<'a> {
     let experiment = evidence.experiment;
-    let again = variant != control
+    let use_control = variant != control
         && experiment.judging.estimator == Estimator::Paired
         && obstacle(evidence, campaign, control).is_none();
-    Baselines { first: &experiment.baseline, again: again.then_some(control) }
+    Baselines { first: &experiment.baseline, control: use_control.then_some(control) }
 }
 
 /// Compares a variant with the baseline on one metric.
@@ -179,7 +179,7 @@ fn estimated(
     let n = count.pairs;
     let confidence = experiment.judging.confidence;
     let (interval, scale) = match experiment.judging.estimator {
-        // Emulated counts that are the same each time need no interval, and nothing of theirs is to be trimmed.
+        // Emulated counts that are the same each time need no interval and no trimming.
         _ if pairs.is_exact() => paired(pairs, confidence, &mut rng),
         Estimator::Paired if n < FEWEST_PAIRS => {
             let rounds = if n == 1 { "1 round is" } else { &format!("{n} rounds are") };
@@ -194,7 +194,7 @@ fn estimated(
                 count,
             ));
         }
-        // Which ten of more would be a choice, and a choice made after the fact is none of the paper's.
+        // The paper has no rule for choosing ten of more runs, and a choice after the fact would be biased.
         Estimator::TenRunTrim if n > TEN_RUNS => {
             return Err(Obstacle::Withheld(
                 format!("the ten-run estimator is for exactly ten rounds, and there are {n}"),
@@ -208,9 +208,9 @@ fn estimated(
     Ok(Comparison { interval, scale, p, count })
 }
 
-/// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means. A logarithm
-/// of 0 is none, and adding 1 to everything first would make the verdict depend on the unit. Plain means, there, because
-/// rare events are exactly what trimming would remove.
+/// The adaptive trimmed mean of the paired log-ratios; where some run counted 0, the difference of the means. 0 has no
+/// logarithm, and adding 1 to every value would make the verdict depend on the unit. The means are not trimmed, because
+/// trimming would remove rare events.
 fn paired(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
     let positive = |pair: &Pair| pair.variant > 0.0 && pair.baselines().all(|value| value > 0.0);
     if pairs.values.iter().all(positive) {
@@ -219,10 +219,9 @@ fn paired(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Scale) {
     differences(&pairs.values, confidence, rng)
 }
 
-/// The middle of all log-ratios. Where the baseline was read twice in a round, that round has two, side by side and
-/// not averaged: the average of two baselines, one of them slowed, is slowed by half, and a load would then pull the
-/// middle away from the variant, for as long as the variant itself is met by it less often than one of two. Rounds are
-/// resampled, with all that they hold.
+/// The adaptive trimmed mean of all log-ratios. A round with two baseline readings has two log-ratios, which are not
+/// averaged. If a load slows one of the two, their average is slowed by half, and the estimate is biased in every such
+/// round. Whole rounds are resampled.
 pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> Interval {
     let n = pairs.len();
     let mut ranked: Vec<(f64, usize)> = pairs
@@ -240,7 +239,7 @@ pub(crate) fn log_ratios(pairs: &[Pair], confidence: f64, rng: &mut Rng) -> Inte
     }
     sorted.iter_mut().for_each(|ratio| *ratio -= middle);
     let centred = if sorted.len() == n {
-        // One log-ratio a round: which of them is called which round is all one.
+        // With one log-ratio a round, the index in `sorted` serves as the round.
         interval(n, reach(n, confidence, Widening::Trimmed), rng, |counts| adaptive(&sorted, counts))
     } else {
         let drawn = RefCell::new(vec![0; sorted.len()]);
@@ -284,7 +283,7 @@ fn average(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// Whether sorted values are one value, but for the rounding of a division and a logarithm.
+/// Whether sorted values are equal up to the rounding of a division and a logarithm.
 fn equal(sorted: &[f64]) -> bool {
     match (sorted.first(), sorted.last()) {
         (Some(first), Some(last)) => last - first <= 1e-13,
@@ -309,7 +308,7 @@ fn ten_run_trim(pairs: &Pairs, confidence: f64, rng: &mut Rng) -> (Interval, Sca
         true => Scale::Log,
         false => Scale::Difference { baseline: average_of_six(&baseline, &every) },
     };
-    // With the narrower reach, emulated coverage falls to 92 % under drift.
+    // With the narrower reach, coverage in simulation falls to 92 % under drift.
     let found = interval(n, reach(n, confidence, Widening::Mean), rng, |counts| {
         let (v, b) = (average_of_six(&variant, counts), average_of_six(&baseline, counts));
         match scale {
@@ -333,7 +332,7 @@ fn average_of_six(ranked: &[(f64, usize)], counts: &[u32]) -> f64 {
     sum / f64::from(last - first)
 }
 
-/// Every verdict that this evidence bears.
+/// Every verdict on this evidence.
 pub fn judge(evidence: &Evidence) -> Judgement {
     let experiment = evidence.experiment;
     let campaign = Campaign::of(evidence);
@@ -349,7 +348,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
             })
             .collect()
     };
-    let again = compared(&control);
+    let controls = compared(&control);
     let challengers: Vec<&str> = experiment
         .variants
         .iter()
@@ -358,7 +357,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .collect();
     let made: Vec<(&str, Vec<_>)> = challengers.iter().map(|name| (*name, compared(name))).collect();
 
-    // The family: every comparison somebody asked for that has a figure. The A/A pair only sets floors.
+    // The Holm family: every requested comparison that has a figure. The A/A pair only sets floors.
     let deciding = experiment.deciding();
     let of_family: Vec<(f64, bool)> = made
         .iter()
@@ -379,7 +378,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
             }
             _ => None,
         };
-        for ((metric, result), floor) in metrics.iter().zip(results).zip(&again) {
+        for ((metric, result), floor) in metrics.iter().zip(results).zip(&controls) {
             let blank = blank(experiment, variant, metric);
             verdicts.push(match result {
                 Err(obstacle) => stopped(blank, obstacle, floor),
@@ -390,7 +389,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
             });
         }
     }
-    for (metric, result) in metrics.iter().zip(&again) {
+    for (metric, result) in metrics.iter().zip(&controls) {
         let blank = blank(experiment, &control, metric);
         verdicts.push(match result {
             Err(obstacle) => stopped(blank, obstacle, result),
@@ -398,7 +397,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         });
     }
 
-    // What the x32 runtime says of itself is told wherever it was read.
+    // The runtime's share is reported wherever its CPU time was read.
     let asked_and_runtime = || {
         let not_asked = metric::runtime().filter(|metric| !metrics.contains(metric));
         metrics.iter().copied().chain(not_asked)
@@ -408,7 +407,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         .flat_map(|variant| asked_and_runtime().map(move |metric| (variant, metric)))
         .filter_map(|(variant, metric)| typical(&campaign, variant, metric))
         .collect();
-    let runtime = weigh(evidence, &campaign, &again, comparisons, &mut verdicts);
+    let runtime = weigh(evidence, &campaign, &controls, comparisons, &mut verdicts);
     Judgement { verdicts, typical, comparisons, runtime }
 }
 
@@ -491,8 +490,9 @@ fn floor_of(control: &Comparison) -> Floor {
     Floor::of(control.interval, control.scale)
 }
 
-/// The word. A difference must be outside its own interval, above the floor, and beyond luck among all comparisons. Where
-/// it is not, the variant is equivalent if its whole interval lies inside the margin, and else nothing is known.
+/// The word. For a difference, the interval must exclude none, the estimate exceed the floor, and the adjusted p-value
+/// be small enough. Otherwise the variant is equivalent if its whole interval lies inside the margin, and else
+/// inconclusive.
 pub(crate) fn worded(
     blank: Verdict,
     comparison: &Comparison,
@@ -530,7 +530,7 @@ pub(crate) fn worded(
 enum Doubt {
     /// The interval includes no difference.
     Included,
-    /// One was seen, and these words say what speaks against it.
+    /// A difference was seen; the text gives the reason against calling it one.
     Seen(String),
 }
 
@@ -555,8 +555,8 @@ fn includes_none(interval: Interval) -> bool {
     interval.low <= 0.0 && interval.high >= 0.0
 }
 
-/// Whether the two are equivalent, by two one-sided tests: the whole interval lies inside the margin. An interval of 95 %
-/// errs by 2.5 % to either side, so that a difference as large as the margin is taken for none in 2.5 % of all cases.
+/// Whether the two are equivalent, by two one-sided tests: the whole interval lies inside the margin. An interval of 95
+/// % errs by 2.5 % to either side, so a difference as large as the margin is called none in 2.5 % of all cases.
 fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Doubt) -> (Word, String) {
     let Comparison { interval, scale, .. } = comparison;
     let margin = margin(figures.equal_within);
@@ -574,7 +574,7 @@ fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Doubt) -> (Wo
     (word, reason)
 }
 
-/// The A/A control's verdict. It is never `lower` or `higher`, since whatever it shows is the floor.
+/// The A/A control's verdict. It is never `lower` or `higher`: its difference is part of the floor.
 fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
     let Comparison { interval, scale, .. } = comparison;
     let figures = figures(blank, comparison);
@@ -591,8 +591,8 @@ fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
 }
 
 /// Half the width of the widest interval that decides when `--precision` is reached: over the deciding metrics, every
-/// measured variant and the A/A pair, in the units in which it is shown (0.01 is ±1 % of the baseline's figure).
-/// Absent while an interval is still to come; variants and metrics that no further round can fix are passed over.
+/// measured variant and the A/A pair, in the units in which it is shown (0.01 is ±1 % of the baseline's figure). Absent
+/// while an interval is still to come; variants and metrics that no further round can fix are skipped.
 pub fn half_width(evidence: &Evidence) -> Option<f64> {
     let experiment = evidence.experiment;
     let campaign = Campaign::of(evidence);
@@ -607,7 +607,7 @@ pub fn half_width(evidence: &Evidence) -> Option<f64> {
         for metric in experiment.deciding() {
             match compare(experiment, &campaign, variant, baselines, metric) {
                 Ok(Comparison { interval, scale, .. }) => {
-                    // Beside a baseline of 0 no width is a share of it, and no further round makes it one.
+                    // If the baseline is 0, a width has no share of it, and no further round changes that.
                     let Some(half) = scale.half_width(interval) else { continue };
                     widest = Some(widest.map_or(half, |widest| widest.max(half)));
                 }

@@ -1,10 +1,9 @@
 //! Samples in, verdicts out.
 //!
 //! A verdict compares one variant with the baseline on one metric: the ratio, an interval around it, the smallest
-//! difference this machine can tell from none, and a word. This crate is pure: it starts nothing, reads no clock and
-//! opens no file, and the same samples with the same seed give the same verdicts, bit for bit, in whatever order the
-//! rounds, runs, variants and metrics are handed in. How the numbers are made, and what they cannot say, is told in
-//! `docs/verdicts.md`.
+//! difference this machine can resolve, and a word. This crate is pure: it starts nothing, reads no clock and opens no
+//! file, and the same samples with the same seed give the same verdicts, bit for bit, in whatever order the rounds,
+//! runs, variants and metrics are handed in. `docs/verdicts.md` explains the numbers and their limits.
 
 pub mod autocorrelation;
 pub mod bootstrap;
@@ -36,8 +35,8 @@ use widthwise_experiment::{Experiment, Metric};
 pub use judge::{half_width, judge, FEWEST_PAIRS, TEN_RUNS};
 pub use runtime::{RuntimePart, RuntimeShare};
 
-/// The outcome of a verdict, in one word. `Lower` and `Higher` say what the variant's figure is beside the
-/// baseline's; whether lower is better is the metric's business.
+/// The outcome of a verdict, in one word. `Lower` and `Higher` compare the variant's figure with the baseline's;
+/// whether lower is better depends on the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
@@ -56,7 +55,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// The word as it stands in JSON, CSV and tables.
+    /// The word in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Word::Lower => "lower",
@@ -68,7 +67,7 @@ impl Word {
         }
     }
 
-    /// The word as a reader sees it in tables and sentences.
+    /// The word in tables and sentences.
     pub fn text(self) -> &'static str {
         match self {
             Word::NoDifference => "no difference",
@@ -95,7 +94,8 @@ pub struct Verdict {
     pub baseline: String,
     /// Variant over baseline; absent where the baseline's figure is 0.
     pub ratio: Option<f64>,
-    /// Variant less baseline in the metric's unit, where there is no ratio: some run counted 0. Of means.
+    /// The difference of the means, variant less baseline, in the metric's unit; present where there is no ratio
+    /// because some run counted 0.
     pub difference: Option<f64>,
     /// The baseline's mean in the metric's unit, beside `difference`.
     pub baseline_mean: Option<f64>,
@@ -105,19 +105,19 @@ pub struct Verdict {
     pub high: Option<f64>,
     /// The confidence of this one interval, by itself.
     pub confidence: f64,
-    /// The margin of equivalence, a fraction: `no_difference` says that the whole interval lies inside it.
+    /// The margin of equivalence, a fraction: `no_difference` means that the whole interval lies inside it.
     pub equal_within: f64,
-    /// The detection floor of this metric, as a fraction (0.008 for 0.8 %): how far the A/A pair's interval reaches from
-    /// its estimate, and that estimate, added in squares. Absent where the pair has no interval.
+    /// The detection floor of this metric, as a fraction (0.008 for 0.8 %): √(reach² + estimate²) of the A/A pair.
+    /// Absent where the pair has no interval.
     pub floor: Option<f64>,
     /// The same as an amount in the metric's unit, where there is no ratio.
     pub difference_floor: Option<f64>,
     /// Rounds in which the variant was read, and the baseline under either of its names.
     pub pairs: u32,
-    /// How likely so large a difference is where there is none, two-sided, for this one comparison.
+    /// The two-sided p-value of this one comparison.
     pub p: Option<f64>,
-    /// `p` after Holm's correction for every comparison of the campaign; absent for the A/A pair, which is not a
-    /// question anybody asked.
+    /// `p` after Holm's correction for every comparison of the campaign; absent for the A/A pair, which is not in the
+    /// family.
     pub adjusted_p: Option<f64>,
     /// The least share of any of these runs during which the counter counted: 1 unless it was multiplexed.
     pub coverage: f64,
@@ -145,17 +145,17 @@ impl Verdict {
     }
 }
 
-/// What a variant's runs of one metric were like, by themselves.
+/// The distribution of one metric over a variant's runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typical {
-    /// The variant's name; the baseline and its twin are here too.
+    /// The variant's name; the baseline and the A/A control are included.
     pub variant: String,
     /// What was measured.
     pub metric: Metric,
     /// The 20 % trimmed mean, in the metric's unit, as is everything below.
     pub value: f64,
-    /// Where some amounts are only known to lie between two, `value` is of the lower ones, as is all below, and this of the
-    /// upper ones: infinite where nothing bounds one of them.
+    /// Present where some amounts have two bounds: `value` and everything below are of the lower bounds, this is of the
+    /// upper ones. Infinite where an amount has no upper bound.
     pub upper: Option<f64>,
     /// The median.
     pub median: f64,
@@ -163,18 +163,18 @@ pub struct Typical {
     pub low_quartile: f64,
     /// The upper quartile.
     pub high_quartile: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
     /// How many timed runs that ended well were read.
     pub runs: u32,
 }
 
-/// Everything verdicts rest on.
+/// The input of every verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
-    /// The question.
+    /// The experiment.
     pub experiment: &'a Experiment,
     /// Every round; only timed ones count.
     pub rounds: &'a [Round],
@@ -187,13 +187,13 @@ pub struct Evidence<'a> {
 /// Every verdict of a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// Variants in the experiment's order, the twin after them, each with every metric in the experiment's order.
+    /// Variants in the experiment's order, then the A/A control, each with every metric in the experiment's order.
     pub verdicts: Vec<Verdict>,
-    /// Variants in the experiment's order, the twin after them, each with the metrics that were read.
+    /// Variants in the experiment's order, then the A/A control, each with the metrics that were read.
     pub typical: Vec<Typical>,
     /// How many comparisons share the risk of a false alarm: the size of the Holm family.
     pub comparisons: usize,
-    /// What the x32 runtime's own work has to do with the verdicts on time, where it stood in for the kernel.
+    /// The x32 runtime's share in the verdicts on time, where it replaced the kernel's x32 support.
     pub runtime: RuntimePart,
 }
 

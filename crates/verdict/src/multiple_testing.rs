@@ -1,11 +1,10 @@
-//! Many comparisons, one risk of a false alarm.
+//! Multiple testing: the risk of a false alarm over all comparisons of a campaign.
 //!
-//! Two variants and a dozen metrics are two dozen chances of an unlucky draw. Holm's step-down procedure ("A simple
+//! Two variants and a dozen metrics are two dozen chances of a false alarm. Holm's step-down procedure ("A simple
 //! sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979) keeps the chance that
-//! *any* comparison of the campaign is called a difference by luck at one minus the confidence, whatever the
-//! dependence between metrics. In its weighted form (section 3 of the same paper) comparisons need not share the risk
-//! evenly: half of it goes to the metrics the experiment decides on, so that asking for page faults and switches as
-//! well costs CPU time and peak memory little of their power.
+//! *any* comparison of the campaign is falsely called a difference at one minus the confidence, whatever the dependence
+//! between metrics. In its weighted form (section 3 of the same paper) comparisons need not share the risk evenly. Half
+//! of it goes to the metrics the experiment decides on, so further metrics cost these little power.
 
 /// One comparison of a family: its p-value, and its share of the risk, above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +32,7 @@ pub fn adjusted(members: &[Member]) -> Vec<f64> {
 }
 
 /// The weights of a family of comparisons, given which of them are on a deciding metric: half of the risk to those,
-/// half to the rest, evenly within either; all of it to the only kind there is.
+/// half to the rest, evenly within either; all of it to one kind if the other has no member.
 pub fn weights(deciding: &[bool]) -> Vec<f64> {
     let first = deciding.iter().filter(|&&yes| yes).count();
     let rest = deciding.len() - first;
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_p_values_of_zero_stay_zero() {
+    fn p_values_of_zero_stay_zero() {
         assert_close(&even(&[0.0, 0.03, 0.0]), &[0.0, 0.03, 0.0]);
     }
 

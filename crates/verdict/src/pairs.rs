@@ -12,7 +12,7 @@ use crate::Evidence;
 /// The runs of a campaign that count, by variant and round.
 #[derive(Clone)]
 pub(crate) struct Campaign<'a> {
-    /// So many times the x32 runtime's own work is left out of the figures that it is part of.
+    /// The multiple of the x32 runtime's CPU time that is subtracted from the figures that include it.
     without_runtime: f64,
     runs: Runs<'a>,
     emulated: Runs<'a>,
@@ -22,13 +22,13 @@ pub(crate) struct Campaign<'a> {
 /// By variant and round.
 type Runs<'a> = BTreeMap<&'a str, BTreeMap<u32, &'a Run>>;
 
-/// The names under which the baseline's runs are to be found.
+/// The names of the baseline's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Baselines<'a> {
-    /// Its own.
+    /// The baseline's name.
     pub first: &'a str,
-    /// Its twin's, where a comparison may use that too.
-    pub again: Option<&'a str>,
+    /// The A/A control's name, where a comparison uses it too.
+    pub control: Option<&'a str>,
 }
 
 /// What was read of a variant and of the baseline in one round.
@@ -38,41 +38,41 @@ pub(crate) struct Pair {
     pub variant: f64,
     /// The baseline's.
     pub baseline: f64,
-    /// The baseline's other one, where it was read under both of its names.
-    pub again: Option<f64>,
+    /// The A/A control's, where both were read.
+    pub control: Option<f64>,
 }
 
 impl Pair {
     /// The baseline's one or two values.
     pub fn baselines(self) -> impl Iterator<Item = f64> {
-        std::iter::once(self.baseline).chain(self.again)
+        std::iter::once(self.baseline).chain(self.control)
     }
 }
 
-/// Rounds as the bounds of their amounts allow them to have been.
+/// The two extremes that the bounds of the amounts allow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Extremes {
-    /// The variant as low as it may have been, beside a baseline as high as it may have been.
+    /// The variant's lower bound with the baseline's upper bound.
     pub lowest: Vec<Pair>,
-    /// The other way round.
+    /// The variant's upper bound with the baseline's lower bound.
     pub highest: Vec<Pair>,
 }
 
 impl Extremes {
-    fn add(&mut self, variant: &Reading, baseline: &Reading, again: Option<&Reading>) {
+    fn add(&mut self, variant: &Reading, baseline: &Reading, control: Option<&Reading>) {
         self.lowest.push(Pair {
             variant: variant.value,
             baseline: baseline.highest(),
-            again: again.map(Reading::highest),
+            control: control.map(Reading::highest),
         });
         self.highest.push(Pair {
             variant: variant.highest(),
             baseline: baseline.value,
-            again: again.map(|again| again.value),
+            control: control.map(|control| control.value),
         });
     }
 
-    /// Nothing says how high some amounts were.
+    /// Whether some amount has no upper bound.
     pub fn are_open(&self) -> bool {
         let is_open =
             |pair: &Pair| !pair.variant.is_finite() || pair.baselines().any(|value| !value.is_finite());
@@ -80,33 +80,31 @@ impl Extremes {
     }
 }
 
-/// What a variant and the baseline read in the same rounds, in the order of the rounds.
+/// The readings of a variant and of the baseline in the same rounds, in the order of the rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pairs {
     /// Round by round.
     pub values: Vec<Pair>,
-    /// Where some amounts are only known to lie between two: the same rounds as favourable to the variant as they may have
-    /// been, and as unfavourable.
+    /// Present where some amounts have two bounds: the same rounds at either extreme.
     pub extremes: Option<Extremes>,
     /// The least coverage of any of these readings.
     pub coverage: f64,
     /// Where the variant's came from.
     pub source: Option<Source>,
-    /// All of them, on both sides, were counted by an emulation.
+    /// All readings, on both sides, are emulated counts.
     pub emulated: bool,
 }
 
 impl Pairs {
-    /// Whether these are counts of an emulation that were the same each time: then there is no chance in them, and no
-    /// number of rounds would show any.
+    /// Whether these are emulated counts that were the same each time: they have no random error.
     pub fn is_exact(&self) -> bool {
         self.emulated && self.values.len() > 1 && self.values.windows(2).all(|pair| pair[0] == pair[1])
     }
 }
 
 impl<'a> Campaign<'a> {
-    /// The runs of the timed rounds of this evidence, and of those in which counts were emulated or memory was read. A run of any other round, or of one that is
-    /// not known, is used by nothing.
+    /// The runs of the timed rounds of this evidence, and of those in which counts were emulated or memory was read.
+    /// Runs of other or unknown rounds are ignored.
     pub fn of(evidence: &Evidence<'a>) -> Campaign<'a> {
         let of_kind = |kind| Campaign::runs_of(evidence, kind);
         Campaign {
@@ -128,8 +126,8 @@ impl<'a> Campaign<'a> {
         let mut runs = Runs::new();
         for run in evidence.runs.iter().filter(|run| rounds.contains(&run.round)) {
             let kept = runs.entry(&run.variant).or_default().entry(run.round).or_insert(run);
-            // An archive holds one run of a variant in a round. Should foreign data hold two, the first one counts,
-            // in whatever order they are handed in.
+            // An archive holds one run of a variant in a round. If foreign data has two, the earlier one counts,
+            // independent of their order.
             if run.began_ns < kept.began_ns {
                 *kept = run;
             }
@@ -137,9 +135,9 @@ impl<'a> Campaign<'a> {
         runs
     }
 
-    /// The readings of a metric from a variant's runs that ended well, by round; a run of an emulated round has no other readings
-    /// than its counts, one of a memory round only those of its series, and a timed one has none of either. A reading that is no amount
-    /// (negative, infinite, not a number) is no reading.
+    /// The readings of a metric from a variant's runs that ended well, by round; a run of an emulated round has only
+    /// counts, one of a memory round only its series, and a timed one has neither. A negative, infinite or NaN reading
+    /// is ignored.
     pub fn readings(&self, variant: &str, metric: Metric) -> impl Iterator<Item = (u32, Reading)> + '_ {
         [&self.runs, &self.emulated, &self.memory]
             .map(|runs| runs.get(variant))
@@ -163,21 +161,21 @@ impl<'a> Campaign<'a> {
     /// The rounds in which the variant was read, and the baseline under any of its names.
     pub fn pairs(&self, variant: &str, baselines: Baselines, metric: Metric) -> Pairs {
         let read = |name: &str| -> BTreeMap<u32, Reading> { self.readings(name, metric).collect() };
-        let (first, second) = (read(baselines.first), baselines.again.map(read).unwrap_or_default());
+        let (first, second) = (read(baselines.first), baselines.control.map(read).unwrap_or_default());
         let mut pairs =
             Pairs { values: Vec::new(), extremes: None, coverage: 1.0, source: None, emulated: true };
         let (mut extremes, mut is_bounded) = (Extremes::default(), false);
         for (round, reading) in self.readings(variant, metric) {
             let mut beside = [first.get(&round), second.get(&round)].into_iter().flatten();
             let Some(baseline) = beside.next() else { continue };
-            let again = beside.next();
+            let control = beside.next();
             pairs.values.push(Pair {
                 variant: reading.value,
                 baseline: baseline.value,
-                again: again.map(|again| again.value),
+                control: control.map(|control| control.value),
             });
-            extremes.add(&reading, baseline, again);
-            for read in [&reading, baseline].into_iter().chain(again) {
+            extremes.add(&reading, baseline, control);
+            for read in [&reading, baseline].into_iter().chain(control) {
                 pairs.coverage = pairs.coverage.min(read.coverage);
                 pairs.emulated &= read.source == Source::Emulated;
                 is_bounded |= read.upper.is_some();
@@ -188,7 +186,7 @@ impl<'a> Campaign<'a> {
         pairs
     }
 
-    /// Why a variant's runs cannot be relied on: how many of its timed runs failed, and how.
+    /// How many of a variant's timed runs failed, and how.
     pub fn failures(&self, variant: &str) -> Option<String> {
         let runs = self.runs.get(variant)?;
         let mut kinds: Vec<String> = Vec::new();
@@ -205,7 +203,7 @@ impl<'a> Campaign<'a> {
         (failed > 0).then(|| format!("{failed} of {total} {noun} failed: {}", kinds.join("; ")))
     }
 
-    /// Why a metric that was to be emulated was not for this variant.
+    /// Why a metric was not emulated for this variant.
     pub fn not_emulated(&self, variant: &str, metric: Metric) -> Option<String> {
         let own = self.emulated.get(variant).filter(|_| metric.can_be_emulated())?;
         own.values().find_map(|run| match &run.ending {
@@ -214,7 +212,7 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// Why a variant has no figure of the memory series, where there is one of others.
+    /// Why a variant has no figure of the memory series.
     pub fn not_sampled(&self, variant: &str, metric: Metric) -> Option<String> {
         let own = self.memory.get(variant).filter(|_| metric.family == Family::Series)?;
         let failed = own.values().find_map(|run| failure(&run.ending));
@@ -258,7 +256,7 @@ mod tests {
     fn only_emulated_counts_that_are_the_same_each_time_are_exact() {
         let pairs = |values: &[(f64, f64)], emulated| {
             let values =
-                values.iter().map(|&(variant, baseline)| Pair { variant, baseline, again: None }).collect();
+                values.iter().map(|&(variant, baseline)| Pair { variant, baseline, control: None }).collect();
             Pairs { values, extremes: None, coverage: 1.0, source: None, emulated }.is_exact()
         };
         assert!(pairs(&[(2.0, 1.0), (2.0, 1.0)], true));

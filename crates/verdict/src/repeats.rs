@@ -1,14 +1,14 @@
-//! Two variants that were recorded a few times each: whether they differ by more than recordings of one variant do.
+//! Comparison of two variants with a few recordings each.
 //!
-//! Recordings are no paired runs, and there are few of them: the interval is Student's, of the difference of two means
-//! with one variance. It is wider than those of timed rounds on purpose, since one page compares several quantities.
+//! Recordings are not paired, and there are few of them: the interval is Student's, of the difference of two means with
+//! one variance. It is wider than those of timed rounds on purpose, since one page compares several quantities.
 
 use crate::distribution::student_quantile;
 use crate::Word;
 
-/// How sure the interval of one comparison is.
+/// The confidence of one comparison's interval.
 pub const CONFIDENCE: f64 = 0.99999;
-/// Fewer recordings of a variant do not tell what recordings of it differ by.
+/// With fewer recordings of a variant their spread is unknown.
 pub const FEWEST_RECORDINGS: usize = 2;
 
 /// One quantity of two variants.
@@ -20,27 +20,28 @@ pub struct Difference {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// The smallest difference that recordings of one variant do not make: a share of the first variant's mean.
+    /// The smallest difference that exceeds the spread of recordings of one variant: a share of the first variant's
+    /// mean.
     pub floor: Option<f64>,
     /// The outcome.
     pub word: Word,
-    /// Why there is none, or why it is not `lower` or `higher` although every recording says so.
+    /// Why there is no outcome, or why a clear difference is not called `lower` or `higher`.
     pub reason: Option<String>,
 }
 
-/// What differences mean something.
+/// Thresholds of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Two quantities are equal if their ratio is within this of 1.
     pub equal_within: f64,
-    /// A smaller difference is never called one, in the quantity's unit.
+    /// The smallest difference that counts as one, in the quantity's unit.
     pub resolution: f64,
-    /// So many comparisons are made at once.
+    /// The number of comparisons made at once.
     pub comparisons: usize,
 }
 
 impl Difference {
-    /// No comparison, for that reason: no number of it may be shown.
+    /// A withheld comparison without figures, for that reason.
     pub fn withheld(reason: &str) -> Difference {
         Difference {
             ratio: None,
@@ -67,7 +68,7 @@ pub fn difference(a: &[f64], b: &[f64], scale: Scale) -> Difference {
     let ratio = |difference: f64| (of_a > 0.0).then(|| 1.0 + difference / of_a);
     let found = of_b - of_a;
     if a.len().min(b.len()) < FEWEST_RECORDINGS {
-        let reason = "one recording of a variant does not tell what recordings of it differ by";
+        let reason = "the spread of a variant with one recording is unknown";
         return Difference { ratio: ratio(found), ..Difference::withheld(reason) };
     }
     let half = half_width(a, b, scale.comparisons.max(1));
@@ -103,7 +104,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Squared distances from the mean, added up. What is the same in every recording has none, whatever rounding does.
+/// Squared distances from the mean, added up. Exactly 0 for equal values, without rounding errors.
 fn squares(values: &[f64]) -> f64 {
     if values.iter().all(|value| *value == values[0]) {
         return 0.0;
@@ -120,21 +121,21 @@ mod tests {
     const BYTES: Scale = Scale { equal_within: 0.01, resolution: 1024.0, comparisons: 1 };
 
     #[test]
-    fn what_is_the_same_in_every_recording_is_compared_exactly() {
+    fn values_that_are_equal_in_every_recording_are_compared_exactly() {
         let lower = difference(&[100e3; 2], &[90e3; 2], BYTES);
         assert_eq!((lower.word, lower.ratio, lower.floor), (Word::Lower, Some(0.9), Some(0.0)));
         assert_eq!(difference(&[100e3; 2], &[100e3; 2], BYTES).word, Word::NoDifference);
     }
 
     #[test]
-    fn a_difference_inside_what_recordings_of_one_variant_differ_by_is_none() {
+    fn a_difference_inside_the_spread_of_recordings_is_inconclusive() {
         let found = difference(&[100e3, 110e3], &[90e3, 99e3], BYTES);
         assert_eq!(found.word, Word::Inconclusive);
         assert!(found.floor.unwrap() > 0.1, "{found:?}");
     }
 
     #[test]
-    fn a_difference_as_small_as_that_of_two_names_is_none() {
+    fn a_difference_below_the_resolution_is_not_called_one() {
         assert_eq!(difference(&[100e3; 2], &[100_040.0; 2], BYTES).word, Word::NoDifference);
         let small = difference(&[100.0; 2], &[140.0; 2], BYTES);
         assert_eq!(small.word, Word::Inconclusive);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn one_recording_of_a_variant_tells_of_no_difference() {
+    fn a_comparison_with_one_recording_is_withheld() {
         let found = difference(&[100e3], &[50e3; 2], BYTES);
         assert_eq!((found.word, found.ratio, found.floor), (Word::Withheld, Some(0.5), None));
         assert_eq!(difference(&[], &[50e3], BYTES).word, Word::NoData);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_of_one_variant_are_called_different_as_rarely_as_is_promised() {
+    fn false_alarms_between_recordings_of_one_variant_are_rare() {
         let mut rng = Rng::new(7);
         for recordings in [2, 3, 6] {
             let clear = (0..20_000)

@@ -1,7 +1,7 @@
-//! What the x32 runtime's own work has to do with verdicts on time.
+//! The x32 runtime's share in verdicts on time.
 //!
-//! Where the runtime stands in for the kernel, its work is in the CPU time and the wall time of the program, and says
-//! nothing of x32. So every such comparison is made a second time, without it, and a verdict that this turns is withheld.
+//! Where the runtime replaces the kernel's x32 support, its work is part of the program's CPU time and wall time. Every
+//! such comparison is repeated without it, and a verdict that changes is withheld.
 
 use widthwise_experiment::metric::find;
 use widthwise_experiment::Metric;
@@ -12,16 +12,16 @@ use crate::rng::Rng;
 use crate::wording::{numbers, share, share_between};
 use crate::{Evidence, Verdict, Word};
 
-/// The figures that the runtime's work is part of. The kernel's ticks split user time from system time, and translation is
-/// user time: all of it may be in either.
+/// The metrics that include the runtime's work. The kernel splits user and system time by ticks, so all of the
+/// runtime's user time may be in either.
 pub(crate) const WITH_RUNTIME: [&str; 4] = ["cpu", "wall", "user", "system"];
 
-/// The runtime's account of itself may lack so much of what it counts: what traps do to the caches and predictors of the
-/// program, the copying of its mappings at a fork, what the kernel does for it at an execve, and its sleeps are not in it. (Of a
-/// program that reads folders it lacks a fifth; of one that does nothing but fork or execute itself, more than half.)
+/// An upper limit of the work that the runtime does not count, as a multiple of what it counts. It misses the effect of
+/// traps on caches and predictors, the copying of mappings at fork, the kernel's work at execve, and its sleeps. (It
+/// misses a fifth in a program that reads directories, more than half in one that only forks or executes itself.)
 const MAY_LACK: f64 = 1.5;
 
-/// What the runtime says of itself.
+/// The metric of the runtime's own CPU time.
 pub(crate) const RUNTIME_CPU: &str = "runtime_cpu";
 
 /// How much of a variant's time the x32 runtime took.
@@ -49,7 +49,7 @@ impl RuntimeShare {
     }
 }
 
-/// What is known of the runtime's part in a campaign's verdicts.
+/// The runtime's share in a campaign's verdicts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuntimePart {
     /// For every variant that the runtime ran, and every metric that its work is part of.
@@ -70,12 +70,12 @@ impl RuntimePart {
     }
 }
 
-/// Finds the runtime's part, and withholds the verdicts that it could turn. `again` are the A/A pair's comparisons by
-/// metric; so many `comparisons` share the risk of a false alarm.
+/// Finds the runtime's share, and withholds the verdicts that it could change. `controls` are the A/A pair's
+/// comparisons by metric; `comparisons` is the size of the Holm family.
 pub(crate) fn weigh(
     evidence: &Evidence,
     campaign: &Campaign,
-    again: &[Result<Comparison, Obstacle>],
+    controls: &[Result<Comparison, Obstacle>],
     comparisons: usize,
     verdicts: &mut [Verdict],
 ) -> RuntimePart {
@@ -98,11 +98,11 @@ pub(crate) fn weigh(
             continue;
         };
         let place = experiment.metrics.iter().position(|other| other.name == metric.name);
-        let Some(floor) = place.and_then(|place| again.get(place)) else { continue };
+        let Some(floor) = place.and_then(|place| controls.get(place)) else { continue };
         let beside = baselines(evidence, campaign, &verdict.variant, &control);
         let judged = |campaign: &Campaign| {
             let comparison = compare(experiment, campaign, &verdict.variant, beside, metric).ok()?;
-            // Bonferroni's correction: Holm's, for this one alone, would need the others as they are not.
+            // Bonferroni's correction: Holm's would need every other comparison without the runtime, too.
             let adjusted = (comparison.p * comparisons as f64).min(1.0);
             Some(worded(blank(experiment, &verdict.variant, metric), &comparison, adjusted, floor, None))
         };
@@ -111,7 +111,7 @@ pub(crate) fn weigh(
         if claims && (without.word != verdict.word || at_least.word != verdict.word) {
             let figures = |verdict: &Verdict| numbers(verdict).unwrap_or_default();
             verdict.withhold(format!(
-                "the x32 runtime's own work, {} of the {} of {}, could turn this: {} with it, {} without it",
+                "the x32 runtime's own work, {} of the {} of {}, could change this verdict: {} with it, {} without it",
                 own.text(),
                 metric.noun,
                 own.variant,
@@ -135,7 +135,7 @@ fn share_of(evidence: &Evidence, campaign: &Campaign, variant: &str, metric: Met
             (own > 0.0 && whole.value > 0.0).then_some(Pair {
                 variant: own,
                 baseline: whole.value,
-                again: None,
+                control: None,
             })
         })
         .collect();

@@ -1,9 +1,9 @@
-//! How throughput grows with the number of processes: speed-ups, the laws they follow, and what is read off them.
+//! How throughput grows with the number of processes: speed-ups, scaling laws and their parameters.
 //!
-//! Everything rests on rounds, as verdicts do: speed-ups are paired log-ratios within rounds; fits are made of the
-//! levels of all rounds, and made anew in every resample of the rounds (see [`bootstrap`](crate::bootstrap)). With fewer than
-//! [`FEWEST_PAIRS`](crate::FEWEST_PAIRS) rounds there are estimates and no intervals. Values that are no number, or not above 0, are
-//! left out and counted: a round in which eight processes died says nothing about eight that live.
+//! Rounds are the unit, as in verdicts. Speed-ups are paired log-ratios within rounds. Fits use the levels of all
+//! rounds and are repeated in every resample of the rounds (see [`bootstrap`](crate::bootstrap)). With fewer than
+//! [`FEWEST_PAIRS`](crate::FEWEST_PAIRS) rounds there are estimates and no intervals. Values that are not above 0 are
+//! left out and counted: a round in which processes died does not show their throughput.
 
 mod fit;
 mod laws;
@@ -27,7 +27,7 @@ pub use smt::{smt_yield, SmtRound, SmtYield, Span};
 /// One round: the throughput (events or processes in a second) for each number of processes.
 pub type Throughputs = BTreeMap<usize, f64>;
 
-/// What every interval here needs.
+/// The parameters of every interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms<'a> {
     /// The confidence of each interval by itself, such as 0.95.
@@ -41,11 +41,11 @@ pub struct Terms<'a> {
 /// An estimate and, where there are rounds enough, the interval around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// The estimate, in the unit of what was asked.
+    /// The estimate, in the unit of the values.
     pub estimate: f64,
     /// The ends of the interval; absent with fewer than [`FEWEST_PAIRS`](crate::FEWEST_PAIRS) rounds.
     pub bounds: Option<Bounds>,
-    /// How many rounds it rests on.
+    /// How many rounds were used.
     pub rounds: usize,
 }
 
@@ -65,7 +65,7 @@ impl Figure {
         Figure { estimate: found.estimate, bounds, rounds }
     }
 
-    /// Estimate and ends on another scale; `onto` must grow with its argument.
+    /// Estimate and ends on another scale; `onto` must be monotonically increasing.
     fn map(self, onto: impl Fn(f64) -> f64) -> Figure {
         let bounds = self.bounds.map(|ends| Bounds { low: onto(ends.low), high: onto(ends.high) });
         Figure { estimate: onto(self.estimate), bounds, rounds: self.rounds }
@@ -77,7 +77,7 @@ impl Figure {
     }
 }
 
-/// Why there is a reason instead of a number.
+/// Why a figure is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfitted {
     /// No round has a value that can be used.
@@ -91,15 +91,15 @@ pub enum Unfitted {
         /// How many there are.
         found: usize,
     },
-    /// No round has both of what is to be compared.
+    /// No round has both values to compare.
     NoPair,
     /// In no round is the elapsed time longer than the sequential part.
     AllSequential,
-    /// In some rounds the elapsed time is not longer than the sequential part: what would be left of the others is not typical.
+    /// In some rounds the elapsed time is not longer than the sequential part: the remaining rounds are not typical.
     SomeSequential,
-    /// The values do not determine the answer.
+    /// The values do not determine the parameters.
     Undetermined,
-    /// There are numbers, and they must not be compared: others had the CPUs.
+    /// Values exist but must not be compared: other programs used the CPUs.
     Withheld(Starved),
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for Unfitted {
     }
 }
 
-/// What one number of processes yields.
+/// The figures of one number of processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// How many processes.
@@ -129,7 +129,7 @@ pub struct Step {
     pub throughput: Result<Figure, Unfitted>,
     /// Throughput over that of the smallest number, within rounds.
     pub speed_up: Result<Figure, Unfitted>,
-    /// The speed-up over what it would be if each process did as much as each of the smallest number: 1 is perfect.
+    /// The speed-up divided by the relative number of processes: 1 is perfect.
     pub efficiency: Result<Figure, Unfitted>,
     /// Values that were left out: not above 0, or no number.
     pub left_out: usize,
@@ -147,8 +147,8 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// The numbers of processes whose efficiency is beyond doubt above 1. No law here allows that: usually the smallest
-    /// number was held back by something the larger ones share (a cold cache, one slow core).
+    /// The numbers of processes whose efficiency is beyond doubt above 1. No law here allows that. A usual cause is a
+    /// slower smallest number (a cold cache, one slow core).
     pub fn superlinear(&self) -> Vec<usize> {
         let above = |step: &&Step| step.efficiency.is_ok_and(|e| e.bounds.is_some_and(|ends| ends.low > 1.0));
         self.steps.iter().filter(above).map(|step| step.processes).collect()
@@ -156,7 +156,7 @@ impl Scaling {
 }
 
 /// Speed-ups and fits of one variant in one mode and placement. Only numbers of processes up to `cpus` enter the fits:
-/// beyond, processes take turns, and no law of parallel work says how.
+/// beyond, processes share CPUs in time slices, which no scaling law covers.
 pub fn scaling(rounds: &[Throughputs], cpus: usize, terms: Terms) -> Scaling {
     let mut all: Vec<usize> = rounds.iter().flat_map(|round| round.keys().copied()).collect();
     all.retain(|processes| *processes > 0);
@@ -203,7 +203,7 @@ fn usable(value: f64) -> bool {
 pub(crate) fn ratio(pairs: &[(f64, f64)], terms: Terms, names: &[&str]) -> Result<Figure, Unfitted> {
     let pairs: Vec<Pair> = pairs
         .iter()
-        .map(|(variant, baseline)| Pair { variant: *variant, baseline: *baseline, again: None })
+        .map(|(variant, baseline)| Pair { variant: *variant, baseline: *baseline, control: None })
         .collect();
     let (Some(first), n) = (pairs.first(), pairs.len()) else { return Err(Unfitted::NoPair) };
     if n == 1 {

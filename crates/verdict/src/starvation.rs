@@ -1,8 +1,8 @@
-//! Whether the tasks of a cell got their CPUs. Throughput says how a program scales only if it had the CPUs that it is said to
-//! have had: where others had them, nothing is concluded.
+//! Whether the tasks of a cell got their CPUs. Throughput shows how a program scales only if it had its CPUs; where
+//! other programs used them, the cell is withheld.
 //!
-//! What counts is not how long tasks waited for a CPU (more tasks than CPUs wait for each other, and that is what such a cell
-//! measures), but how much of that is due to others: no more than the CPU time that others had on the same CPUs.
+//! Waiting for a CPU alone is no reason: with more tasks than CPUs, tasks wait for each other. Only waiting due to
+//! other programs counts: at most the CPU time that these used on the same CPUs.
 
 use std::fmt;
 
@@ -11,48 +11,49 @@ use widthwise_experiment::scale::{Attempt, CpuWait};
 /// A cell whose tasks lost more of their time than this to others is withheld.
 pub const MOST_LOST: f64 = 0.05;
 
-/// The unit in which the kernel counts what the hypervisor takes, in nanoseconds.
+/// The unit of the kernel's steal time, in nanoseconds.
 const TICK: f64 = 1e7;
 
 /// How the tasks of a cell came by their CPUs. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
-    /// Share of their time for which tasks waited for a CPU, whoever had it; absent where the kernel does not tell.
+    /// Share of their time for which tasks waited for a CPU, for any reason; absent where the kernel does not report
+    /// it.
     pub waited: Option<f64>,
     /// Why it is absent.
     pub unknown: Option<String>,
-    /// Share of their time that was lost because others had their CPUs.
+    /// Share of their time that was lost to others.
     pub lost: f64,
-    /// Who had most of it.
+    /// Who took most of it.
     pub taker: Taker,
     /// CPU time of other programs on these CPUs, as a share of what the CPUs have.
     pub others: f64,
 }
 
-/// Who had the CPUs.
+/// Who used the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taker {
     /// Other programs.
     Programs,
     /// The hypervisor, for other machines.
     Host,
-    /// Nobody: the control group had used up its quota.
+    /// No program: the control group had used up its quota.
     Quota,
 }
 
-/// A cell that nothing is concluded from.
+/// A withheld cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starved {
     /// Its number of processes.
     pub processes: usize,
     /// What its tasks lost, in thousandths of their time.
     pub lost: u16,
-    /// Who had their CPUs.
+    /// Who used their CPUs.
     pub taker: Taker,
 }
 
 impl Waiting {
-    /// What the attempts of a cell come to; nothing where it was not recorded.
+    /// Sums up the attempts of a cell; None where waiting was not recorded.
     pub fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<Waiting> {
         let recorded: Vec<(&Attempt, &CpuWait)> =
             attempts.filter_map(|attempt| Some((attempt, attempt.cpu_wait.as_ref()?))).collect();
@@ -86,7 +87,7 @@ impl Waiting {
         })
     }
 
-    /// That nothing is concluded from a cell of so many processes, if that is so.
+    /// Whether a cell of so many processes is withheld, and why.
     pub fn starved(&self, processes: usize) -> Option<Starved> {
         let lost = (1000.0 * self.lost).round() as u16;
         (self.lost > MOST_LOST).then_some(Starved { processes, lost, taker: self.taker })
@@ -109,8 +110,8 @@ fn lost_waiting(waits: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
     let (others, throttled) = (sum(|wait| wait.others_ns), sum(|wait| wait.throttled_ns));
     let uncertain = waits.iter().map(|(_, wait)| wait.uncertain_ns).max().unwrap_or(0) as f64;
     let uncertain = uncertain * (waits.len() as f64).sqrt();
-    // Tasks that cannot have waited for each other have waited for others, as far as these had time enough; those that may
-    // have waited for each other have not, as far as others may have had less.
+    // Tasks that cannot have waited for each other waited for other programs, up to the CPU time of these. Tasks that
+    // may have waited for each other lost at most what other programs used.
     let is_crowded = waits.iter().any(|(_, wait)| wait.wanting > wait.cpus);
     let most = if is_crowded { others + throttled - uncertain } else { others + throttled + uncertain };
     let lost = sum(|wait| wait.waited_ns.unwrap_or(0)).min(most).max(0.0);
@@ -118,7 +119,7 @@ fn lost_waiting(waits: &[&(&Attempt, &CpuWait)]) -> (f64, bool) {
     let used: f64 = waits.iter().map(|(attempt, _)| attempt.cpu_ns as f64).sum();
     let elapsed: f64 = waits.iter().map(|(attempt, _)| attempt.elapsed_ns as f64).sum::<f64>().max(1.0);
     let of_all = lost / (lost + used).max(elapsed);
-    // A member that waited for others of its own program cannot be told from one that waited for strangers.
+    // Waiting for members of the same program and waiting for other programs cannot be distinguished.
     let of_one = if is_crowded { 0.0 } else { longest / elapsed };
     (of_all.max(of_one), throttled > others)
 }
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_whose_cpus_others_had_are_starved() {
+    fn tasks_whose_cpus_other_programs_used_are_starved() {
         let wait = CpuWait {
             waited_ns: Some(1000 * MS),
             longest_ns: Some(500 * MS),
@@ -189,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn one_starved_member_holds_up_all() {
-        // On 64 CPUs one of which somebody else uses: 1 % of the members' time, and half of what passes.
+    fn one_starved_member_starves_the_cell() {
+        // 64 CPUs, one of which another program uses: 1 % of the members' time, half of the elapsed time.
         let mut one = attempt(CpuWait {
             waited_ns: Some(500 * MS),
             longest_ns: Some(500 * MS),
@@ -221,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn others_that_ran_while_nobody_waited_starve_nobody() {
+    fn other_programs_do_not_starve_tasks_that_never_waited() {
         let wait = CpuWait { waited_ns: Some(MS), longest_ns: Some(MS), others_ns: 900 * MS, ..wait() };
         assert_eq!(of(wait).starved(2), None);
     }
 
     #[test]
-    fn what_a_quota_and_a_host_take_is_told_apart() {
+    fn quota_and_host_are_distinguished() {
         let waits = CpuWait { waited_ns: Some(800 * MS), longest_ns: Some(400 * MS), ..wait() };
         let quota = of(CpuWait { throttled_ns: 800 * MS, ..waits.clone() }).starved(2).unwrap();
         assert_eq!((quota.taker, quota.lost), (Taker::Quota, 444));
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_tell_is_unknown_and_no_verdict() {
+    fn an_unknown_wait_is_reported_as_unknown_and_not_as_starved() {
         let wait = CpuWait { unknown: Some("no schedstat".into()), others_ns: 1000 * MS, ..wait() };
         let found = of(wait);
         assert_eq!((found.starved(2), found.waited), (None, None));
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_sleeps_is_judged_by_the_time_that_passes() {
+    fn a_program_that_sleeps_is_judged_by_elapsed_time() {
         let mut sleeper =
             attempt(CpuWait { waited_ns: Some(2 * MS), longest_ns: Some(MS), others_ns: 30 * MS, ..wait() });
         sleeper.cpu_ns = 4 * MS;

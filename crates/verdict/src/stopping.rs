@@ -1,34 +1,33 @@
-//! When a campaign has seen enough.
+//! The stopping rule: when a campaign has enough rounds.
 //!
-//! Stopping as soon as an interval is narrow enough stops, more often than not, when the spread *looks* small, and an
-//! interval taken at that moment is too narrow: with a look after every round, or from a handful of rounds on, coverage
-//! suffers. Chow & Robbins (1965) show that the harm fades as the target gets narrow; what keeps it away before that,
-//! measured in `examples/coverage.rs`, is
+//! A rule that stops as soon as an interval is narrow enough favours samples whose spread is small by chance: their
+//! intervals are too narrow, and coverage falls. Chow & Robbins (1965) show that the loss vanishes as the target gets
+//! narrow. Three rules, measured in `examples/coverage.rs`, avoid it before that:
 //!
-//! - never to look before [`FIRST_LOOK`] rounds,
-//! - to look seldom: the rounds grow by a quarter from look to look, and
-//! - to stop only when the target is met at two looks in a row, so that the rounds of the second, a fifth of them
-//!   fresh, confirm what the first saw: the idea of Stein's second stage (1945).
+//! - no interim look before [`FIRST_LOOK`] rounds,
+//! - few looks: the rounds grow by a quarter from look to look, and
+//! - a stop only when the target is met at two looks in a row, so that the second, a fifth of whose rounds are new,
+//!   confirms the first: the idea of Stein's second stage (1945).
 //!
-//! The interval reported is that of all rounds, none left out.
+//! The reported interval is that of all rounds.
 
 use std::fmt;
 use std::time::Duration;
 
 use widthwise_experiment::model::Stopping;
 
-/// The rounds before `--precision` is looked at for the first time.
+/// The rounds before the first interim look of `--precision`.
 pub const FIRST_LOOK: u32 = 10;
 
-/// What is known when a decision is asked for.
+/// The state at an interim look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimLook {
     /// Timed rounds that are complete.
     pub rounds: u32,
     /// How long the rounds have taken.
     pub elapsed: Duration,
-    /// Half the width of the widest deciding interval, as a fraction ([`crate::half_width`]). It is used only
-    /// once `rounds` has reached [`StoppingRule::next_look`]; before that, anything will do.
+    /// Half the width of the widest deciding interval, as a fraction ([`crate::half_width`]). It is ignored before
+    /// `rounds` has reached [`StoppingRule::next_look`].
     pub widest: Option<f64>,
 }
 
@@ -37,7 +36,7 @@ pub struct InterimLook {
 pub enum Decision {
     /// Another round.
     Continue {
-        /// [`StoppingRule::next_look`], from here.
+        /// The next look ([`StoppingRule::next_look`]).
         next_look: u32,
     },
     /// No more rounds.
@@ -65,7 +64,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Decides, after every round, whether there is to be another.
+/// Decides after every round whether another follows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoppingRule {
     stopping: Stopping,
@@ -76,20 +75,20 @@ pub struct StoppingRule {
 }
 
 impl StoppingRule {
-    /// A stopper for this rule, before the first round or after a resumption: a resumed campaign looks again at the
-    /// next step of the same ladder, and needs its two looks anew.
+    /// The rule before the first round or after a resumption: a resumed campaign continues at the next look of the same
+    /// ladder and needs two new looks.
     pub fn new(stopping: &Stopping) -> StoppingRule {
         let step = if stopping.precision.is_some() { FIRST_LOOK } else { u32::MAX };
         StoppingRule { stopping: *stopping, step, met: false }
     }
 
-    /// The number of rounds at which to decide next, unless the time is up before: the next look at the intervals, or
-    /// the last round asked for; `u32::MAX` if there is neither.
+    /// The number of rounds at the next decision, unless the time limit comes first: the next interim look or the last
+    /// round; `u32::MAX` if there is neither.
     pub fn next_look(&self) -> u32 {
         self.step.min(self.stopping.rounds.unwrap_or(u32::MAX))
     }
 
-    /// Whether there is to be another round, given what is known after this one.
+    /// Whether another round follows, given the state after this one.
     pub fn decide(&mut self, look: InterimLook) -> Decision {
         if let Some(precision) = self.stopping.precision {
             if look.rounds >= self.step {
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_still_to_come_meets_nothing() {
+    fn a_missing_interval_does_not_meet_the_target() {
         let mut stopping_rule = StoppingRule::new(&precision(0.01));
         for rounds in [10, 13, 17] {
             let blind = InterimLook { widest: None, ..look(rounds, 0.0) };
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_comes_first_stops() {
+    fn the_first_condition_that_holds_stops() {
         let both =
             Stopping { rounds: Some(20), precision: Some(0.01), max_time: Some(Duration::from_secs(15)) };
         assert_eq!(StoppingRule::new(&both).decide(look(15, 0.5)), Decision::Stop(Why::MaxTime));
@@ -193,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rule_it_goes_on_and_never_looks() {
+    fn without_a_condition_it_never_stops_or_looks() {
         let mut stopping_rule = StoppingRule::new(&Stopping::default());
         assert_eq!(stopping_rule.next_look(), u32::MAX);
         assert_eq!(stopping_rule.decide(look(100_000, 0.0)), Decision::Continue { next_look: u32::MAX });
     }
 
     #[test]
-    fn a_resumed_campaign_takes_up_the_same_ladder() {
+    fn a_resumed_campaign_continues_the_same_ladder() {
         let mut stopping_rule = StoppingRule::new(&precision(0.01));
         assert_eq!(stopping_rule.decide(look(30, 0.5)), Decision::Continue { next_look: 35 });
     }

@@ -1,7 +1,7 @@
-//! A study of scale summed up: attempts in, tables out.
+//! The summary of a scaling study: attempts in, tables out.
 //!
-//! Every figure is made of rounds, as everything in [`scaling`](crate::scaling) is: what is compared was measured in the same
-//! round, and intervals come from resampling rounds.
+//! Rounds are the unit, as in [`scaling`](crate::scaling): compared values were measured in the same round, and
+//! intervals come from resampling rounds.
 
 mod attempts;
 mod smt;
@@ -18,10 +18,10 @@ use attempts::{sound, starved, unless, SECOND};
 use smt::smt;
 use table::table;
 
-/// What a study was asked, and of which machine.
+/// The request of a study and the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// What was asked.
+    /// The plan.
     pub plan: &'a Plan,
     /// The variants, the baseline first.
     pub variants: &'a [String],
@@ -37,24 +37,24 @@ pub struct Question<'a> {
     pub memory: u64,
 }
 
-/// A study summed up.
+/// The summary of a study.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// One table for each variant, mode and placement.
     pub tables: Vec<Table>,
-    /// The A/A pair's throughput over the baseline's: what is nearer to 1 than this cannot be told from none.
+    /// The A/A control's throughput over the baseline's: differences within its interval cannot be resolved.
     pub floor: Option<Figure>,
     /// Other variants and modes beside the first.
     pub comparisons: Vec<Comparison>,
-    /// What the second thread of each core yields, where there is one.
+    /// The yield of the second thread of each core, where there is one.
     pub smt: Vec<(Cell, Cell, SmtYield)>,
-    /// How many fit into the memory.
+    /// How many processes fit into the memory.
     pub capacity: Vec<Capacity>,
-    /// Variants whose answers differ from the baseline's, and where.
+    /// Variants whose output differs from the baseline's, and where.
     pub different: Vec<(String, Cell)>,
     /// Timed rounds.
     pub rounds: usize,
-    /// Of warm-ups and of everything else: attempts.
+    /// All attempts, warm-ups included.
     pub attempts: usize,
 }
 
@@ -71,9 +71,9 @@ pub struct Table {
     pub work: Work,
     /// By number of processes.
     pub rows: Vec<Row>,
-    /// What Amdahl's law makes of it.
+    /// The fit of Amdahl's law.
     pub amdahl: Result<Amdahl, Unfitted>,
-    /// What the universal scalability law makes of it.
+    /// The fit of the universal scalability law.
     pub universal: Result<Universal, Unfitted>,
     /// The sequential part, in seconds.
     pub sequential: Sequential,
@@ -95,8 +95,8 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// The one that is subtracted: that of the regression, which alone leaves out the one event's own time; else what
-    /// there is.
+    /// The estimate that is subtracted: the regression's, which alone excludes the one event's own time; else the next
+    /// available.
     pub fn chosen(&self) -> f64 {
         let line = self.regression.as_ref().ok().map(|line| line.intercept.estimate);
         let other = || self.at_fork.as_ref().or(self.one_event.as_ref()).ok().map(|figure| figure.estimate);
@@ -107,9 +107,9 @@ impl Sequential {
 /// How the time of an event is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventSource {
-    /// The program told CPU times.
+    /// The program reported CPU times.
     ReportedCpu,
-    /// The program told elapsed times.
+    /// The program reported elapsed times.
     ReportedElapsed,
     /// CPU time of the members over their events.
     CpuTime,
@@ -124,7 +124,7 @@ pub struct Row {
     pub cpus: Vec<u32>,
     /// Attempts whose figures are used.
     pub attempts: usize,
-    /// Why there are none, or no more.
+    /// Why there are none or too few.
     pub failure: Option<String>,
     /// From the start to the end.
     pub elapsed: Result<Figure, Unfitted>,
@@ -134,7 +134,7 @@ pub struct Row {
     pub throughput: Result<Figure, Unfitted>,
     /// Over the smallest number's.
     pub speed_up: Result<Figure, Unfitted>,
-    /// Speed-up over what would be perfect.
+    /// Speed-up over the perfect speed-up.
     pub efficiency: Result<Figure, Unfitted>,
     /// Time of an event.
     pub event: Result<(Figure, EventSource), Unfitted>,
@@ -142,11 +142,11 @@ pub struct Row {
     pub time: Result<Figure, Unfitted>,
     /// NTIME: TIME times the clock in GHz.
     pub ntime: Result<Figure, Unfitted>,
-    /// Instructions a cycle.
+    /// Instructions per cycle.
     pub ipc: Result<Figure, Unfitted>,
-    /// Stalled cycles an instruction.
+    /// Stalled cycles per instruction.
     pub sci: Result<Figure, Unfitted>,
-    /// How its tasks came by their CPUs; absent in studies of before that was recorded.
+    /// Its tasks' waiting for CPUs; absent in studies recorded without it.
     pub waiting: Option<Waiting>,
     /// Memory at its highest.
     pub memory: Option<RowMemory>,
@@ -159,31 +159,31 @@ pub struct RowMemory {
     pub pss: f64,
     /// Of one member, on average.
     pub member_pss: f64,
-    /// What a member has alone, on average.
+    /// Unique (USS) of a member, on average.
     pub member_uss: f64,
-    /// What a member has alone and has written to, on average.
+    /// Private dirty memory of a member, on average.
     pub member_private_dirty: f64,
     /// Resident size of a member, on average.
     pub member_resident: f64,
     /// Anonymous memory, by PSS.
     pub anonymous: f64,
-    /// The system's AnonPages, above what they were before.
+    /// The increase of the system's AnonPages.
     pub system_anonymous: f64,
-    /// How AnonPages had changed when everything had ended, the largest of all rounds.
+    /// The largest change of AnonPages after the end of a round.
     pub system_drift: f64,
     /// Huge pages.
     pub huge: f64,
-    /// The system's AnonHugePages, above what they were before.
+    /// The increase of the system's AnonHugePages.
     pub system_huge: f64,
     /// Merged by KSM.
     pub merged: f64,
-    /// What became of the parent's memory.
+    /// The copy-on-write breakdown of the parent's memory.
     pub copy_on_write: Vec<CopyOnWriteBreakdown>,
-    /// Everything stood still.
+    /// Whether all processes were frozen.
     pub frozen: bool,
 }
 
-/// A cell beside another of the same size.
+/// A cell compared with another of the same size.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The cell.
@@ -205,24 +205,23 @@ pub struct Capacity {
     pub mode: Mode,
     /// Memory of one more.
     pub each: f64,
-    /// What there is without any.
+    /// Memory without any process.
     pub fixed: f64,
     /// How many fit.
     pub fit: u64,
-    /// The best throughput that was measured of at most so many, how many that takes, and where.
+    /// The best throughput measured with at most so many processes, their number and the placement.
     pub best: Option<(usize, String, Figure)>,
 }
 
 impl RowMemory {
-    /// Whether the rest of the machine stood still enough for the system's figures to say something of ours: it changed by
-    /// less than a twentieth.
+    /// Whether the system's figures are usable: the rest of the machine changed by less than a twentieth.
     pub fn system_is_telling(&self) -> bool {
         self.system_anonymous > 0.0 && self.system_drift < 0.05 * self.anonymous
     }
 }
 
 impl Summary {
-    /// The widest half-width among throughputs, as a share of each; nothing while one is without an interval.
+    /// The widest half-width among throughputs, as a share of each; None while one is without an interval.
     pub fn half_width(&self) -> Option<f64> {
         let mut widest: Option<f64> = None;
         for row in self.tables.iter().flat_map(|table| &table.rows).filter(|row| row.failure.is_none()) {
@@ -246,11 +245,11 @@ pub fn summarise(question: Question, attempts: &[Attempt]) -> Summary {
             }
         }
     }
-    let again = question.variants.first().map(|baseline| control_of(baseline));
-    let floor = again.and_then(|again| {
-        let control = attempts.iter().find(|attempt| attempt.cell.variant == again)?.cell.clone();
+    let name = question.variants.first().map(|baseline| control_of(baseline));
+    let floor = name.and_then(|name| {
+        let control = attempts.iter().find(|attempt| attempt.cell.variant == name)?.cell.clone();
         let own = Cell { variant: question.variants[0].clone(), ..control.clone() };
-        // A noisy machine makes it wide, and so it should be.
+        // A noisy machine makes it wide, as intended.
         rates(question, attempts, &control, &own).ok()
     });
     let timed: BTreeSet<u32> =
@@ -277,7 +276,7 @@ fn beside(question: Question, attempts: &[Attempt], cell: &Cell, other: &Cell) -
     unless(starved, rates(question, attempts, cell, other))
 }
 
-/// The same, whoever had the CPUs.
+/// As above, without the check for starvation.
 fn rates(question: Question, attempts: &[Attempt], cell: &Cell, other: &Cell) -> Result<Figure, Unfitted> {
     let name = format!("{cell} beside {other}");
     let terms = Terms { confidence: question.confidence, seed: question.seed, name: &name };
@@ -308,7 +307,7 @@ fn comparisons(question: Question, attempts: &[Attempt], tables: &[Table]) -> Ve
             if Some(&table.variant) != question.variants.first() {
                 others.push(Cell { variant: question.variants[0].clone(), ..cell.clone() });
             }
-            // Work of which nobody knows how much it is cannot be compared between modes.
+            // An unknown amount of work cannot be compared between modes.
             let same_work = plan.modes.first().is_some_and(|first| plan.work(*first) == table.work);
             if plan.modes.first().is_some_and(|first| *first != table.mode) && same_work {
                 others.push(Cell { mode: plan.modes[0], ..cell.clone() });
@@ -356,20 +355,20 @@ fn capacity(question: Question, table: &Table, tables: &[Table]) -> Option<Capac
     Some(Capacity { variant: table.variant.clone(), mode: table.mode, each, fixed, fit, best })
 }
 
-/// Variants that answered otherwise than the baseline did in the same kind of cell.
+/// Variants whose output differs from the baseline's in the same kind of cell.
 fn different(question: Question, attempts: &[Attempt]) -> Vec<(String, Cell)> {
     let Some(baseline) = question.variants.first() else { return Vec::new() };
-    let mut answers: BTreeMap<Cell, &str> = BTreeMap::new();
+    let mut digests: BTreeMap<Cell, &str> = BTreeMap::new();
     for attempt in attempts.iter().filter(|attempt| attempt.purpose == Purpose::Timed && attempt.is_sound()) {
-        if let Some(answer) = &attempt.output_digest {
-            answers.entry(attempt.cell.clone()).or_insert(answer);
+        if let Some(digest) = &attempt.output_digest {
+            digests.entry(attempt.cell.clone()).or_insert(digest);
         }
     }
     let mut found: Vec<(String, Cell)> = Vec::new();
-    for (cell, answer) in &answers {
-        let other = answers.get(&Cell { variant: baseline.clone(), ..cell.clone() });
+    for (cell, digest) in &digests {
+        let other = digests.get(&Cell { variant: baseline.clone(), ..cell.clone() });
         let is_new = !found.iter().any(|(variant, _)| *variant == cell.variant);
-        if is_new && other.is_some_and(|other| other != answer) {
+        if is_new && other.is_some_and(|other| other != digest) {
             found.push((cell.variant.clone(), cell.clone()));
         }
     }

@@ -1,19 +1,19 @@
-//! Where the middle is: an adaptive trimmed mean.
+//! The adaptive trimmed mean.
 //!
-//! Run times have outliers, few or many: a neighbour's burst, or a load that slows every fifth run. A lightly trimmed
-//! mean is nearly as precise as the mean where noise is normal, and useless where a fifth of the differences on either
-//! side are outliers; a heavily trimmed one is the other way round. So both are taken, and weighted by the data:
+//! Run times have few or many outliers. A lightly trimmed mean is nearly as precise as the mean for normal noise, and
+//! useless if a fifth of the differences on either side are outliers; a heavily trimmed one is the reverse. So both are
+//! taken, and weighted by the data:
 //!
 //! ```text
 //! estimate = w · T₁₀ + (1 − w) · T₄₀        w = min(1, s₄₀² / s₁₀²)
 //! ```
 //!
 //! T₁₀ and T₄₀ leave out a tenth and four tenths on either side; s² is the squared standard error of each, from the
-//! winsorised sum of squares (Tukey & McLaughlin 1963; Yuen 1974). Where the light one is the more precise it is
-//! taken alone; as outliers reach it, the heavy one takes over in proportion. Choosing the trimming from the data is
-//! Jaeckel's idea (1971); Léger & Romano (1990) show that the bootstrap follows such an estimator if the choice is
-//! made anew in every resample, as it is here. Weighting instead of switching keeps the estimator continuous: with a
-//! switch, emulated coverage fell to 90 % where one variant has a second mode now and then.
+//! winsorised sum of squares (Tukey & McLaughlin 1963; Yuen 1974). If the light one is more precise it is used alone;
+//! otherwise the heavy one gets weight in proportion. Choosing the trimming from the data is Jaeckel's idea (1971);
+//! Léger & Romano (1990) show that the bootstrap follows such an estimator if the choice is made anew in every
+//! resample, as it is here. Weighting instead of switching keeps the estimator continuous: with a switch, coverage in
+//! simulation fell to 90 % where one variant sometimes has a second mode.
 
 /// The share left out on either side by the lightly trimmed mean.
 pub const LIGHT: f64 = 0.1;
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_counted_twice_is_a_value_given_twice() {
+    fn a_count_of_two_equals_two_equal_values() {
         let counted = adaptive(&[-2.0, 0.5, 1.0, 4.0], &[3, 2, 0, 5]);
         let spelled = adaptive_of(&[-2.0, -2.0, -2.0, 0.5, 0.5, 4.0, 4.0, 4.0, 4.0, 4.0]);
         assert_eq!(counted, spelled);
     }
 
     #[test]
-    fn where_noise_is_even_the_light_trim_decides() {
+    fn the_light_trim_decides_without_outliers() {
         let values: Vec<f64> = (0..20).map(f64::from).collect();
         // Skew the ends that only the light trim sees.
         let mut skewed = values.clone();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn where_outliers_reach_past_the_light_trim_the_heavy_one_decides() {
+    fn the_heavy_trim_decides_with_many_outliers() {
         let mut values: Vec<f64> = (0..30).map(|i| f64::from(i % 10) * 0.01).collect();
         for outlier in values.iter_mut().take(9) {
             *outlier += 50.0;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_their_own_middle_however_few() {
+    fn the_middle_of_equal_values_is_the_value() {
         for n in 1..12 {
             assert_eq!(adaptive_of(&vec![0.25; n]), 0.25, "{n}");
         }

@@ -1,4 +1,4 @@
-//! What the runs of one variant were like, by themselves.
+//! The distribution of a metric over the runs of one variant.
 
 use widthwise_experiment::outcome::Reading;
 use widthwise_experiment::Metric;
@@ -28,7 +28,7 @@ pub(crate) fn typical(campaign: &Campaign, variant: &str, metric: Metric) -> Opt
         value: trimmed_mean(&values, TRIM),
         upper: is_bounded.then(|| {
             let highest = sorted(Reading::highest);
-            // One run of which nothing is known is enough.
+            // One run without an upper bound is enough.
             if highest.last().is_some_and(|value| value.is_finite()) {
                 trimmed_mean(&highest, TRIM)
             } else {

@@ -1,4 +1,4 @@
-//! Verdicts in words. Numbers carry as many digits as their interval deserves, no more.
+//! Verdicts as text. Numbers have as many digits as their interval justifies.
 
 mod figures;
 mod overview;
@@ -11,7 +11,7 @@ use crate::{Judgement, Verdict, Word};
 use figures::Figures;
 pub use overview::overview;
 
-/// A ratio as a difference in per cent, with so many digits after the point: `−14.8 %`, `+38 %`, `0.0 %`.
+/// A ratio as a difference in per cent, with this number of decimals: `−14.8 %`, `+38 %`, `0.0 %`.
 pub fn percent(ratio: f64, digits: usize) -> String {
     let difference = 100.0 * (ratio - 1.0);
     format!("{} %", figures::signed(difference, format!("{:.digits$}", difference.abs())))
@@ -22,7 +22,7 @@ pub fn margin(fraction: f64) -> String {
     format!("±{}", whole(fraction))
 }
 
-/// A fraction that somebody chose, in per cent: `95 %`, `0.5 %`.
+/// A chosen fraction, in per cent: `95 %`, `0.5 %`.
 fn whole(fraction: f64) -> String {
     format!("{} %", (fraction * 1e5).round() / 1e3)
 }
@@ -45,7 +45,7 @@ pub fn share(fraction: f64) -> String {
     format!("{value:.digits$} %")
 }
 
-/// A fraction in per cent with its interval, to the digits that this deserves: `31 % (29 … 33)`.
+/// A fraction in per cent with its interval, to the digits that this justifies: `31 % (29 … 33)`.
 pub(crate) fn share_between(fraction: f64, low: f64, high: f64) -> String {
     let digits = figures::digits(50.0 * (high - low), 100.0 * fraction);
     let [low, high, fraction] = [low, high, fraction].map(|share| format!("{:.digits$}", 100.0 * share));
@@ -64,7 +64,7 @@ pub fn interval(verdict: &Verdict) -> String {
     }
 }
 
-/// The figures of a verdict whatever its word, as [`interval`] writes them; absent where it has none.
+/// The figures of a verdict with any word, as [`interval`] writes them; absent where it has none.
 pub fn numbers(verdict: &Verdict) -> Option<String> {
     Figures::of(verdict).map(|figures| figures.cell())
 }
@@ -75,7 +75,7 @@ pub fn floor(verdict: &Verdict) -> Option<String> {
     verdict.floor.map(share).or_else(|| verdict.difference_floor.map(amount))
 }
 
-/// What a variant does with a metric, and how less, as much and more of it are called.
+/// The verb for a metric, and the words for less, as much and more of it.
 fn verb_and_comparatives(verdict: &Verdict) -> (&'static str, [&'static str; 3]) {
     match (verdict.metric.unit, verdict.metric.family) {
         (Unit::Bytes, _) => ("uses", ["less", "much", "more"]),
@@ -119,7 +119,7 @@ fn equivalent(verdict: &Verdict) -> String {
     }
 }
 
-/// What is not known, without its subject and its standard: `needs less or more CPU time (−2.1 % to +1.4 %)`.
+/// An inconclusive comparison without its subject and its standard: `needs less or more CPU time (−2.1 % to +1.4 %)`.
 fn unknown(verdict: &Verdict) -> String {
     let (verb, [less, _, more]) = verb_and_comparatives(verdict);
     let noun = verdict.metric.noun;
@@ -129,8 +129,8 @@ fn unknown(verdict: &Verdict) -> String {
     format!("{verb} {less} or {more} {noun}{range}")
 }
 
-/// How the variant that those verdicts are on stands to the baseline where they found no difference: one sentence, without
-/// its full stop, for the equivalent and one for the inconclusive.
+/// The verdicts without a difference on one variant: one sentence, without its full stop, for the equivalent and one
+/// for the inconclusive.
 fn without_difference(variant: &str, baseline: &str, verdicts: &[&Verdict]) -> Vec<String> {
     let of = |word: Word| verdicts.iter().copied().filter(move |verdict| verdict.word == word);
     let mut sentences = Vec::new();
@@ -176,8 +176,8 @@ pub fn sentence(verdict: &Verdict) -> String {
     }
 }
 
-/// What a campaign found, in a few sentences: one for each variant on the metrics the experiment decides on, then the
-/// detection floor, then what the intervals and the words promise.
+/// The result of a campaign: a sentence for each variant on the deciding metrics, the detection floor, and the meaning
+/// of the intervals and words.
 pub fn summary(judgement: &Judgement, experiment: &Experiment) -> Vec<String> {
     let deciding = experiment.deciding();
     let control = experiment.control();
@@ -195,14 +195,13 @@ pub fn summary(judgement: &Judgement, experiment: &Experiment) -> Vec<String> {
         .filter_map(|verdict| Some(format!("{} for {}", floor(verdict)?, verdict.metric.noun)))
         .collect();
     if !floors.is_empty() {
-        sentences
-            .push(format!("The smallest difference this machine can tell from none: {}.", floors.join(", ")));
+        sentences.push(format!("The smallest difference this machine can resolve: {}.", floors.join(", ")));
     }
     sentences.extend(promise(judgement, experiment));
     sentences
 }
 
-/// What the intervals and the words promise, and for how many comparisons; absent where there are none.
+/// The meaning of the intervals and words, and the number of comparisons; absent where there are none.
 pub fn promise(judgement: &Judgement, experiment: &Experiment) -> Option<String> {
     let judging = &experiment.judging;
     let (held, risk) = (whole(judging.confidence), whole(1.0 - judging.confidence));
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_show_the_digits_that_the_interval_deserves() {
+    fn cells_show_the_digits_that_the_interval_justifies() {
         let cell = |ratio, low, high| interval(&verdict("cpu", "x32", ratio, low, high));
         assert_eq!(cell(0.979, 0.971, 0.986), "−2.1 % (−2.9 … −1.4)");
         assert_eq!(cell(0.852, 0.851, 0.853), "−14.8 % (±0.1)");
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_say_who_needs_how_much_less_of_what() {
+    fn sentences_name_variant_metric_and_difference() {
         assert_eq!(
             sentence(&verdict("max_rss", "x32", 0.69, 0.686, 0.694)),
             "x32 uses 31.0 % (30.6 to 31.4) less peak memory than x86-64"
@@ -377,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn where_two_are_equivalent_the_sentence_gives_the_interval_and_the_margin() {
+    fn an_equivalence_sentence_gives_the_interval_and_the_margin() {
         let equal = Verdict { word: Word::NoDifference, ..verdict("cpu", "x32", 0.999, 0.992, 1.0049) };
         assert_eq!(
             sentence(&equal),
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_the_sentence_says_so_with_the_interval_and_the_floor() {
+    fn an_inconclusive_sentence_gives_the_interval_and_the_floor() {
         let open = Verdict { word: Word::Inconclusive, ..verdict("cpu", "x32", 0.997, 0.979, 1.0144) };
         assert_eq!(
             sentence(&open),
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_ratio_the_difference_stands_with_its_unit() {
+    fn without_a_ratio_the_difference_has_its_unit() {
         let cell = |name, baseline, difference, low, high| {
             interval(&of_amounts(name, baseline, difference, low, high))
         };
@@ -458,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_verdict_the_sentence_gives_the_reason() {
+    fn a_sentence_without_a_verdict_gives_the_reason() {
         let withheld = Verdict {
             word: Word::Withheld,
             reason: Some("2 of 30 runs failed: killed by signal 11".to_owned()),
@@ -473,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn the_promise_names_the_confidence_the_risk_and_the_comparisons() {
+    fn the_confidence_text_names_the_confidence_the_risk_and_the_comparisons() {
         let experiment = |confidence| Experiment {
             judging: Judging { confidence, equal_within: 0.01, estimator: Estimator::Paired },
             ..experiment()
@@ -497,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_says_what_each_variant_costs_then_the_floor_then_the_promise() {
+    fn a_summary_lists_variants_then_the_floor_then_the_confidence() {
         let lower = verdict("cpu", "x32", 0.979, 0.971, 0.986);
         let memory = verdict("max_rss", "x32", 0.852, 0.851, 0.853);
         let same = Verdict { word: Word::NoDifference, ..verdict("cpu", "i386", 1.001, 0.997, 1.005) };
@@ -518,7 +517,7 @@ mod tests {
                 "x32 needs 2.1 % (1.4 to 2.9) less CPU time and uses 14.8 % (14.7 to 14.9) less peak memory than x86-64.",
                 "i386 needs as much CPU time (−0.3 % to +0.5 %) as x86-64: no difference beyond ±1 %.",
                 "No verdict on the peak memory of i386: 2 of 30 runs failed: killed by signal 11.",
-                "The smallest difference this machine can tell from none: 0.8 % for CPU time.",
+                "The smallest difference this machine can resolve: 0.8 % for CPU time.",
             ]
         );
         assert!(
@@ -528,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_that_could_not_be_measured_is_told_of_once() {
+    fn a_variant_that_could_not_be_measured_is_mentioned_once() {
         let gone = |metric| Verdict {
             word: Word::NoData,
             reason: Some("this kernel has no x32".to_owned()),

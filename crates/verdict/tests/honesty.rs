@@ -1,5 +1,5 @@
-//! Coverage, false alarms and power on made-up noise: few replications, and bounds that honest code misses about once
-//! in ten thousand seeds. The seeds are fixed. `examples/coverage.rs` has the same with more replications.
+//! Coverage, false alarms and power on synthetic noise: few replications, and bounds that correct code misses about
+//! once in ten thousand seeds. The seeds are fixed. `examples/coverage.rs` has the same with more replications.
 
 mod campaign;
 mod noise;
@@ -13,7 +13,7 @@ use widthwise_verdict::rng::Rng;
 use widthwise_verdict::stopping::{Decision, InterimLook, StoppingRule};
 use widthwise_verdict::{half_width, Word};
 
-/// The baseline, a variant that is `ratio` times it, and the twin.
+/// The baseline, a variant that is `ratio` times it, and the A/A control.
 fn laid(kind: Noise, rounds: u32, ratio: f64, seed: u64) -> Laid {
     let mut laid = Laid::new(&["variant"], &["cpu"], rounds);
     laid.experiment.seed = seed;
@@ -25,7 +25,7 @@ fn laid(kind: Noise, rounds: u32, ratio: f64, seed: u64) -> Laid {
     laid
 }
 
-/// What came of one campaign.
+/// The result of one campaign.
 #[derive(Debug, Clone, Copy)]
 struct Harvest {
     /// How many of the two intervals hold the truth: the variant's, and the A/A pair's, whose truth is 1. By symmetry
@@ -58,7 +58,7 @@ fn without_difference(kind: Noise, rounds: u32, campaigns: u32) -> (f64, usize) 
 }
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say_and_equals_are_hardly_ever_called_different() {
+fn intervals_have_their_nominal_coverage_and_false_alarms_are_rare() {
     let cases = [
         (Noise::Quiet, 10),
         (Noise::Quiet, 20),
@@ -80,8 +80,8 @@ fn intervals_hold_the_truth_as_often_as_they_say_and_equals_are_hardly_ever_call
     assert!(all_wrong <= 24, "{all_wrong} of 480");
 }
 
-/// In how many campaigns the variant is called equivalent, and in how many its interval lies inside the margin, whatever
-/// it is called.
+/// In how many campaigns the variant is called equivalent, and in how many its interval lies inside the margin, with
+/// any word.
 fn equivalent(kind: Noise, rounds: u32, ratio: f64, margin: f64, campaigns: u64) -> (usize, usize) {
     let ratio = ratio / truth(kind);
     let verdicts: Vec<_> = (0..campaigns)
@@ -100,7 +100,7 @@ fn equivalent(kind: Noise, rounds: u32, ratio: f64, margin: f64, campaigns: u64)
 }
 
 #[test]
-fn a_difference_as_large_as_the_margin_is_hardly_ever_called_none() {
+fn a_difference_as_large_as_the_margin_is_rarely_called_none() {
     let campaigns = 100;
     let mut all = 0;
     for (kind, rounds, margin) in [
@@ -126,7 +126,7 @@ fn a_difference_as_large_as_the_margin_is_hardly_ever_called_none() {
 }
 
 #[test]
-fn equals_are_called_so_where_the_rounds_allow_it_and_are_inconclusive_where_they_do_not() {
+fn equal_variants_are_equivalent_with_enough_rounds_and_otherwise_inconclusive() {
     let (called, _) = equivalent(Noise::Quiet, 30, 1.0, 0.01, 40);
     assert!(called >= 34, "{called} of 40");
     // Intervals under load are several per cent wide.
@@ -135,14 +135,14 @@ fn equals_are_called_so_where_the_rounds_allow_it_and_are_inconclusive_where_the
 }
 
 #[test]
-fn a_state_of_one_variant_costs_less_coverage_than_it_would() {
+fn the_autocorrelation_correction_restores_coverage() {
     // Without the correction this would be about 70 %.
     let (covered, _) = without_difference(Noise::StrongVariantMemory, 60, 30);
     assert!(covered > 0.80, "{covered}");
 }
 
 #[test]
-fn stopping_when_the_interval_is_narrow_costs_no_coverage() {
+fn the_stopping_rule_keeps_coverage() {
     let campaigns = 25;
     let mut holding = 0;
     for seed in 0..campaigns {
@@ -173,7 +173,7 @@ fn one_per_cent_is_found_in_thirty_quiet_rounds_and_three_in_sixty_under_load() 
                 verdict.word == Word::Higher && verdict.low <= Some(ratio) && verdict.high >= Some(ratio)
             })
             .count();
-        // Nine of ten are meant, and about 95 % are measured with more replications.
+        // The target is nine of ten; about 95 % are measured with more replications.
         assert!(found >= 25, "{kind:?}: {found} of 30");
     }
 }

@@ -1,4 +1,4 @@
-//! What a campaign's samples are called, and why.
+//! The words and reasons of verdicts on a campaign's samples.
 
 mod campaign;
 mod noise;
@@ -11,7 +11,7 @@ use widthwise_experiment::VariantStatus;
 use widthwise_verdict::rng::Rng;
 use widthwise_verdict::{half_width, judge, Verdict, Word};
 
-/// Baseline, variant and twin under quiet noise, the variant `ratio` times the baseline.
+/// Baseline, variant and A/A control under quiet noise, the variant `ratio` times the baseline.
 fn quiet(ratio: f64, rounds: u32) -> Laid {
     let mut laid = Laid::new(&["x32"], &["cpu"], rounds);
     let values = readings(Noise::Quiet, rounds as usize, 3, &mut Rng::new(11));
@@ -32,7 +32,7 @@ fn reason(verdict: &Verdict) -> &str {
 }
 
 #[test]
-fn a_plain_difference_is_called_with_its_sign_and_holds_the_truth() {
+fn a_clear_difference_has_its_sign_and_its_interval_holds_the_truth() {
     for (ratio, word) in [(0.9, Word::Lower), (1.1, Word::Higher)] {
         let verdict = quiet(ratio, 30).verdict("x32", "cpu");
         assert_eq!(verdict.word, word);
@@ -42,7 +42,7 @@ fn a_plain_difference_is_called_with_its_sign_and_holds_the_truth() {
     }
 }
 
-/// A campaign in which the variant's and the baseline's amounts are only known to lie between their value and so much above it.
+/// A campaign whose amounts have an upper bound, this much above their value.
 fn bounded(ratio: f64, of_variant: f64, of_baseline: f64) -> Verdict {
     let mut laid = quiet(ratio, 30);
     for run in &mut laid.runs {
@@ -54,7 +54,7 @@ fn bounded(ratio: f64, of_variant: f64, of_baseline: f64) -> Verdict {
 }
 
 #[test]
-fn amounts_between_two_bounds_are_compared_at_their_worst() {
+fn amounts_with_two_bounds_are_compared_at_both_extremes() {
     let exact = bounded(0.5, 1.0, 1.0);
     let wide = bounded(0.5, 1.2, 1.1);
     assert_eq!((exact.word, wide.word), (Word::Lower, Word::Lower));
@@ -69,7 +69,7 @@ fn amounts_between_two_bounds_are_compared_at_their_worst() {
 }
 
 #[test]
-fn amounts_that_nothing_bounds_are_not_compared() {
+fn amounts_without_an_upper_bound_are_not_compared() {
     for (of_variant, of_baseline) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
         let verdict = bounded(0.5, of_variant, of_baseline);
         assert_eq!((verdict.word, verdict.ratio), (Word::Withheld, None));
@@ -78,7 +78,7 @@ fn amounts_that_nothing_bounds_are_not_compared() {
 }
 
 #[test]
-fn no_difference_says_that_the_whole_interval_lies_inside_the_margin() {
+fn no_difference_requires_the_whole_interval_inside_the_margin() {
     let mut laid = quiet(1.0, 30);
     let verdict = laid.verdict("x32", "cpu");
     assert_eq!((verdict.word, verdict.equal_within), (Word::NoDifference, 0.01));
@@ -118,7 +118,7 @@ fn a_difference_inside_the_margin_that_is_significant_is_still_a_difference() {
 }
 
 #[test]
-fn the_floor_is_the_twins_reach_and_estimate_in_squares_and_the_twin_is_always_the_same() {
+fn the_floor_adds_the_controls_reach_and_estimate_in_squares() {
     let judgement = quiet(0.9, 30).judged();
     let (verdict, control) = (pick(&judgement, "x32", "cpu"), pick(&judgement, "x86-64 control", "cpu"));
     let (low, high) = (control.low.expect("an end").ln(), control.high.expect("an end").ln());
@@ -133,16 +133,16 @@ fn the_floor_is_the_twins_reach_and_estimate_in_squares_and_the_twin_is_always_t
 }
 
 #[test]
-fn a_baseline_that_differs_from_itself_raises_the_floor_and_is_not_called_different() {
+fn an_a_a_difference_raises_the_floor_and_is_not_called_different() {
     let mut laid = quiet(1.06, 30);
-    let again: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.05).collect();
+    let slower: Vec<f64> = values(&laid, BASELINE).iter().map(|value| value * 1.05).collect();
     let control = laid.control();
-    laid.read(&control, "cpu", again);
+    laid.read(&control, "cpu", slower);
     let judgement = laid.judged();
     let of_twin = pick(&judgement, &control, "cpu");
     assert_eq!(of_twin.word, Word::Inconclusive, "{of_twin:?}");
     assert!(reason(of_twin).contains("differs from itself by 5.0 %"), "{of_twin:?}");
-    // Half-way between 6 % more than the baseline and 1 % more than its twin.
+    // Half-way between 6 % more than the baseline and 1 % more than the control.
     let verdict = pick(&judgement, "x32", "cpu");
     assert_eq!(verdict.word, Word::Inconclusive, "{verdict:?}");
     assert!(verdict.low > Some(1.0), "{verdict:?}");
@@ -176,9 +176,9 @@ fn a_variant_is_compared_with_both_of_the_baselines_runs() {
 }
 
 #[test]
-fn a_load_that_meets_two_baselines_and_one_variant_does_not_pull_the_middle_down() {
-    // The variant is met in nine rounds of thirty, and so is either of the baseline's runs: some baseline is met in
-    // eighteen, which would be most of the rounds if the two were averaged.
+fn a_load_on_either_baseline_run_does_not_bias_the_estimate() {
+    // The load slows the variant in nine rounds of thirty, and each of the baseline's runs in nine others. Averaged
+    // baselines would be slow in eighteen rounds.
     let mut laid = quiet(1.01, 30);
     let control = laid.control();
     for (name, met) in [(BASELINE, 0..9), ("x32", 9..18), (&control, 18..27)] {
@@ -206,7 +206,7 @@ fn a_round_counts_where_either_of_the_baselines_runs_was_read() {
 }
 
 #[test]
-fn a_twin_that_failed_or_answered_differently_is_compared_with_nobody() {
+fn a_control_that_failed_or_has_another_output_is_not_used() {
     let mut alone = quiet(0.9, 12);
     let control = alone.control();
     alone.runs.retain(|run| run.variant != control);
@@ -224,8 +224,8 @@ fn a_twin_that_failed_or_answered_differently_is_compared_with_nobody() {
 }
 
 #[test]
-fn a_lone_small_p_among_many_comparisons_is_held_to_be_chance() {
-    // Two dozen comparisons on metrics that decide alike; one of them just outside its own interval.
+fn one_small_p_among_many_comparisons_may_be_chance() {
+    // Two dozen comparisons of equal weight; the interval of one just excludes no difference.
     let variants: Vec<String> = (0..24).map(|i| format!("v{i}")).collect();
     let names: Vec<&str> = variants.iter().map(String::as_str).collect();
     let mut laid = Laid::new(&names, &["cpu"], 30);
@@ -236,7 +236,7 @@ fn a_lone_small_p_among_many_comparisons_is_held_to_be_chance() {
     assert!(verdict.low > Some(1.0) && verdict.p < Some(0.05), "{verdict:?}");
     assert_eq!(verdict.word, Word::NoDifference);
     assert!(reason(&verdict).contains("may be chance"), "{verdict:?}");
-    // Alone, it would be called.
+    // As the only comparison, it would be called a difference.
     let mut alone = laid.clone();
     alone.experiment.variants.retain(|variant| variant.name == BASELINE || variant.name == "v5");
     assert_eq!(alone.verdict("v5", "cpu").word, Word::Higher);
@@ -279,7 +279,7 @@ fn ten_rounds_find_a_huge_effect_among_two_dozen_comparisons() {
 }
 
 #[test]
-fn a_constant_has_an_interval_of_no_width_and_a_floor_of_nothing() {
+fn a_constant_has_an_interval_of_no_width_and_a_floor_of_zero() {
     let mut laid = Laid::new(&["x32", "i386"], &["max_rss"], 8);
     laid.read_alike("max_rss", 1.0e7);
     laid.read("i386", "max_rss", vec![8.5e6; 8]);
@@ -348,7 +348,7 @@ fn where_only_the_variant_counts_zero_the_floor_is_a_share_of_the_baselines_mean
 }
 
 #[test]
-fn one_event_in_thirty_runs_is_no_difference_that_is_known() {
+fn one_event_in_thirty_runs_is_inconclusive() {
     let mut laid = Laid::new(&["x32"], &["major_faults"], 30);
     laid.read_alike("major_faults", 0.0);
     laid.read(BASELINE, "major_faults", (0..30).map(|i| f64::from(u8::from(i == 4))));
@@ -358,7 +358,7 @@ fn one_event_in_thirty_runs_is_no_difference_that_is_known() {
 }
 
 #[test]
-fn beside_a_baseline_of_zeros_the_difference_stands_with_its_interval() {
+fn with_a_baseline_of_zeros_the_difference_has_its_interval() {
     let mut laid = Laid::new(&["x32", "i386"], &["major_faults"], 9);
     laid.read_alike("major_faults", 0.0);
     laid.read("x32", "major_faults", [11.0; 9]);
@@ -372,7 +372,7 @@ fn beside_a_baseline_of_zeros_the_difference_stands_with_its_interval() {
     assert_eq!((spread.difference, spread.baseline_mean), (Some(11.0), Some(0.0)));
     assert!(spread.low > Some(9.0) && spread.low < Some(11.0), "{spread:?}");
     assert!(spread.high < Some(13.0) && spread.high > Some(11.0), "{spread:?}");
-    // No share of 0 is a width, so a stopping rule does not wait for one.
+    // A width has no share of 0, so a stopping rule does not wait for one.
     assert_eq!(half_width(&laid.evidence()), None);
 }
 
@@ -389,7 +389,7 @@ fn a_metric_that_was_not_read_is_missing_and_never_zero() {
 }
 
 #[test]
-fn readings_that_are_no_amounts_are_no_readings() {
+fn negative_infinite_and_nan_readings_are_ignored() {
     let mut laid = quiet(0.9, 10);
     for (round, value) in [(0, f64::NAN), (1, f64::INFINITY), (2, -1.0)] {
         laid.run("x32", round).sample.insert("cpu", Reading::whole(value, Source::Rusage));
@@ -407,7 +407,7 @@ fn too_few_rounds_are_withheld_with_the_number_needed() {
 }
 
 #[test]
-fn a_variant_that_failed_is_withheld_with_how_often_and_how() {
+fn the_reason_of_a_failed_variant_counts_the_failures_and_their_kinds() {
     let mut laid = quiet(0.5, 30);
     laid.run("x32", 4).ending = Ending::Signal { signal: 11 };
     laid.run("x32", 9).ending = Ending::Signal { signal: 11 };
@@ -422,7 +422,7 @@ fn a_variant_that_failed_is_withheld_with_how_often_and_how() {
 }
 
 #[test]
-fn a_baseline_or_twin_that_failed_withholds_every_verdict() {
+fn a_failed_baseline_or_control_withholds_every_verdict() {
     let mut laid = quiet(0.5, 10);
     laid.run(BASELINE, 0).ending = Ending::Exit { status: 3 };
     let verdict = laid.verdict("x32", "cpu");
@@ -451,7 +451,7 @@ fn only_timed_rounds_count() {
 }
 
 #[test]
-fn standings_decide_before_any_number() {
+fn the_variants_status_decides_before_any_number() {
     let mut laid = quiet(0.5, 10);
     let mut stand = |status: VariantStatus| {
         laid.statuses.insert("x32".to_owned(), status);
@@ -484,7 +484,7 @@ fn a_baseline_that_could_not_be_built_leaves_everything_missing() {
 }
 
 #[test]
-fn a_multiplexed_counter_is_said_to_be() {
+fn the_coverage_of_a_multiplexed_counter_is_reported() {
     let mut laid = quiet(0.5, 10);
     laid.run("x32", 4).sample.get_mut("cpu").expect("a reading").coverage = 0.75;
     laid.run(BASELINE, 5).sample.get_mut("cpu").expect("a reading").coverage = 0.5;
@@ -492,7 +492,7 @@ fn a_multiplexed_counter_is_said_to_be() {
 }
 
 #[test]
-fn the_order_of_what_is_handed_in_changes_nothing() {
+fn the_order_of_the_input_does_not_matter() {
     let mut laid = Laid::new(&["x32", "i386"], &["cpu", "wall"], 20);
     let control = laid.control();
     for (index, metric) in ["cpu", "wall"].into_iter().enumerate() {
@@ -540,7 +540,7 @@ fn the_ten_run_estimator_averages_the_middle_six() {
     let verdict = laid.verdict("x32", "cpu");
     assert!((verdict.ratio.expect("a ratio") - 2.0).abs() < 1e-12, "{verdict:?}");
     assert!(verdict.low < Some(2.0) && verdict.high > Some(2.0), "{verdict:?}");
-    // The paper knows one baseline: what the twin reads moves the floor, and nothing else.
+    // The paper uses one baseline: the control's readings move only the floor.
     laid.read(&control, "cpu", [7.0; 10]);
     let beside = laid.verdict("x32", "cpu");
     assert_ne!(beside.floor, verdict.floor);
@@ -548,7 +548,7 @@ fn the_ten_run_estimator_averages_the_middle_six() {
 }
 
 #[test]
-fn the_ten_run_estimator_wants_ten_runs() {
+fn the_ten_run_estimator_requires_ten_runs() {
     for rounds in [9, 11] {
         let mut laid = quiet(0.5, rounds);
         laid.experiment.judging.estimator = Estimator::TenRunTrim;
@@ -559,7 +559,7 @@ fn the_ten_run_estimator_wants_ten_runs() {
 }
 
 #[test]
-fn typical_values_are_of_all_timed_runs_of_everyone() {
+fn typical_values_use_all_timed_runs_of_every_variant() {
     let mut laid = Laid::new(&["x32"], &["cpu"], 5);
     laid.read_alike("cpu", 2.0);
     laid.read("x32", "cpu", [1.0, 2.0, 3.0, 4.0, 100.0]);
@@ -582,7 +582,7 @@ fn the_widest_interval_is_over_what_decides_and_can_still_be_measured() {
         0.5 * (verdict.high.expect("an end") - verdict.low.expect("an end"))
     };
     assert!((alone - half("x32").max(half("x86-64 control"))).abs() < 1e-15);
-    // Wall time decides nothing, however wild; a variant that is out of the race holds nothing up.
+    // Wall time is not a deciding metric, and a variant that cannot be measured is skipped.
     laid.read("x32", "wall", (0..30).map(|i| f64::from(i + 1)));
     laid.read(BASELINE, "wall", (0..30).map(|i| f64::from(31 - i)));
     assert_eq!(half_width(&laid.evidence()), Some(alone));
@@ -592,14 +592,14 @@ fn the_widest_interval_is_over_what_decides_and_can_still_be_measured() {
 }
 
 #[test]
-fn there_is_no_widest_interval_while_one_is_still_to_come() {
+fn there_is_no_half_width_while_an_interval_is_missing() {
     assert_eq!(half_width(&quiet(0.9, 5).evidence()), None);
     assert!(half_width(&quiet(0.9, 6).evidence()).is_some());
     assert_eq!(half_width(&Laid::new(&["x32"], &["cpu"], 0).evidence()), None);
 }
 
 #[test]
-fn no_campaign_at_all_is_judged_without_a_fall() {
+fn an_empty_campaign_is_judged_without_a_panic() {
     let mut nothing = Laid::new(&["x32"], &["cpu"], 0);
     let judgement = judge(&nothing.evidence());
     assert!(judgement.verdicts.iter().all(|verdict| verdict.word == Word::NoData));
@@ -643,13 +643,13 @@ fn with_runtime(more: f64, share: f64) -> campaign::Laid {
 }
 
 #[test]
-fn a_verdict_that_the_x32_runtimes_own_work_could_turn_is_withheld_and_tells_both_figures() {
+fn a_verdict_that_the_x32_runtimes_work_could_change_is_withheld_with_both_figures() {
     let judged = with_runtime(1.49, 0.31).judged();
     let verdict = campaign::pick(&judged, "x32", "cpu");
     assert_eq!(verdict.word, Word::Withheld);
     let reason = verdict.reason.as_deref().unwrap();
     assert!(reason.starts_with("the x32 runtime's own work, 31"), "{reason}");
-    assert!(reason.contains("of the CPU time of x32, could turn this: +49"), "{reason}");
+    assert!(reason.contains("of the CPU time of x32, could change this verdict: +49"), "{reason}");
     assert!((verdict.ratio.unwrap() - 1.49).abs() < 0.01, "{verdict:?}");
     let without = &judged.runtime.without[0];
     assert!((without.ratio.unwrap() - 1.49 * 0.69).abs() < 0.01, "{without:?}");
@@ -661,20 +661,20 @@ fn a_verdict_that_the_x32_runtimes_own_work_could_turn_is_withheld_and_tells_bot
 }
 
 #[test]
-fn a_verdict_that_the_x32_runtime_has_little_to_do_with_stands() {
+fn a_verdict_with_a_small_share_of_the_x32_runtime_is_kept() {
     for (more, share, word) in [(1.49, 0.02, Word::Higher), (0.8, 0.02, Word::Lower), (0.8, 0.3, Word::Lower)]
     {
         let judged = with_runtime(more, share).judged();
         assert_eq!(campaign::pick(&judged, "x32", "cpu").word, word, "{more} {share}");
     }
-    // What may be missing in the account counts too: a quarter of it.
+    // Work that the runtime may not count is included: a quarter of it.
     let judged = with_runtime(1.25, 0.17).judged();
     assert_eq!(judged.runtime.without[0].word, Word::Higher);
     assert_eq!(campaign::pick(&judged, "x32", "cpu").word, Word::Withheld);
 }
 
 #[test]
-fn without_the_x32_runtime_nothing_changes() {
+fn verdicts_without_the_x32_runtime_are_unchanged() {
     let mut laid = with_runtime(1.49, 0.31);
     for run in &mut laid.runs {
         run.sample.remove("runtime_cpu");

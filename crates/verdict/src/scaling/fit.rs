@@ -1,8 +1,8 @@
 //! Sums of a few known functions with coefficients that cannot be negative, fitted to positive values.
 //!
-//! Amdahl's law, Gunther's law and a line of time over work all have this form, so that one small solver does for all.
+//! Amdahl's law, Gunther's law and a line of time over work all have this form, so one small solver serves all.
 
-/// Coefficients and what they leave over.
+/// Coefficients and the residual.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fit<const K: usize> {
     /// One for each function, none below 0.
@@ -11,11 +11,12 @@ pub(super) struct Fit<const K: usize> {
     pub squares: f64,
 }
 
-/// Least squares of the logarithms: noise of times and throughputs is a share of them, and a run of an hour must not
-/// outweigh a run of a second. `rows` holds the functions at each point, `logs` the logarithm of what was measured there.
+/// Least squares of the logarithms: the noise of times and throughputs is proportional, and a run of an hour must not
+/// outweigh a run of a second. `rows` holds the functions at each point, `logs` the logarithm of what was measured
+/// there.
 ///
-/// The least squares without a bound are tried first. Where one of its coefficients is negative, the best of the fits
-/// with some of the functions left out is the answer. None if the points do not determine the coefficients.
+/// The unbounded fit is tried first. If one of its coefficients is negative, the best fit with some functions left out
+/// is returned. None if the points do not determine the coefficients.
 pub(super) fn fit<const K: usize>(rows: &[[f64; K]], logs: &[f64]) -> Option<Fit<K>> {
     let mut best: Option<Fit<K>> = None;
     // As bits, from all of the functions down.
@@ -80,7 +81,7 @@ fn descend<const K: usize>(rows: &[[f64; K]], logs: &[f64], used: usize) -> Opti
             break;
         }
     }
-    // What a function adds at its largest is no more than rounding: nothing.
+    // A contribution below the rounding error at its largest counts as 0.
     let rounding = 1e-11 * at.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     at.iter_mut().filter(|value| value.abs() <= rounding).for_each(|value| *value = 0.0);
     if at.iter().any(|value| *value < 0.0) {
@@ -91,8 +92,8 @@ fn descend<const K: usize>(rows: &[[f64; K]], logs: &[f64], used: usize) -> Opti
     Some(Fit { coefficients, squares: left })
 }
 
-/// Linear least squares over the functions in `used`, by the normal equations (three unknowns at most, each scaled to 1;
-/// what they lose, the next step of the descent finds again). None if the points do not determine them.
+/// Linear least squares over the functions in `used`, by the normal equations (three unknowns at most, each scaled to
+/// 1; the next Gauss-Newton step corrects their rounding). None if the points do not determine them.
 fn solve<const K: usize>(points: impl Iterator<Item = ([f64; K], f64)>, used: usize) -> Option<[f64; K]> {
     let mut matrix = [[0.0; K]; K];
     let mut right = [0.0; K];
@@ -108,10 +109,10 @@ fn solve<const K: usize>(points: impl Iterator<Item = ([f64; K], f64)>, used: us
         (0..K).for_each(|other| (matrix[k][other], matrix[other][k]) = (0.0, 0.0));
         (matrix[k][k], right[k]) = (1.0, 0.0);
     }
-    // Gauss without an exchange of rows: the matrix is symmetric and positive definite, or there is no answer.
+    // Gaussian elimination without pivoting: the matrix is symmetric and positive definite, or there is no solution.
     let diagonal: [f64; K] = std::array::from_fn(|k| matrix[k][k]);
     for k in 0..K {
-        // Written so that a pivot that is no number is none either.
+        // The negated comparison also rejects a NaN pivot.
         let sound = matrix[k][k] > 1e-13 * diagonal[k] && matrix[k][k].is_finite();
         if !sound {
             return None;
@@ -123,12 +124,12 @@ fn solve<const K: usize>(points: impl Iterator<Item = ([f64; K], f64)>, used: us
             right[i] -= factor * height;
         }
     }
-    let mut answer = [0.0; K];
+    let mut solution = [0.0; K];
     for k in (0..K).rev() {
-        let known: f64 = (k + 1..K).map(|j| matrix[k][j] * answer[j]).sum();
-        answer[k] = (right[k] - known) / matrix[k][k];
+        let known: f64 = (k + 1..K).map(|j| matrix[k][j] * solution[j]).sum();
+        solution[k] = (right[k] - known) / matrix[k][k];
     }
-    answer.iter().all(|value| value.is_finite()).then_some(answer)
+    solution.iter().all(|value| value.is_finite()).then_some(solution)
 }
 
 #[cfg(test)]
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_without_noise_is_found_again_and_nothing_is_left_over() {
+    fn a_fit_without_noise_returns_the_coefficients_and_no_residual() {
         let rows: Vec<[f64; 3]> = [1.0, 2.0, 4.0, 8.0].map(|n| [1.0, n, n * (n - 1.0)]).to_vec();
         let truth = [0.09, 0.004, 0.0003];
         let logs: Vec<f64> =
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_best_coefficient_is_negative_it_is_nothing_and_the_others_do_their_best() {
+    fn a_negative_coefficient_becomes_zero_and_the_others_are_refitted() {
         // A line that falls: the best constant in logarithms is the geometric mean.
         let rows = [[1.0, 1.0], [1.0, 2.0], [1.0, 4.0]];
         let found = fit(&rows, &[4.0_f64.ln(), 2.0_f64.ln(), 1.0_f64.ln()]).unwrap();
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn large_counts_beside_a_constant_are_no_trouble() {
+    fn large_counts_and_a_constant_are_fitted_together() {
         let rows: [[f64; 2]; 3] = [[1.0, 1e3], [1.0, 1e6], [1.0, 4e9]];
         let logs = rows.map(|row| (30.0 * row[0] + 0.25e-3 * row[1]).ln());
         let found = fit(&rows, &logs).unwrap().coefficients;

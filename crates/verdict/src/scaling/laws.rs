@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `N / X`, the time one process takes for one piece of work, is a sum: `a + b N + c N (N − 1)` with `λ = 1 / (a + b)`,
-//! `σ = b / (a + b)` and `κ = c / (a + b)`. So 0 ≤ σ ≤ 1 and κ ≥ 0 say no more than that no coefficient is negative.
+//! `σ = b / (a + b)` and `κ = c / (a + b)`. So 0 ≤ σ ≤ 1 and κ ≥ 0 mean that no coefficient is negative.
 
 use super::fit::{fit, Fit};
 use super::levels::Levels;
@@ -23,7 +23,8 @@ pub struct Amdahl {
     pub serial: Figure,
     /// The root mean square of the relative distances between the law and the measured levels.
     pub residual: f64,
-    /// How many different numbers of processes were fitted; with as many as the law has parameters the residual says nothing.
+    /// How many different numbers of processes were fitted; with as many as the law has parameters the residual is
+    /// meaningless.
     pub steps: usize,
 }
 
@@ -40,35 +41,36 @@ pub struct Universal {
     pub best: Best,
     /// The root mean square of the relative distances between the law and the measured levels.
     pub residual: f64,
-    /// How many different numbers of processes were fitted; with as many as the law has parameters the residual says nothing.
+    /// How many different numbers of processes were fitted; with as many as the law has parameters the residual is
+    /// meaningless.
     pub steps: usize,
 }
 
 /// Where throughput is largest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Best {
-    /// There.
+    /// At a number of processes.
     At {
         /// √((1 − σ) / κ), at least 1; between whole numbers.
         processes: Figure,
-        /// The throughput there, after the law.
+        /// The predicted throughput there.
         throughput: Figure,
-        /// Whether that is more processes than were measured: then it is a prediction beyond the data.
+        /// Whether that is more processes than were measured, and so an extrapolation.
         beyond: bool,
     },
-    /// κ may be 0 for all that is known, and throughput then grows for ever.
+    /// κ may be 0, so throughput may grow without limit.
     NoneWithinReach,
 }
 
 impl Amdahl {
-    /// The throughput of so many processes after the law.
+    /// The predicted throughput of so many processes.
     pub fn at(&self, processes: f64) -> f64 {
         law(self.one.estimate, self.serial.estimate, 0.0, processes)
     }
 }
 
 impl Universal {
-    /// The throughput of so many processes after the law.
+    /// The predicted throughput of so many processes.
     pub fn at(&self, processes: f64) -> f64 {
         law(self.one.estimate, self.contention.estimate, self.coherency.estimate, processes)
     }
@@ -84,7 +86,7 @@ fn parameters<const K: usize>(fit: &Fit<K>) -> [f64; 3] {
     [1.0 / whole, fit.coefficients[1] / whole, fit.coefficients.get(2).map_or(0.0, |c| c / whole)]
 }
 
-/// What a law rests on: the levels, its functions at each step, and the fit to the whole sample.
+/// The input of a law: the levels, its functions at each step, and the fit to the whole sample.
 struct Ground<const K: usize> {
     levels: Levels,
     rows: Vec<[f64; K]>,
@@ -115,7 +117,7 @@ impl<const K: usize> Ground<K> {
         Ok(Ground { levels, rows, whole })
     }
 
-    /// λ, σ, κ of a resample; those of the whole sample, should a resample not determine them.
+    /// λ, σ, κ of a resample; those of the whole sample if the resample does not determine them.
     fn resampled(&self, counts: &[u32]) -> [f64; 3] {
         parameters(&fitted(&self.levels, &self.rows, counts).unwrap_or(self.whole))
     }
@@ -132,7 +134,7 @@ fn fitted<const K: usize>(levels: &Levels, rows: &[[f64; K]], counts: &[u32]) ->
     fit(rows, &logs)
 }
 
-/// The end of a stretched interval that no parameter can be beyond.
+/// Clamps a figure to the parameter's range.
 fn held(figure: Figure, lowest: f64, highest: f64) -> Figure {
     figure.map(|value| value.clamp(lowest, highest))
 }
@@ -160,7 +162,7 @@ pub(super) fn universal(rounds: &[Vec<(u64, f64)>], terms: Terms) -> Result<Univ
         figures(ground.levels.rounds, widening, terms, "universal", |counts| {
             let [one, contention, coherency] = ground.resampled(counts);
             let inverse = inverse_of_best(contention, coherency);
-            // Where throughput grows for ever there is no peak; the largest number measured stands in, and is not shown.
+            // Without a peak, the largest measured number is used and not shown.
             let most = ground.levels.keys.last().copied().unwrap_or(1) as f64;
             let best = if inverse > 0.0 { 1.0 / inverse } else { most };
             [one.ln(), contention, coherency, inverse, law(one, contention, coherency, best).ln()]

@@ -1,14 +1,13 @@
-//! The level of each step over all rounds, freed of what a whole round has in common.
+//! The level of each step over all rounds, without the effect of each round.
 
 use crate::autocorrelation::inflation;
 use crate::trimmed_mean::adaptive;
 
 /// Values by round and step, taken apart as `value = level of the step + effect of the round + deviation`.
 ///
-/// A round in which everything is slow says nothing about scaling, so its effect is taken off, as a paired comparison
-/// does. It is the mean, over the steps that the round has, of the distance to each step's median; a round that lacks a
-/// step is no worse for it. Levels, effects and deviations are then averaged as paired log-ratios are, by the
-/// adaptive trimmed mean.
+/// The effect of a slow round is subtracted, as in a paired comparison. It is the mean, over the steps that the round
+/// has, of the distance to each step's median; a missing step does not bias it. Levels, effects and deviations are then
+/// averaged as paired log-ratios are, by the adaptive trimmed mean.
 #[derive(Debug, Clone)]
 pub(super) struct Levels {
     /// The steps, ascending.
@@ -37,7 +36,7 @@ impl Ranked {
     }
 
     /// The middle of the resample that holds each round so often; 0 where it has none of these values, which are
-    /// deviations from a median: then the sample's own level stands.
+    /// deviations from a median.
     fn middle(&self, counts: &[u32]) -> f64 {
         let drawn: Vec<u32> = self.rounds.iter().map(|round| counts[*round]).collect();
         let middle = adaptive(&self.values, &drawn);
@@ -50,7 +49,7 @@ impl Ranked {
 }
 
 impl Levels {
-    /// Takes the rounds apart; each is a list of steps and finite values. Rounds without a value are passed over.
+    /// Decomposes the rounds; each is a list of steps and finite values. Rounds without a value are skipped.
     pub fn of(rounds: &[Vec<(u64, f64)>]) -> Levels {
         let rounds: Vec<&Vec<(u64, f64)>> = rounds.iter().filter(|round| !round.is_empty()).collect();
         let mut keys: Vec<u64> = rounds.iter().flat_map(|round| round.iter().map(|value| value.0)).collect();
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_round_that_lacks_a_step_does_not_move_the_others_apart() {
+    fn a_slow_round_without_a_step_does_not_bias_the_levels() {
         // Steps 1 and 2 are 3 apart; round effects are large, and the slowest round has step 2 only.
         let effects = [0.0, 0.4, -0.3, 0.1, 0.2, -0.1];
         let mut rounds: Vec<Vec<(u64, f64)>> =

@@ -1,9 +1,9 @@
 //! Straight lines: elapsed time over events, and memory over processes.
 //!
 //! The level of each place is the adaptive trimmed mean over the rounds, and the line goes through the levels by least
-//! squares. Theil and Sen's median of slopes is the usual robust line, but it is made for many places with one value
-//! each: with the two to five places of a study its slopes are mostly repetitions of the same few, and outliers, which
-//! come from rounds, are better met where the rounds are, in the level of each place.
+//! squares. Theil and Sen's median of slopes is the usual robust line, but it needs many places with one value each. A
+//! study has two to five places, which give few different slopes. Outliers come from rounds, so the level of each place
+//! removes them.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Line {
     pub slope: Figure,
     /// The root mean square distance of the levels from it: relative to each level for times, in bytes for memory.
     pub residual: f64,
-    /// How many different places it goes through; with two the residual says nothing.
+    /// How many different places it goes through; with two the residual is meaningless.
     pub places: usize,
 }
 
@@ -48,8 +48,8 @@ pub fn sequential_part(rounds: &[BTreeMap<u64, f64>], terms: Terms) -> Result<Li
     Ok(Line { intercept, slope, residual, places: rows.len() })
 }
 
-/// What one more process costs in memory (slope), and what is there without any (intercept), in the unit given; each
-/// round gives the total for each number of processes.
+/// The memory of one more process (slope) and of none (intercept), in the unit given; each round gives the total for
+/// each number of processes.
 ///
 /// Ordinary least squares: the noise of a total is what the rest of the system allocates, the same for few processes as
 /// for many. The intercept may be negative, where later processes cost more than the first.

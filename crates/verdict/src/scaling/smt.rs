@@ -1,7 +1,7 @@
-//! What the second process on a core yields, in the three ways that innocente-2012 leaves open.
+//! The yield of the second process on a core, in the three ways that innocente-2012 allows.
 //!
 //! The paper's +26 % and +63 % follow from the time of an event. Elapsed time gives +20 % and +49 %, and less the
-//! sequential part +22 % and +53 %. None of them is wrong, so all three are told.
+//! sequential part +22 % and +53 %. All three are valid and reported.
 
 use super::{ratio, usable, Figure, Terms, Unfitted};
 
@@ -50,7 +50,7 @@ pub fn smt_yield(rounds: &[SmtRound], cores: usize, cpus: usize, terms: Terms) -
     };
     let parallel = |span: &Span| Some(span.elapsed? - span.sequential?);
     let less = yielded(parallel, 1.0, "parallel");
-    // Both were measured, and nothing was left.
+    // Both were measured, and the difference was not above 0.
     let both = rounds.iter().any(|round| parallel(&round.cores).is_some() && parallel(&round.cpus).is_some());
     SmtYield {
         by_event: yielded(|span| span.event, more, "event"),

@@ -76,7 +76,7 @@ fn speed_up_and_efficiency_are_against_the_smallest_number() {
 }
 
 #[test]
-fn what_slows_a_whole_round_does_not_widen_the_speed_up() {
+fn a_slow_round_does_not_widen_the_interval_of_the_speed_up() {
     let rounds = noisy(3, 10, &[1, 2, 4], 0.002, |n| law(10.0, 0.05, 0.0, n));
     let found = scaling(&rounds, 4, TERMS);
     let width = |figure: Figure| {
@@ -109,7 +109,7 @@ fn coverage(
 }
 
 #[test]
-fn intervals_of_the_laws_hold_the_truth_as_often_as_they_say() {
+fn intervals_of_the_laws_have_their_nominal_coverage() {
     // Few, for the time it takes unoptimised; `examples/scaling_coverage.rs` draws thousands. Of twelve intervals of
     // 95 % fewer than nine hold the truth twice in a thousand times.
     const SETS: u64 = 12;
@@ -135,7 +135,7 @@ fn intervals_of_the_laws_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn the_best_number_is_named_only_where_coherency_is_beyond_doubt() {
+fn a_best_number_requires_a_coherency_clearly_above_zero() {
     let bent = noisy(1, 12, &[1, 2, 4, 8, 16], 0.005, |n| law(10.0, 0.05, 0.004, n));
     let Best::At { processes, throughput, beyond } = scaling(&bent, 16, TERMS).universal.unwrap().best else {
         panic!("no best number");
@@ -153,14 +153,14 @@ fn the_best_number_is_named_only_where_coherency_is_beyond_doubt() {
 }
 
 #[test]
-fn where_two_do_less_than_one_the_best_number_is_one() {
+fn the_best_number_is_one_if_two_are_slower_than_one() {
     let found = scaling(&exact(&[1, 2, 4, 8], |n| law(10.0, 0.2, 1.5, n)), 8, TERMS).universal.unwrap();
     let Best::At { processes, throughput, .. } = found.best else { panic!("{found:?}") };
     assert!(near(processes.estimate, 1.0, 1e-9) && near(throughput.estimate, 10.0, 1e-6), "{found:?}");
 }
 
 #[test]
-fn more_processes_than_cpus_are_shown_and_not_fitted() {
+fn more_processes_than_cpus_are_reported_and_not_fitted() {
     let truth = |n: usize| law(10.0, 0.05, 0.0, n.min(4));
     let found = scaling(&exact(&[1, 2, 4, 8, 200], truth), 4, TERMS);
     assert_eq!(found.steps.len(), 5);
@@ -201,7 +201,7 @@ fn one_round_gives_estimates_and_no_intervals() {
 }
 
 #[test]
-fn nothing_done_is_left_out_and_counted() {
+fn zero_throughputs_are_left_out_and_counted() {
     let mut rounds = noisy(5, 9, &[1, 2, 4, 8], 0.005, |n| law(10.0, 0.05, 0.0, n));
     rounds[0].insert(8, 0.0);
     rounds[1].insert(8, f64::NAN);
@@ -212,7 +212,7 @@ fn nothing_done_is_left_out_and_counted() {
     let eight = found.steps[3];
     assert_eq!((found.steps.len(), eight.left_out, eight.speed_up.unwrap().rounds), (4, 3, 5));
     assert!(near(found.amdahl.unwrap().serial.estimate, 0.05, 0.01), "{found:?}");
-    // A step at which nothing ever was done has reasons, and the others stay.
+    // A step without any throughput has reasons, and the others keep their figures.
     rounds.iter_mut().for_each(|round| round.extend([(1, 0.0)]));
     let found = scaling(&rounds, 8, TERMS);
     assert_eq!(found.steps[0].throughput, Err(Unfitted::Nothing));
@@ -221,7 +221,7 @@ fn nothing_done_is_left_out_and_counted() {
 }
 
 #[test]
-fn more_than_perfect_speed_up_is_said_and_no_parameter_turns_negative() {
+fn superlinear_speed_up_is_reported_and_no_parameter_is_negative() {
     let found = scaling(&noisy(2, 10, &[1, 2, 4, 8], 0.002, |n| (n as f64).powf(1.1)), 8, TERMS);
     assert_eq!(found.superlinear(), [2, 4, 8]);
     let law = found.universal.unwrap();
@@ -265,7 +265,7 @@ fn the_sequential_part_is_found_with_an_interval_that_holds_it() {
 }
 
 #[test]
-fn one_wild_run_does_not_move_the_sequential_part() {
+fn one_outlier_does_not_move_the_sequential_part() {
     let mut rounds = elapsed(4, 12, &[1, 100, 400], 30.0, 0.65);
     rounds[5].insert(400, 4000.0);
     let found = sequential_part(&rounds, TERMS).unwrap();
@@ -282,7 +282,7 @@ fn a_program_without_a_sequential_part_has_none_below_zero() {
     assert!(matches!(sequential_part(&one, TERMS), Err(Unfitted::TooFew { needed: 2, found: 1, .. })));
 }
 
-/// Rounds of the paper's figures; its noise is not told, so there is none.
+/// Rounds of the paper's figures; the paper reports no noise, so there is none.
 fn of_paper(cores: [f64; 2], cpus: [f64; 2], sequential: f64) -> Vec<SmtRound> {
     let span = |[event, elapsed]: [f64; 2]| Span {
         event: Some(event),
@@ -306,7 +306,7 @@ fn the_papers_yields_are_found_in_all_three_ways() {
 }
 
 #[test]
-fn a_yield_that_cannot_be_had_has_its_reason_and_the_others_stay() {
+fn an_unavailable_yield_has_a_reason_and_the_others_keep_their_figures() {
     let mut rounds = of_paper([2.4, 544.40], [3.8, 452.14], 600.0);
     rounds.iter_mut().for_each(|round| round.cpus.event = None);
     let found = smt_yield(&rounds, 4, 8, TERMS);

@@ -1,4 +1,4 @@
-//! Which attempts of a study a figure is made of, and what one attempt used.
+//! The attempts that a figure uses, and the work and CPU time of one attempt.
 
 use widthwise_experiment::scale::{Attempt, Cell, Memory, Mode, Moment, Purpose, Work};
 
@@ -6,7 +6,7 @@ use super::Question;
 use crate::scaling::{ratio, Figure, Terms, Unfitted};
 use crate::starvation::{Starved, Waiting};
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub(super) const SECOND: f64 = 1e9;
 
 /// Sound attempts of a cell for a purpose.
@@ -20,12 +20,12 @@ pub(super) fn sound<'a>(
         .filter(move |a| a.purpose == purpose && a.cell == *cell && a.is_sound() && a.elapsed_ns > 0)
 }
 
-/// How the tasks of a cell came by their CPUs in its attempts for these purposes.
+/// The tasks' waiting for CPUs in a cell's attempts for these purposes.
 pub(super) fn waiting(attempts: &[Attempt], cell: &Cell, purposes: &[Purpose]) -> Option<Waiting> {
     Waiting::of(purposes.iter().flat_map(|purpose| sound(attempts, cell, *purpose)))
 }
 
-/// Why nothing is concluded from the speed of a cell, if that is so.
+/// Why the speed of a cell is withheld, if it is.
 pub(super) fn starved(attempts: &[Attempt], cell: &Cell) -> Option<Starved> {
     waiting(attempts, cell, &[Purpose::Timed])?.starved(cell.processes)
 }
@@ -49,7 +49,7 @@ pub(super) fn highest(memory: Option<&Memory>) -> Option<&Moment> {
     memory.moments.get(memory.highest?)
 }
 
-/// How many programs of an attempt begin by themselves.
+/// How many programs of an attempt start independently.
 pub(super) fn starts(attempt: &Attempt) -> f64 {
     if attempt.cell.mode == Mode::Jobs {
         attempt.members.len().max(1) as f64
@@ -65,7 +65,7 @@ pub(super) fn used(attempt: &Attempt, work: Work) -> f64 {
         (Mode::Jobs | Mode::Threads, _) | (_, Work::OnceUnknown | Work::EachUnknown) => attempt.cpu_ns,
         _ => match (attempt.parent_cpu_ns, attempt.before_fork) {
             (Some(parent), _) => attempt.cpu_ns.saturating_sub(parent),
-            // With what the parent used afterwards, which is little where children do the work.
+            // Includes the parent's later CPU time, which is small where children do the work.
             (None, Some(fork)) if attempt.members.iter().any(|member| !member.exact) => {
                 attempt.cpu_ns.saturating_sub(fork.cpu_ns)
             }

@@ -1,4 +1,4 @@
-//! What the second thread of each core yields.
+//! The yield of the second thread of each core.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One variant in one mode and placement: a row for each number of processes, and the laws of its growth.
+//! One variant in one mode and placement: a row for each number of processes, and the scaling laws.
 
 use std::collections::{BTreeMap, BTreeSet};
 use widthwise_experiment::role::control_of;
@@ -16,7 +16,7 @@ use crate::scaling::{
 };
 use crate::starvation::Starved;
 
-/// What all rows of a table are made of.
+/// The input of all rows of a table.
 struct Column<'a> {
     question: Question<'a>,
     attempts: &'a [Attempt],
@@ -44,7 +44,7 @@ pub(super) fn table(
     let distinct = cpus.iter().collect::<BTreeSet<_>>().len();
     let found = scaling(&column.throughputs(), distinct, terms);
     let sequential = sequential(question, attempts, variant, mode);
-    // A law of which one point is withheld says nothing.
+    // One withheld point withholds the law.
     let withheld = counts
         .iter()
         .filter(|processes| **processes <= distinct)
@@ -101,14 +101,14 @@ impl Column<'_> {
         let (question, attempts, terms) = (self.question, self.attempts, self.terms);
         let least = question.plan.counts.first().copied();
         let step = found.steps.iter().find(|step| step.processes == processes);
-        // Beside itself nothing is faster: where the smallest is missing there is no speed-up.
+        // Without the smallest number of processes there is no speed-up.
         let has_smallest = found.steps.first().is_some_and(|step| Some(step.processes) == least);
         let beside =
             |figure: Result<Figure, Unfitted>| if has_smallest { figure } else { Err(Unfitted::NoPair) };
         let own = self.cell(processes);
         let waiting = waiting(attempts, &own, &[Purpose::Timed]);
         let starved_here = waiting.as_ref().and_then(|waiting| waiting.starved(processes));
-        // What is said beside the smallest is withheld where that is.
+        // Figures relative to the smallest are withheld if that is.
         let of_smallest = least.and_then(|processes| starved(attempts, &self.cell(processes)));
         let of_pair = starved_here.or(of_smallest);
         let of_start =
@@ -227,7 +227,7 @@ fn event(
             let started = start(attempt);
             let starts = starts(attempt);
             let done = work.done(attempt.cell.processes);
-            // What one event takes is in the start that was measured with one.
+            // The measured start includes one event.
             if started > 0.0 && done > starts {
                 (used - starts * started) / (done - starts)
             } else {
@@ -266,7 +266,7 @@ fn sequential(question: Question, attempts: &[Attempt], variant: &str, mode: Mod
         }
     }
     let rounds: Vec<BTreeMap<u64, f64>> = rounds.into_values().collect();
-    // Elapsed times of tasks that waited for others are not the program's.
+    // Elapsed times of tasks that waited for other programs are not the program's.
     let withheld = starved_start(attempts, &smallest);
     Sequential {
         one_event: unless(withheld, level(&one, terms, &["one event"])),

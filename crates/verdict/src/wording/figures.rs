@@ -1,13 +1,13 @@
-//! The figures of a verdict as text, with as many digits as their interval deserves.
+//! The figures of a verdict as text, with as many digits as their interval justifies.
 
 use widthwise_experiment::units::{Quantity, Unit};
 
 use crate::Verdict;
 
-/// From this ratio on a difference reads better as a multiple than in per cent.
+/// From this ratio on a difference is shown as a multiple instead of in per cent.
 const MULTIPLE: f64 = 10.0;
 
-/// What a verdict's figures are shown as.
+/// The form of a verdict's figures.
 pub(super) enum Figures {
     /// A ratio as a difference in per cent.
     Percent(Signed),
@@ -75,7 +75,7 @@ impl Figures {
     /// The interval alone: `−2.1 % to +1.4 %`, `±0.3 %`.
     pub fn range(&self) -> String {
         match self {
-            // Beside a margin of a few per cent the ends need a digit after the point.
+            // A margin of a few per cent needs ends with one decimal.
             Figures::Percent(found) if found.low.abs().max(found.high.abs()) < 10.0 => {
                 Signed { digits: found.digits.max(1), ..*found }.range()
             }

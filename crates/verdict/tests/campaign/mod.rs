@@ -1,4 +1,4 @@
-//! Campaigns laid out by hand: values in, evidence out.
+//! Synthetic campaigns: values in, evidence out.
 
 // Each test file and the example use a part of this.
 #![allow(dead_code)]
@@ -67,7 +67,7 @@ pub fn experiment(variants: &[&str], metrics: &[&str]) -> Experiment {
 }
 
 impl Laid {
-    /// A campaign of the baseline, these variants and the twin, with so many timed rounds and nothing read yet.
+    /// A campaign of the baseline, these variants and the A/A control, with so many timed rounds and no readings yet.
     pub fn new(variants: &[&str], metrics: &[&str], rounds: u32) -> Laid {
         let experiment = experiment(variants, metrics);
         let everyone: Vec<String> = experiment
@@ -110,7 +110,7 @@ impl Laid {
         self
     }
 
-    /// Gives the baseline, its twin and every variant the same steady reading in every round.
+    /// Gives the baseline, the A/A control and every variant the same reading in every round.
     pub fn read_alike(&mut self, metric: &str, value: f64) -> &mut Laid {
         let metric = named(metric).name;
         for run in &mut self.runs {

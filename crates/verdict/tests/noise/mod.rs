@@ -1,4 +1,4 @@
-//! Machines that are not quiet: run times with drift, memory, outliers, modes, ties and loads that come and go.
+//! Noise models: run times with drift, autocorrelation, outliers, modes, ties and intermittent loads.
 
 // Each test file and the example use a part of this.
 #![allow(dead_code)]
@@ -6,7 +6,7 @@
 use widthwise_verdict::rng::Rng;
 use widthwise_verdict::trimmed_mean::adaptive;
 
-/// A kind of noise. Wherever the two sides are not alike, the variant is the odd one.
+/// A kind of noise. If the two sides differ, the variant has the special noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
     Quiet,
@@ -30,7 +30,7 @@ pub enum Noise {
 
 use Noise::*;
 
-/// Every kind, with what the table calls it.
+/// Every kind, with its name in the table.
 pub const KINDS: [(Noise, &str); 17] = [
     (Quiet, "quiet: normal, 0.7 % a run"),
     (Drift, "drift: +10 % over the campaign, and a random walk"),
@@ -64,8 +64,8 @@ fn exponential(rng: &mut Rng) -> f64 {
     -(1.0 - rng.unit()).ln()
 }
 
-/// What `participants` read over `rounds` rounds of fresh random order, one list for each; the first is the baseline,
-/// the second the odd one. Values are about 1, and equal in law but for the oddity.
+/// The readings of `participants` over `rounds` rounds in random order, one list for each. The first is the baseline,
+/// the second has the special noise. Values are about 1, with equal distributions otherwise.
 pub fn readings(kind: Noise, rounds: usize, participants: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
     let mut values = vec![Vec::with_capacity(rounds); participants];
     let mut machine = normal(rng);
@@ -136,8 +136,8 @@ pub fn readings(kind: Noise, rounds: usize, participants: usize, rng: &mut Rng) 
     values
 }
 
-/// The ratio that the estimator means under this noise, as far as an endless campaign would tell: 1 wherever the two
-/// sides are alike or the log-ratio is symmetric about its middle.
+/// The estimand under this noise, the limit for many rounds: 1 wherever the two sides are alike or the log-ratio is
+/// symmetric about its middle.
 pub fn truth(kind: Noise) -> f64 {
     match kind {
         VariantHasTwoModes => 0.025_f64.exp(),
