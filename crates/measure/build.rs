@@ -1,5 +1,5 @@
-//! Builds the launcher (`runtime/launcher`, freestanding C), which the library contains as bytes, and generates the layouts of its
-//! protocol and of the heap log from their headers.
+//! Builds the launcher (`runtime/launcher`, freestanding C), which the library contains as bytes. Generates
+//! the layouts of its protocol and of the heap log from their headers.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,10 +17,10 @@ fn main() {
     let mut command = Command::new(compiler.path());
     command
         .args(["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"])
-        // Nothing but the launcher's own few pages: see the head of launcher.c.
+        // The launcher consists of a few pages only: see the top of launcher.c.
         .args(["-ffreestanding", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-fno-stack-protector"])
         .args(["-fno-asynchronous-unwind-tables", "-mgeneral-regs-only"])
-        // Or loops that copy become calls to memcpy, and there is none.
+        // Without this, copying loops become calls to memcpy, which does not exist here.
         .args(["-fno-tree-loop-distribute-patterns", "-Wl,--build-id=none", "-Wl,-z,noseparate-code"])
         .arg("-o")
         .arg(&output)

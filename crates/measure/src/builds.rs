@@ -1,11 +1,11 @@
-//! Builds: each variant's own folder, made by the user's command, cached by content, its log kept.
+//! Builds: each variant has its own folder, built by the user's command, cached by content, with its log.
 //!
 //! ```text
-//! CACHE/builds/x32_gcc-12-1f2e3d…/   one build; the name ends in the digest of all that went into it
+//! CACHE/builds/x32_gcc-12-1f2e3d…/   one build; the name ends in the digest of all its inputs
 //!     tree/       the build folder: a copy of the source's folder, in which the command runs
 //!     profile/    profiles of a profile-guided build
 //!     log         what the command printed
-//!     done        written last: a folder without it is an accident, and is begun anew
+//!     done        written last: a folder without it is incomplete and is built anew
 //! ```
 
 mod reason;
@@ -32,7 +32,7 @@ use crate::program;
 use crate::source::Source;
 use crate::toolchain::{self, Stage};
 
-/// Changes when the way of building does, so that old builds are not taken for new ones.
+/// Changes when the way of building changes, so that old builds are not reused.
 const FORMAT: &str = "1";
 
 /// What is to be built.
@@ -48,31 +48,31 @@ pub struct Order<'a> {
     pub source: &'a Source,
     /// The training run of a profile-guided build, in the build folder.
     pub training: Option<Training>,
-    /// A short safe name for the folder: the same for variants whose builds are.
+    /// A short safe name for the folder: equal for variants that share a build.
     pub slug: String,
-    /// How many jobs `{jobs}` stands for.
+    /// The number of jobs that `{jobs}` stands for.
     pub jobs: usize,
 }
 
 /// How a profile-guided build is trained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Training {
-    /// The set's own command: text for `sh -e`.
+    /// The user's own command: text for `sh -e`.
     Shell(String),
     /// The words of the run command, started without a shell.
     Words(Vec<OsString>),
 }
 
-/// A build that is done.
+/// A finished build.
 #[derive(Debug, Clone)]
 pub struct Built {
     /// The build folder: `{build}`.
     pub tree: PathBuf,
     /// What the command printed.
     pub log: PathBuf,
-    /// How long it took, when it was made.
+    /// How long the build took.
     pub seconds: f64,
-    /// It was there already.
+    /// The build was cached.
     pub cached: bool,
     /// CFLAGS, or CXXFLAGS where they differ: for reports.
     pub flags: String,
@@ -86,17 +86,17 @@ pub enum BuildError {
     Failed {
         /// `exit 2`, `signal 9`.
         how: String,
-        /// The line of the log that says most.
+        /// The most informative line of the log.
         line: String,
-        /// What would make it work, where that is known, as the end of a sentence.
+        /// What would fix it, where that is known, as the end of a sentence.
         fix: String,
         /// The whole log.
         log: PathBuf,
     },
-    /// A profile-guided build's training.
+    /// The training of a profile-guided build failed.
     #[error("its profile-guided build has no profile: {0}")]
     Training(String),
-    /// Our own folders.
+    /// A file or folder of ours could not be used.
     #[error("{}: {error}", path.display())]
     Folder {
         /// The file or folder.
@@ -111,7 +111,8 @@ struct Done {
     seconds: f64,
 }
 
-/// Builds a variant, or finds it built. Safe to call for several variants, and from several processes, at once.
+/// Builds a variant, or finds its cached build. Several variants and several processes may do so at the same
+/// time.
 pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
     let folder = cache.join("builds").join(folder(order));
     let failed = |path: &Path, error: std::io::Error| BuildError::Folder {
@@ -143,7 +144,7 @@ pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
     }
     let seconds = began.elapsed().as_secs_f64();
     let text = serde_json::to_vec(&Done { seconds }).unwrap_or_default();
-    // By rename, so that it is either whole or not there.
+    // Renamed into place, so that the file is complete or absent.
     let partial = folder.join("done.partial");
     fs::write(&partial, text)
         .and_then(|()| fs::rename(&partial, &done))
@@ -151,12 +152,12 @@ pub fn build(order: &Order, cache: &Path) -> Result<Built, BuildError> {
     Ok(Built { tree, log, seconds, cached: false, flags })
 }
 
-/// The name of a build's folder. Variants whose builds depend on the same things have the same.
+/// The name of a build's folder. Variants whose builds have equal inputs share it.
 pub fn folder(order: &Order) -> String {
     format!("{}-{}", order.slug, &key(order)[..12])
 }
 
-/// A digest of all that goes into a build.
+/// A digest of all inputs of a build.
 fn key(order: &Order) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
@@ -168,7 +169,7 @@ fn key(order: &Order) -> String {
     part(order.source.path.as_os_str().as_bytes());
     let command = order.source.build.text();
     part(command.as_bytes());
-    // A command that is told the variant may make something else of each.
+    // A command that receives the variant's name may build something else for each.
     let is_told = placeholder::used(&command).any(|word| word == "variant");
     part(if is_told { order.variant.name.as_bytes() } else { b"" });
     part(order.compiler.identity().as_bytes());
@@ -195,7 +196,7 @@ fn lock(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// One stage: a fresh copy of the source, and the user's command in it.
+/// One stage: a fresh copy of the source, in which the user's command runs.
 fn make(order: &Order, tree: &Path, log: &Path, stage: Stage) -> Result<(), BuildError> {
     let failed =
         |error: std::io::Error| BuildError::Folder { path: tree.to_owned(), error: error.to_string() };
@@ -260,15 +261,16 @@ fn placeholders<'a>(
     values
 }
 
-/// A shell that reads this text.
+/// A shell that runs this text.
 fn shell(text: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-e", "-c"]).arg(bytes::os(text));
     command
 }
 
-/// One call of the compiler: `$CC $CFLAGS -pthread -o OUTPUT SOURCE $LDFLAGS -lm`, the variables cut into words as a shell
-/// cuts them, and everything else as it is. `-pthread` costs a program without threads nothing.
+/// One call of the compiler: `$CC $CFLAGS -pthread -o OUTPUT SOURCE $LDFLAGS -lm`. The variables are split
+/// into words as a shell splits them; everything else stays as it is. `-pthread` costs a program without
+/// threads nothing.
 fn compile(
     language: Language,
     output: &Path,
@@ -289,8 +291,8 @@ fn compile(
     command
 }
 
-/// Runs a command in a folder, with a small environment of its own: a build must not depend on whose shell it is
-/// started from. What it complains of is added to the log, and what it prints to `stdout`, if that is to be kept.
+/// Runs a command in a folder with a small, fixed environment: a build must not depend on the shell it is
+/// started from. Its standard error is appended to the log; its standard output goes to `stdout`, if given.
 fn execute(
     mut command: Command,
     folder: &Path,
@@ -320,7 +322,7 @@ fn execute(
         .status()
 }
 
-/// The training run between the two stages, and for clang the merging of its profiles.
+/// The training run between the two stages and, for clang, the merging of its profiles.
 fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), BuildError> {
     let variables = toolchain::variables(order.variant, order.abi, order.compiler, Stage::Plain);
     let cannot_start = |error| BuildError::Training(format!("the training run could not start: {error}"));
@@ -329,7 +331,7 @@ fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), B
         Some(Training::Shell(text)) => shell(text),
         None => shell(""),
     };
-    // What it prints is the program's answer, and no part of a log.
+    // The standard output is the program's, and does not belong in a log.
     let status = execute(command, tree, None, log, &variables).map_err(cannot_start)?;
     let printed = || String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     if !status.success() {
@@ -370,7 +372,7 @@ fn train(order: &Order, tree: &Path, log: &Path, profile: &Path) -> Result<(), B
     Ok(())
 }
 
-/// The run command, from the build folder; an x32 program through the runtime where the kernel starts none.
+/// The run command, from the build folder; x32run starts x32 programs where the kernel cannot.
 fn started(words: &[OsString], tree: &Path) -> Result<Command, String> {
     let name = words.first().ok_or("the run command is empty")?;
     let file = program::find(name, tree)?;
@@ -387,10 +389,11 @@ fn started(words: &[OsString], tree: &Path) -> Result<Command, String> {
     Ok(command)
 }
 
-/// cp(1) keeps what a build system looks at: times, modes, links; and shares blocks where the file system can.
+/// Copies with cp(1), which keeps what a build system looks at (times, modes, links) and shares blocks where
+/// the file system can.
 ///
-/// A campaign inside the source folder is no part of it. `to` may lie there too, and cp refuses to copy a folder into
-/// itself.
+/// A campaign inside the source folder is left out. `to` may lie there too, and cp refuses to copy a folder
+/// into itself.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(from)? {

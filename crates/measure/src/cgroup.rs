@@ -1,12 +1,12 @@
-//! A control group for a campaign's programs, where one may be made: it ends a tree of processes at one stroke, and
-//! keeps one that forks for ever from taking the machine along. Without one, process groups and a watch do their best.
+//! A control group for a campaign's programs, where one may be made. It ends a process tree atomically, and
+//! limits programs that fork without end. Without it, process groups and a watch are a best effort.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Tasks that a run may have at once. Far above any sane program, far below what hurts a machine.
+/// Tasks that a run may have at once: far above any sane program, far below what harms a machine.
 pub const MOST_TASKS: u32 = 8192;
 
 /// The folders that were made; removed at the end.
@@ -26,7 +26,7 @@ pub struct Usage {
 }
 
 impl Cgroup {
-    /// Makes what this machine and this user's rights allow; never fails.
+    /// Makes the groups that this machine and this user's rights allow; never fails.
     pub fn make() -> Cgroup {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("widthwise-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -46,7 +46,7 @@ impl Cgroup {
         Cgroup { unified, pids }
     }
 
-    /// The files that say how often a fork was refused because of the limit.
+    /// The files that count the forks refused because of the limit.
     pub fn events(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.unified.iter().chain(&self.pids).map(|folder| folder.join("pids.events"))
     }
@@ -56,10 +56,10 @@ impl Cgroup {
         self.unified.as_deref()
     }
 
-    /// Puts the launcher, and with it all it will start, under the limit on tasks (v1 hierarchies).
+    /// Puts the launcher, and so every process that it starts, under the limit on tasks (v1 hierarchies).
     pub fn adopt(&self, launcher: u32) {
         if let Some(folder) = &self.pids {
-            // Best effort: without it a fork bomb is still ended by the time limit.
+            // Best effort: without it the time limit still ends a fork bomb.
             let _ = fs::write(folder.join("cgroup.procs"), launcher.to_string());
         }
     }
@@ -71,7 +71,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Removes a group. Tasks that have ended may still be on their way out.
+/// Removes a group. Tasks that have ended may still be exiting.
 pub(crate) fn remove(folder: &Path) {
     for _ in 0..50 {
         if fs::remove_dir(folder).is_ok() || !folder.exists() {
@@ -87,14 +87,14 @@ pub(crate) fn own_place(controller: &str) -> Option<PathBuf> {
     place(&mounts, &fs::read_to_string("/proc/self/cgroup").ok()?, "cgroup", controller)
 }
 
-/// Says for how long CPU quotas have kept tasks from running: ours, and those of the groups around us.
+/// Reads for how long CPU quotas have throttled tasks in our group and in the groups that contain it.
 #[derive(Debug, Default)]
 pub struct Throttling {
     files: Vec<PathBuf>,
 }
 
 impl Throttling {
-    /// Finds the accounts of quotas that hold here.
+    /// Finds the statistics of the quotas that apply here.
     pub fn find() -> Throttling {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -129,7 +129,7 @@ fn throttled(text: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Our own folder in the hierarchy of that type (and controller): where a child folder may be made.
+/// Our own folder in the hierarchy of that type (and controller), in which a child folder may be made.
 fn place(mounts: &str, own: &str, kind: &str, controller: &str) -> Option<PathBuf> {
     let mount = mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -155,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_tell_for_how_long_a_quota_was_used_up() {
+    fn both_cgroup_versions_report_the_throttled_time() {
         assert_eq!(throttled("usage_usec 5\nnr_throttled 2\nthrottled_usec 7\n"), 7000);
         assert_eq!(throttled("nr_periods 1\nnr_throttled 1\nthrottled_time 7\nnr_bursts 0\n"), 7);
         assert_eq!(throttled("usage_usec 5\n"), 0);
     }
 
     #[test]
-    fn the_place_is_our_own_folder_in_the_right_hierarchy() {
+    fn the_path_is_our_own_folder_in_the_right_hierarchy() {
         let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
                       cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0\n\
                       cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";

@@ -1,4 +1,4 @@
-//! The measured core: chosen once for a campaign, and locked, so that two campaigns never measure on one.
+//! The measured core: chosen once for a campaign, and locked, so that no two campaigns measure on one core.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,22 +11,23 @@ use widthwise_machine::topology::{choose_core, Topology};
 /// A core that no other campaign on this machine measures on, until dropped.
 #[derive(Debug)]
 pub struct CoreLock {
-    /// The CPU runs are pinned to.
+    /// The CPU that runs are pinned to.
     pub cpu: u32,
     _file: File,
 }
 
-/// Takes the best core that is free (`busy` CPUs are in use by others), or waits for one; `say` is told before.
+/// Takes the best core that is free (`busy` CPUs are used by others), or reports through `say` and waits for
+/// one.
 pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)) -> Option<CoreLock> {
     let mut told = false;
     loop {
         let mut locked = BTreeSet::new();
-        // Each refusal rules a core out, so this ends.
+        // Each refusal rules a core out, so the loop ends.
         while let Some(cpu) = choose_core(topology, busy, &locked) {
             match try_lock(cpu) {
                 Ok(Some(file)) => return Some(CoreLock { cpu, _file: file }),
                 Ok(None) => locked.insert(cpu),
-                // No place to lock in: better measured without a lock than not at all.
+                // No lock file can be made: measuring without a lock is better than not measuring.
                 Err(_) => return None,
             };
         }
@@ -41,17 +42,17 @@ pub fn take(topology: &Topology, busy: &BTreeSet<u32>, say: &mut dyn FnMut(&str)
     }
 }
 
-/// `None` if another campaign holds it. The file is never removed: whoever removed one would let a second lock be
+/// `None` if another campaign holds the lock. The file is never removed: otherwise a second lock could be
 /// taken on the same core.
 fn try_lock(cpu: u32) -> std::io::Result<Option<File>> {
     let path = folder().join(format!("widthwise-cpu{cpu}.lock"));
     let file = match File::options().create(true).append(true).open(&path) {
         Ok(file) => {
-            // For the campaigns of every user of this machine.
+            // The file serves the campaigns of every user of this machine.
             let _ = file.set_permissions(std::fs::Permissions::from_mode(0o666));
             file
         }
-        // Another user's, in a sticky folder (fs.protected_regular): reading is enough to lock.
+        // Another user's file in a sticky folder (fs.protected_regular): read access suffices for a lock.
         Err(_) => File::open(&path)?,
     };
     // SAFETY: a descriptor of our own.
@@ -66,7 +67,7 @@ fn try_lock(cpu: u32) -> std::io::Result<Option<File>> {
     }
 }
 
-/// The same for every user of the machine, whatever TMPDIR says.
+/// The same folder for every user of the machine, independent of TMPDIR.
 fn folder() -> PathBuf {
     ["/run/lock", "/tmp"]
         .into_iter()
@@ -75,7 +76,8 @@ fn folder() -> PathBuf {
         .unwrap_or_else(|| "/tmp".into())
 }
 
-/// Keeps this process, and every thread it will start, off the measured core; where there is only one, it stays.
+/// Keeps this process, and every thread it will start, off the measured core; on a machine with one CPU it
+/// stays.
 pub fn step_aside(cpu: u32) {
     // SAFETY: plain data, and calls that only read or write it.
     unsafe {

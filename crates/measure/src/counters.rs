@@ -1,6 +1,6 @@
-//! Performance counters around a run. They are opened on the launcher, disabled, inherited by the program and switched
-//! on by its `execve` (`enable_on_exec`), so that neither the launcher nor the way to the program's first instruction
-//! is counted, and every child of the program is.
+//! Performance counters around a run. They are opened on the launcher, disabled and inherited by the program,
+//! whose `execve` enables them (`enable_on_exec`). So they count the program and all its children, but
+//! neither the launcher nor the start-up before the program's first instruction.
 
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Software};
 use perf_event::{Builder, Counter};
@@ -29,12 +29,12 @@ struct Totals {
 #[derive(Debug, Default)]
 pub struct Counters {
     open: Vec<Open>,
-    /// Counters that were asked for and cannot be had here, with the reason.
+    /// Requested counters that are unavailable here, with the reason.
     pub missing: Vec<(Metric, String)>,
 }
 
 impl Counters {
-    /// Opens a counter for each metric that is one, on the process `launcher`.
+    /// Opens a counter on the process `launcher` for each metric that is a counter.
     pub fn open(metrics: &[Metric], launcher: u32) -> Counters {
         let mut counters = Counters::default();
         for metric in metrics.iter().copied().filter(|metric| metric.family == Family::Counter) {
@@ -51,14 +51,14 @@ impl Counters {
         self.open.is_empty()
     }
 
-    /// Remembers where the counters stand.
+    /// Records the counters' current totals.
     pub fn begin(&mut self) {
         for open in &mut self.open {
             open.before = totals(&mut open.counter);
         }
     }
 
-    /// What was counted since [`Counters::begin`]. A counter that never ran is missing, never 0.
+    /// The counts since [`Counters::begin`]. A counter that never ran is missing, never 0.
     pub fn end(&mut self) -> Vec<(Metric, Reading)> {
         self.open
             .iter_mut()
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multiplexed_counter_is_scaled_and_says_so() {
+    fn a_multiplexed_counter_is_scaled_and_reports_its_share() {
         assert_eq!(reading(totals(10, 100, 100), totals(60, 300, 200)), Some((100.0, 0.5)));
     }
 

@@ -1,13 +1,13 @@
 //! Debian source packages, fetched and unpacked without touching the system's apt configuration.
 //!
-//! apt-get(8) does the fetching and checks every signature and digest, with lists, state and cache of its own under
-//! the caller's cache folder: the system's lists, locks and caches are neither read nor written, so that no right
-//! beyond writing that folder is needed. dpkg-source(1) does the unpacking and applies Debian's patches (those of source
-//! format 3.0; format 1.0 leaves that to each package's build).
+//! apt-get(8) fetches, and checks every signature and digest. Its lists, state and cache are under the
+//! caller's cache folder: the system's own are neither read nor written, so that the right to write that
+//! folder suffices. dpkg-source(1) unpacks and applies Debian's patches (source format 3.0; format 1.0 leaves
+//! that to each package's build).
 //!
 //! ```text
 //! CACHE/debian/index/      debian.sources, lists/, state/, cache/, lock; `refreshed` is as old as the index
-//! CACHE/debian/sources/    PACKAGE/VERSION/: complete if it is there at all, since it arrives by rename(2)
+//! CACHE/debian/sources/    PACKAGE/VERSION/: complete if it exists, since it arrives by rename(2)
 //! ```
 
 mod failure;
@@ -32,15 +32,15 @@ use records::Record;
 /// A source package on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The unpacked, patched source tree. It is shared by every later fetch: to be copied, not built in.
+    /// The unpacked, patched source tree. Later fetches share it: copy it, do not build in it.
     pub folder: PathBuf,
     /// The exact version, epoch included.
     pub version: String,
 }
 
-/// Fetches and unpacks a source package, once: a version already unpacked under `cache` is returned as it is,
-/// without any network access. Without a `version`, the newest in an index at most a day old. `say` is told of each
-/// step that takes time, in words for a person. Safe to call from several processes at once with one `cache`.
+/// Fetches and unpacks a source package once: a version already unpacked under `cache` is returned without
+/// network access. Without a `version`, takes the newest of an index at most a day old. `say` receives a
+/// message for each step that takes time. Several processes may call this with one `cache` at the same time.
 pub fn fetch(
     package: &str,
     version: Option<&str>,
@@ -79,11 +79,12 @@ pub fn fetch(
             None => None,
         };
         if refreshed {
-            // Without a network, a version that is here beats none. A version asked for was looked for above.
+            // Without a network, a version that is here is better than none. A requested version was looked
+            // up above.
             if version.is_none() && !complaints.is_empty() {
                 if let Some(fetched) = shelf.newest() {
                     say(&format!(
-                        "no newer index to be had: {package} {} as fetched before",
+                        "no newer index is available: using {package} {} as fetched before",
                         fetched.version
                     ));
                     return Ok(fetched);
@@ -91,14 +92,14 @@ pub fn fetch(
             }
             return Err(failure.unwrap_or_else(|| absent(package, version, &records, &index, &complaints)));
         }
-        // The index may be older than what it speaks of: Debian removes a version as a newer one arrives.
+        // The index may be outdated: Debian removes a version when a newer one arrives.
         lock.own(say)?;
         complaints = index.refresh(say)?;
         refreshed = true;
     }
 }
 
-/// Debian Policy, section 5.6.1: what a source package may be called. Nothing else reaches a command line.
+/// Debian Policy, section 5.6.1: valid names of source packages. No other name reaches a command line.
 fn check_name(name: &str) -> Result<(), DebianError> {
     let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -150,8 +151,8 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Where a version is unpacked. A colon would split the variables of many a build (PATH, VPATH); `_` cannot be
-    /// part of a version.
+    /// Where a version is unpacked. A colon would split path lists of many builds (PATH, VPATH); `_` cannot
+    /// be part of a version.
     fn place(&self, version: &str) -> PathBuf {
         self.folder.join(version.replace(':', "_"))
     }
@@ -170,7 +171,7 @@ impl Shelf {
             .and_then(|version| self.find(&version))
     }
 
-    /// Fetches and unpacks beside the place, then renames: whoever sees the place sees all of it.
+    /// Fetches and unpacks in a neighbouring folder, then renames it: a folder that exists is complete.
     fn fill(
         &self,
         record: &Record,
@@ -202,8 +203,8 @@ impl Shelf {
         };
 
         say(&format!("unpacking {package} {version}"));
-        // apt has checked every file against the signed index; --no-check leaves out the uploader's signature, whose
-        // key is in a package (debian-keyring) that few have.
+        // apt has checked every file against the signed index. --no-check skips the uploader's signature,
+        // whose key is in a package (debian-keyring) that few have.
         let mut unpack = quiet(Command::new("dpkg-source"));
         unpack.args(["--no-check", "--no-copy", "-x"]).arg(&description).arg("unpacked");
         let output = run(unpack.current_dir(work.path()), "dpkg-source")?;
@@ -217,11 +218,11 @@ impl Shelf {
         Ok(Fetched { folder, version: version.clone() })
     }
 
-    /// Removes what a killed fetch has left. The caller holds the lock, so that nobody is at work in there.
+    /// Removes what a killed fetch has left. The caller holds the lock, so that no other process uses it.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok) {
             if entry.file_name().to_string_lossy().starts_with(".unfinished-") {
-                // What stays is only space.
+                // A failure only wastes space.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_debian_could_have_given_reach_a_command_line() {
+    fn only_valid_debian_names_reach_a_command_line() {
         for good in ["sqlite3", "lua5.4", "g++-12", "0ad", "libsigc++-2.0", "at"] {
             assert!(check_name(good).is_ok(), "{good}");
         }
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_versions_that_debian_could_have_given_reach_a_command_line() {
+    fn only_valid_debian_versions_reach_a_command_line() {
         for good in ["1", "3.40.1-2+deb12u2", "1:1.0~rc1-1", "0.99~b6+dsx-10"] {
             assert!(check_version(good).is_ok(), "{good}");
         }
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_makes_no_colon_in_a_path_and_is_found_again() {
+    fn an_epoch_makes_no_colon_in_a_path_and_its_version_is_found() {
         let home = tempfile::tempdir().unwrap();
         let shelf = Shelf { folder: home.path().to_owned() };
         assert_eq!(shelf.place("1:2.0-1"), home.path().join("1_2.0-1"));
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_fetch_left_is_swept_and_what_is_complete_stays() {
+    fn leftovers_of_a_killed_fetch_are_removed_and_complete_versions_stay() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(home.path().join(".unfinished-abc/unpacked")).unwrap();
         fs::create_dir(home.path().join("3.0-1")).unwrap();

@@ -1,5 +1,6 @@
-//! The heap as the process sees it: runs of each variant with the recorder preloaded, in a pass of its own. Nothing of it is
-//! timed. Each variant is recorded more than once: what its recordings differ by is no difference of variants.
+//! The heap as the process sees it: untimed runs of each variant with the recorder preloaded, in a separate
+//! pass. Each variant is recorded more than once: variation between its recordings is no difference between
+//! variants.
 
 mod log_file;
 mod packing;
@@ -24,60 +25,60 @@ use crate::program::preload_first;
 use crate::run::{LaunchSpec, Limits, RunError, Runner};
 use crate::sampler::{Sampler, Watch};
 
-/// With stacks a run takes several times as long where it does nothing but allocate.
+/// A recording with stacks takes several times as long for a program that does little besides allocate.
 const SLOWER: u32 = 20;
-/// What reading the memory may take of such a run, which is not timed.
+/// The share of time that reading memory may take in such a run, which is not timed.
 const SHARE: f64 = 0.05;
-/// What a log's name ends with in a campaign.
+/// The end of a log's name in a campaign.
 pub const ENDING: &str = "wwheap.zst";
-/// What a log's name begins with while it is recorded.
+/// The beginning of a log's name while it is recorded.
 const LOG: &str = "log";
-/// What is told of a variant's run beside its logs.
+/// The metadata of a variant's recording, stored beside its logs.
 pub const NOTE: &str = "recording.json";
 
-/// What a pass left of a variant.
+/// The result of a recording pass for a variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
     /// Why there are no logs.
     pub refused: Option<String>,
-    /// Why the recorded run is not a whole one: it failed or was stopped.
+    /// Why the recorded run is incomplete: it failed or was stopped.
     #[serde(default)]
     pub failure: Option<String>,
-    /// What a reader must know of them.
+    /// What a reader must know of the logs.
     pub remarks: Vec<String>,
-    /// When it began, by CLOCK_MONOTONIC, in nanoseconds.
+    /// When the run began, by CLOCK_MONOTONIC, in nanoseconds.
     pub began_ns: u64,
     /// How long it ran, with the recorder.
     pub wall_ns: u64,
-    /// What the system gave it for its heap, over time.
+    /// The memory that the system gave it for its heap, over time.
     pub system: Vec<SystemMoment>,
-    /// How often its memory was looked at. Absent in recordings of earlier versions, as is the next one.
+    /// How often its memory was sampled. Absent in recordings of earlier versions, like the next field.
     #[serde(default)]
     pub samples: Option<u64>,
-    /// For how long of its run `system` is known to hold.
+    /// For how long of the run `system` is known to be valid.
     #[serde(default)]
     pub held_ns: Option<u64>,
-    /// The processes that the sampler saw: their numbers, and when each was found to be gone, in nanoseconds since the program
-    /// began.
+    /// The processes that the sampler saw: their numbers, and when each was found to be gone, in nanoseconds
+    /// since the program began.
     #[serde(default)]
     pub ends: Vec<(u32, u64)>,
 }
 
-/// The memory of a process tree as the system sees it, the recorder's own left out. Bytes, resident.
+/// The memory of a process tree as the system sees it, without the recorder's. Resident bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemMoment {
     /// Nanoseconds since the program began.
     pub at_ns: u64,
     /// What `brk` grows.
     pub heap: u64,
-    /// Anonymous mappings that are no stacks.
+    /// Anonymous mappings other than stacks.
     pub mmapped: u64,
     /// All but the recorder's.
     pub resident: u64,
 }
 
-/// Where the logs of a variant's recording are in a campaign: the first one's in the variant's folder, and those of the
-/// others, counted from 2, in folders within it.
+/// The folder of a variant's logs in a campaign: the first recording's is the variant's folder, the others',
+/// counted from 2, are folders within it.
 pub fn folder(campaign: &Path, slug: &str, number: u32) -> PathBuf {
     let first = campaign.join("heap").join(slug);
     match number {
@@ -86,17 +87,17 @@ pub fn folder(campaign: &Path, slug: &str, number: u32) -> PathBuf {
     }
 }
 
-/// What was noted of a recording, if it is there.
+/// The metadata of a recording, if it exists.
 pub fn recorded(campaign: &Path, slug: &str, number: u32) -> Option<Recording> {
     let note = std::fs::read(folder(campaign, slug, number).join(NOTE)).ok()?;
     serde_json::from_slice(&note).ok()
 }
 
-/// Makes the recording of that number of a participant, counted from 1, unless that is done already. `answer` is the digest
-/// of what it answers without the recorder. `None`: it was interrupted.
+/// Makes the recording of that number, counted from 1, for a participant, unless it exists. `answer` is the
+/// digest of its output without the recorder. `None`: the recording was interrupted.
 ///
 /// # Errors
-/// Runs cannot be made, or their logs cannot be kept.
+/// A run cannot be made, or its logs cannot be stored.
 pub fn record(
     plan: &Plan,
     participant: &Participant,
@@ -156,7 +157,7 @@ pub fn record(
         recording.remarks.push(failure.clone());
         recording.failure = Some(failure);
     } else if outputs_differently(plan, participant, answer, runner) {
-        recording.remarks.push("with the recorder its output is not what it is without".to_owned());
+        recording.remarks.push("with the recorder its output differs from the output without it".to_owned());
     }
     let partial = kept.with_extension("partial");
     let _ = std::fs::remove_dir_all(&partial);
@@ -181,7 +182,7 @@ pub fn record(
     } else if unseen > 0 {
         recording.remarks.push(format!(
             "{unseen} of its {processes} processes left no log: they are static, set-user-ID, without LD_PRELOAD in their \
-             environment, or did not come to allocate"
+             environment, or allocated nothing"
         ));
     }
     let note = serde_json::to_vec_pretty(&recording).unwrap_or_default();
@@ -192,7 +193,7 @@ pub fn record(
     Ok(Some(recording))
 }
 
-/// The same start with the recorder before everything else that is preloaded.
+/// The same launch with the recorder before everything else that is preloaded.
 fn preloaded(start: &LaunchSpec, preload: &str, logs: &Path) -> LaunchSpec {
     let mut environment = start.environment.clone();
     preload_first(&mut environment, preload.as_ref());
@@ -200,7 +201,7 @@ fn preloaded(start: &LaunchSpec, preload: &str, logs: &Path) -> LaunchSpec {
     LaunchSpec { environment, ..start.clone() }
 }
 
-/// The logs of a run: files whose names begin as the recorder was told.
+/// The logs of a run: files with the recorder's name prefix.
 fn found(logs: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(logs)? {

@@ -1,4 +1,4 @@
-//! The launcher's other side: asks `runtime/launcher` for runs and takes its replies.
+//! The client side of the launcher: sends requests to `runtime/launcher` and receives its replies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::cgroup::{Cgroup, Usage};
 
-/// The program itself, built by build.rs.
+/// The launcher program, built by build.rs.
 static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));
 
 /// The launcher's protocol, generated from `runtime/launcher/protocol.h` by build.rs.
@@ -29,19 +29,19 @@ const MOST_STRINGS: usize = protocol::MOST_STRINGS as usize;
 const CPU_WORDS: usize = protocol::CPU_WORDS as usize;
 const REPLY_SIZE: usize = protocol::Reply::SIZE;
 
-/// The launcher could not be started, or went away.
+/// The launcher could not be started, or has ended.
 #[derive(Debug, Error)]
 pub enum LauncherError {
-    /// The launcher's own process could not be made.
+    /// The launcher's process could not be created.
     #[error("the launcher could not be started: {0}")]
     Start(io::Error),
     /// It ended in the middle of a campaign.
-    #[error("the launcher ended unexpectedly ({0}); was it killed? `--resume` goes on from the last run")]
+    #[error("the launcher ended unexpectedly ({0}); was it killed? `--resume` continues from the last run")]
     Gone(io::Error),
-    /// The kernel would not take the request either.
+    /// The kernel would refuse the request too.
     #[error("the command line and environment are too large: {0} bytes")]
     TooLarge(usize),
-    /// A string that would be cut short.
+    /// A string with a NUL byte would be truncated.
     #[error("{0:?} contains a NUL byte")]
     Nul(String),
 }
@@ -61,21 +61,22 @@ pub struct Request<'a> {
     pub stderr: &'a Path,
     /// argv.
     pub arguments: &'a [OsString],
-    /// envp, but for the padding.
+    /// envp, without the padding.
     pub environment: &'a BTreeMap<OsString, OsString>,
-    /// The bytes of one more variable, so that the stack begins elsewhere in each run.
+    /// The size of an extra variable, which shifts the start of the stack in each run.
     pub padding: usize,
-    /// CPUs it may use; empty leaves the affinity alone.
+    /// CPUs that it may use; empty leaves the affinity alone.
     pub cpus: &'a [u32],
     /// Switch off address space layout randomisation.
     pub no_aslr: bool,
     /// Transparent huge pages.
     pub thp: widthwise_experiment::model::Thp,
-    /// Watch every process of the tree to its exit, and read its peaks there (ptrace).
+    /// Stop every process of the tree at its exit, and read its peaks there (ptrace).
     pub exit_stop: bool,
     /// Whether to find out which of the reaped processes had children.
     pub find_parents: bool,
-    /// Its execve waits for this moment (CLOCK_MONOTONIC), so that several launchers start as one; zero waits for none.
+    /// Its execve waits for this time (CLOCK_MONOTONIC), so that several launchers start together; zero does
+    /// not wait.
     pub not_before: Duration,
 }
 
@@ -104,24 +105,24 @@ pub enum Step {
     Request,
     /// ptrace(2).
     Trace,
-    /// None: it was told not to begin this one.
+    /// None: the request was skipped.
     Skipped,
 }
 
 /// What the launcher saw of a run.
 #[derive(Debug)]
 pub struct Reply {
-    /// The step that failed, with the system's error; the rest is then without meaning.
+    /// The step that failed, with the system's error; the other fields are then meaningless.
     pub failed: Option<(Step, io::Error)>,
     /// The program's process number.
     pub pid: u32,
-    /// As wait4(2) gives it.
+    /// As wait4(2) returns it.
     pub status: i32,
     /// When execve was called, CLOCK_MONOTONIC.
     pub began: Duration,
     /// From execve to the end.
     pub wall: Duration,
-    /// Over all processes that were waited for, and those they waited for.
+    /// Over all reaped processes, and those that they reaped.
     pub user: Duration,
     /// As `user`.
     pub system: Duration,
@@ -135,25 +136,25 @@ pub struct Reply {
     pub involuntary_switches: u64,
     /// The largest `ru_maxrss`, in bytes.
     pub max_rss: u64,
-    /// Processes that were waited for by the launcher: the program, and those that came to it as orphans.
+    /// Processes that the launcher reaped: the program, and orphans that were reparented to the launcher.
     pub reaped: u64,
-    /// Processes the program left running, which were killed.
+    /// Processes that the program left running and the launcher killed.
     pub left_over: u64,
     /// Some could not be killed.
     pub escaped: bool,
-    /// Of the processes reaped, those that had waited for children of theirs, where the request asked for it.
+    /// Reaped processes that had reaped children themselves, where the request asked for it.
     pub parents: u64,
-    /// Exit-stop readings, where they were asked for.
+    /// Exit-stop readings, where the request asked for them.
     pub at_exit: Option<AtExit>,
     /// It was ended early.
     pub cancelled: bool,
     /// CPU time of the campaign's control group until now; zero where there is none.
     pub group: Usage,
-    /// Forks that were refused in it until now.
+    /// Forks that the group has refused until now.
     pub refused_forks: u64,
 }
 
-/// What `/proc/PID/status` said of each process at its exit.
+/// The fields of `/proc/PID/status` at each process's exit.
 #[derive(Debug, Clone, Copy)]
 pub struct AtExit {
     /// VmHWM of the largest, in bytes.
@@ -162,11 +163,11 @@ pub struct AtExit {
     pub peak_virtual: u64,
     /// VmHWM summed over all, in bytes.
     pub max_rss_sum: u64,
-    /// How many there were.
+    /// The number of processes.
     pub processes: u64,
 }
 
-/// A process that starts runs, one at a time, in the order in which they are asked for.
+/// A process that starts the requested runs, one at a time, in order.
 #[derive(Debug)]
 pub struct Launcher {
     process: Child,
@@ -174,13 +175,13 @@ pub struct Launcher {
     orders: UnixStream,
     /// Requests that are not sent yet.
     unsent: Vec<u8>,
-    /// Replies that came in part.
+    /// Bytes of an incomplete reply.
     received: Vec<u8>,
     asked: u64,
 }
 
 impl Launcher {
-    /// Starts the launcher's process. Programs are started in the cgroup where there is one.
+    /// Starts the launcher's process. It starts programs in the cgroup where there is one.
     pub fn start(cgroup: &Cgroup) -> Result<Launcher, LauncherError> {
         let (socket, their_socket) = UnixStream::pair().map_err(LauncherError::Start)?;
         let (orders, their_orders) = UnixStream::pair().map_err(LauncherError::Start)?;
@@ -212,8 +213,8 @@ impl Launcher {
         self.process.id()
     }
 
-    /// Asks for a run, which begins when those asked for before are over. Gives back its number and the size of the
-    /// request. It is on its way after [`Launcher::send`].
+    /// Queues a request for a run that begins when the runs before it have ended. Returns the run's number
+    /// and the size of the request. [`Launcher::send`] sends it.
     pub fn ask(&mut self, request: &Request) -> Result<(u64, usize), LauncherError> {
         let before = self.unsent.len();
         let asked = encode(request, self.asked + 1, &mut self.unsent);
@@ -225,7 +226,7 @@ impl Launcher {
         Ok((self.asked, self.unsent.len() - before))
     }
 
-    /// Sends what has been asked for.
+    /// Sends the queued requests.
     pub fn send(&mut self) -> Result<(), LauncherError> {
         if !self.unsent.is_empty() {
             self.socket.write_all(&self.unsent).map_err(LauncherError::Gone)?;
@@ -234,12 +235,12 @@ impl Launcher {
         Ok(())
     }
 
-    /// Ends the run of that number, and all it started, if it is going on.
+    /// Ends the run of that number, and every process of it, if it is in flight.
     pub fn cancel(&mut self, number: u64) -> Result<(), LauncherError> {
         self.order(protocol::Order { cancel: number, skip_up_to: 0 })
     }
 
-    /// Tells it not to begin what has not begun.
+    /// Skips the requests that have not begun.
     pub fn skip_rest(&mut self) -> Result<(), LauncherError> {
         self.order(protocol::Order { cancel: 0, skip_up_to: self.asked })
     }
@@ -248,12 +249,12 @@ impl Launcher {
         self.orders.write_all(&order.bytes()).map_err(LauncherError::Gone)
     }
 
-    /// Sleeps until a reply is there, so much time has passed, or a signal has come (Ctrl-C, a window's resize).
+    /// Sleeps until a reply arrives, `most` has passed, or a signal is delivered (Ctrl-C, a window's resize).
     pub fn wait(&self, most: Duration) -> Result<(), LauncherError> {
         sleep(Some(self.socket.as_raw_fd()), most).map_err(LauncherError::Gone)
     }
 
-    /// Takes the replies that have come, in the order in which they were asked for.
+    /// Takes the replies that have arrived, in the order of their requests.
     pub fn replies(&mut self, into: &mut VecDeque<Reply>) -> Result<(), LauncherError> {
         let mut buffer = [0u8; 64 * REPLY_SIZE];
         // SAFETY: a valid buffer of its own length.
@@ -280,9 +281,9 @@ impl Launcher {
     }
 }
 
-/// Sleeps until the descriptor is readable, so much time has passed, or a signal has come.
+/// Sleeps until the descriptor is readable, `most` has passed, or a signal is delivered.
 pub fn sleep(descriptor: Option<RawFd>, most: Duration) -> io::Result<()> {
-    // One that is below zero is passed over (poll(2)).
+    // poll(2) ignores negative descriptors.
     let mut poll = libc::pollfd { fd: descriptor.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
     let time = libc::timespec {
         tv_sec: most.as_secs().min(1 << 30) as libc::time_t,
@@ -298,9 +299,9 @@ pub fn sleep(descriptor: Option<RawFd>, most: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy of the descriptor whose number is at least that.
+/// A copy of the descriptor with a number of at least `least`.
 fn above(descriptor: &impl AsRawFd, least: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: an open descriptor; what comes back is a new one, and owned from here on.
+    // SAFETY: an open descriptor; the returned one is new, and owned from here on.
     unsafe {
         let fd = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least);
         check(fd)?;
@@ -308,7 +309,7 @@ fn above(descriptor: &impl AsRawFd, least: libc::c_int) -> io::Result<OwnedFd> {
     }
 }
 
-/// Readable when a reply has come.
+/// Readable when a reply has arrived.
 impl AsRawFd for Launcher {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()
@@ -317,7 +318,7 @@ impl AsRawFd for Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        // The end of file tells it to leave.
+        // The launcher exits at end of file.
         let _ = self.orders.shutdown(std::net::Shutdown::Both);
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let _ = self.process.wait();
@@ -332,7 +333,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// The image in a file of its own, without a place on any disk.
+/// The launcher image in an anonymous file.
 fn memory_file() -> io::Result<OwnedFd> {
     // SAFETY: a valid C string; the descriptor is owned from here on.
     let fd = unsafe {

@@ -1,4 +1,4 @@
-//! How a run is done: build, launch, pin, account, compare answers.
+//! How a run is made: build, launch, pin, account, compare outputs.
 
 pub mod builds;
 pub mod cgroup;

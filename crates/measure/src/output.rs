@@ -1,4 +1,5 @@
-//! What a run answered: its standard output or the files it wrote, filtered, as a digest; and how two answers differ.
+//! The output of a run: its standard output or the files it wrote, filtered, as a digest; and how two outputs
+//! differ.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -8,22 +9,22 @@ use std::process::{Command, Stdio};
 use widthwise_experiment::bytes;
 use widthwise_experiment::model::OutputCheck;
 
-/// Lines of an answer that a diff looks at around the first difference.
+/// Lines of an output that a diff covers around the first difference.
 const WINDOW: usize = 200;
 /// Lines of a diff that are kept.
 const MOST_DIFF_LINES: usize = 60;
 
-/// Reads answers, and remembers what the filter made of each, since most runs answer alike.
+/// Reads outputs and caches what the filter made of each, since most runs print the same.
 #[derive(Debug, Default)]
 pub struct Reader {
     filtered: HashMap<String, String>,
 }
 
 impl Reader {
-    /// The digest of an answer; `keep` says where to leave the filtered text if it is new.
+    /// The digest of an output; `keep` gives the path for the filtered text if it is new.
     ///
     /// # Errors
-    /// A named file that the program did not write, or a filter that fails: in words.
+    /// The program did not write a named file, or a filter failed, as a sentence.
     pub fn digest(
         &mut self,
         check: &OutputCheck,
@@ -95,7 +96,7 @@ fn pass_through(filter: &str, text: &[u8], directory: &Path) -> Result<Vec<u8>, 
     Ok(output.stdout)
 }
 
-/// A unified diff of two kept answers, from shortly before the first difference on.
+/// A unified diff of two stored outputs, starting shortly before the first difference.
 pub fn difference(baseline: &Path, variant: &Path, names: (&str, &str)) -> std::io::Result<String> {
     let (old, new) = (read_lossy(baseline)?, read_lossy(variant)?);
     let old: Vec<&str> = old.split_inclusive('\n').collect();
@@ -115,14 +116,14 @@ pub fn difference(baseline: &Path, variant: &Path, names: (&str, &str)) -> std::
 }
 
 fn read_lossy(path: &Path) -> std::io::Result<String> {
-    // Enough for a window on any text; a binary answer of gigabytes is not to be read for a diff.
+    // Enough for a window on any text; a diff must not read gigabytes of binary output.
     const MOST: u64 = 64 << 20;
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Where a variant's first answer is kept.
+/// Where a variant's first output is stored.
 pub fn kept(folder: &Path, slug: &str) -> PathBuf {
     folder.join("output").join(slug)
 }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_decides_what_is_compared_and_its_failure_is_told() {
+    fn a_filter_decides_what_is_compared_and_its_failure_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("stdout");
         let check = |filter: &str| OutputCheck { filter: Some(filter.into()), ..OutputCheck::default() };

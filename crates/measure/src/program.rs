@@ -1,4 +1,4 @@
-//! From a variant to something that can be started: placeholders filled in, the file found, the environment made.
+//! Turns a variant into a program to start: fills in placeholders, finds the file, makes the environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,25 +13,25 @@ use widthwise_x32run as x32run;
 
 use crate::run::LaunchSpec;
 
-/// Where things are for one variant.
+/// The paths of one variant.
 #[derive(Debug, Clone)]
 pub struct Places<'a> {
     /// `{build}`, where there is a build.
     pub build: Option<&'a Path>,
     /// `{source}`, where there is a source.
     pub source: Option<&'a Path>,
-    /// The folder that relative paths are relative to, absolute.
+    /// The absolute folder that relative paths start from.
     pub here: &'a Path,
-    /// `{work}`: the directory of a run that wants a fresh one.
+    /// `{work}`: the directory of a run that needs a fresh one.
     pub work: &'a Path,
 }
 
 /// Why a variant cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unready {
-    /// In words.
+    /// The reason, as a sentence.
     pub reason: String,
-    /// There is no such variant of a sound program here: it fails nothing, and is only missing.
+    /// There is no such variant of a correct program here: this fails nothing, the variant is only missing.
     pub unavailable: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn directory(experiment: &Experiment, places: &Places) -> PathBuf {
     }
 }
 
-/// A command of a variant as text for `sh`, its placeholders filled in.
+/// A variant's command as text for `sh`, its placeholders filled in.
 pub fn shell_text(experiment: &Experiment, variant: &Variant, text: &str, places: &Places) -> String {
     placeholder::fill_shell(text, &values(experiment, variant, places))
 }
@@ -58,7 +58,7 @@ pub fn shell_text(experiment: &Experiment, variant: &Variant, text: &str, places
 /// The words of a variant's run command, their placeholders filled in.
 ///
 /// # Errors
-/// They cannot be told apart.
+/// The command cannot be split into words.
 pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Result<Vec<OsString>, String> {
     // Split first, filled in after: a folder with a space in its name stays one word.
     let words = shell_words::split(&experiment.program.run)
@@ -71,7 +71,7 @@ pub fn words(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     Ok(words.iter().enumerate().map(|word| bytes::os(&fill(word))).collect())
 }
 
-/// Whether a word is what a shell is to read: `sh -c WORD`.
+/// Whether the word is text for a shell: `sh -c WORD`.
 fn is_shell_text(words: &[String], number: usize) -> bool {
     const SHELLS: [&str; 6] = ["sh", "dash", "bash", "ksh", "zsh", "ash"];
     let shell =
@@ -133,10 +133,10 @@ pub fn ready(experiment: &Experiment, variant: &Variant, places: &Places) -> Res
     })
 }
 
-/// The file that a command's first word names: by its path, which may be relative to `here`, or on the PATH.
+/// The file of a command's first word: a path, which may be relative to `here`, or a name on the PATH.
 ///
 /// # Errors
-/// There is none, in words.
+/// There is none; the reason is a sentence.
 pub fn find(name: &OsStr, here: &Path) -> Result<PathBuf, String> {
     if name.as_bytes().contains(&b'/') {
         let path = here.join(name);
@@ -196,7 +196,7 @@ fn preload(variant: &Variant, file: &Path) -> Result<PathBuf, String> {
     if !facts.is_dynamic() {
         return Err(format!("{} cannot be preloaded: the program is statically linked", variant.allocator));
     }
-    // The variant's own, where it has one: the file may be a shell that starts the program.
+    // The variant's own ABI, where it has one: the file may be a shell that starts the program.
     let own = variant.abi.map(|abi| abi.name);
     let abi = own.or_else(|| facts.abi().map(|abi| abi.name)).unwrap_or("this");
     Ok(allocator(variant, abi)?.unwrap_or_default())
@@ -205,7 +205,7 @@ fn preload(variant: &Variant, file: &Path) -> Result<PathBuf, String> {
 /// The shared object of the variant's allocator for an ABI; none for the C library's own.
 ///
 /// # Errors
-/// It is not here, and what would bring it.
+/// It is not installed; the message names what provides it.
 pub fn allocator(variant: &Variant, abi: &str) -> Result<Option<PathBuf>, String> {
     if variant.allocator == "glibc" {
         return Ok(None);
@@ -223,7 +223,7 @@ pub fn allocator(variant: &Variant, abi: &str) -> Result<Option<PathBuf>, String
 /// The ABI of a finished binary, by its own header.
 ///
 /// # Errors
-/// Why it is none of ours, in words.
+/// Why the ABI is not one that widthwise knows, as a sentence.
 pub fn abi_of(file: &Path) -> Result<abi::Abi, String> {
     let facts = elf::read(file).map_err(|error| error.to_string())?;
     facts.abi().ok_or_else(|| {

@@ -26,27 +26,27 @@ pub(crate) use hooks::{lay_out, shell, LeftBehind};
 use outcome::sample;
 pub(crate) use outcome::{add_forgotten, ending};
 
-/// How often a run is looked after: its time limit, the size of its output, Ctrl-C. The watcher sleeps in between, on
-/// another CPU where there is one.
+/// How often the runner checks a run's time limit, the size of its output, and Ctrl-C. It sleeps in between,
+/// on another CPU where there is one.
 const TICK: Duration = Duration::from_millis(100);
 
-/// An output file up to this size is left for the program's own open(2) to truncate.
+/// The program's own open(2) truncates output files up to this size.
 const SOON_TRUNCATED: u64 = 1 << 16;
 
-/// A variant made ready to start: nothing is left to be filled in.
+/// A variant ready to start, with all placeholders filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchSpec {
     /// The file to execute, absolute.
     pub file: PathBuf,
-    /// What starts it where the kernel does not: the x32 runtime.
+    /// What starts it where the kernel cannot: the x32 runtime.
     pub runtime: Option<PathBuf>,
     /// The command line, its first word as the user wrote it.
     pub arguments: Vec<OsString>,
-    /// The whole environment but the padding.
+    /// The whole environment, without the padding.
     pub environment: BTreeMap<OsString, OsString>,
     /// Working directory, absolute.
     pub directory: PathBuf,
-    /// The directory is made anew before each run, with links to these files, and removed after it.
+    /// The directory is created before each run, with links to these files, and removed after it.
     pub fresh: Option<Vec<PathBuf>>,
     /// Standard input.
     pub stdin: PathBuf,
@@ -63,12 +63,12 @@ pub struct LaunchSpec {
 }
 
 impl LaunchSpec {
-    /// What is given to the kernel: the file to execute, and all words.
+    /// The file that the kernel executes, and all words.
     pub fn executed(&self) -> (&Path, Vec<OsString>) {
         self.accounted(None)
     }
 
-    /// The same, where the x32 runtime is to count in that file what it costs itself.
+    /// The same; the x32 runtime counts its own cost in the file `account`.
     fn accounted(&self, account: Option<&Path>) -> (&Path, Vec<OsString>) {
         match &self.runtime {
             Some(runtime) => (runtime, widthwise_x32run::command_line(&self.file, &self.arguments, account)),
@@ -80,40 +80,41 @@ impl LaunchSpec {
 /// Limits that end a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// A run that lasts longer is killed.
+    /// Longer runs are killed.
     pub timeout: Duration,
-    /// A run that writes more to its standard output is killed.
+    /// Runs that write more to their standard output are killed.
     pub output_bytes: u64,
 }
 
 /// How peaks are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accounting {
-    /// From taskstats where they may be had, from `rusage` otherwise: costs the program nothing.
+    /// From taskstats where available, from `rusage` otherwise: costs the program nothing.
     Free,
     /// By stopping each process at its exit (ptrace): exact to the page, but the program is traced.
     ExitStop,
 }
 
-/// What a run yielded.
+/// The result of a run.
 #[derive(Debug)]
 pub struct RunResult {
     /// When it began.
     pub began: SystemTime,
-    /// The same on CLOCK_MONOTONIC; zero if it never did.
+    /// The same on CLOCK_MONOTONIC; zero if it never began.
     pub began_at: Duration,
     /// How it ended.
     pub ending: Ending,
     /// Every metric that was read.
     pub sample: BTreeMap<&'static str, Reading>,
-    /// The processes of the tree, all of them, where taskstats told them.
+    /// All processes of the tree, where taskstats reported them.
     pub processes: Option<Vec<Process>>,
-    /// The peak of the largest process that was waited for, over all its images (`ru_maxrss`), in bytes; 0 where that may be
-    /// the launcher's own.
+    /// The peak of the largest reaped process, over all its images (`ru_maxrss`), in bytes; 0 where that may
+    /// be the launcher's own.
     pub largest: u64,
-    /// Where taskstats do not tell: the program was one process, without children and orphans, as far as they were waited for.
+    /// Without taskstats: the program was one process, without children and orphans, as far as they were
+    /// reaped.
     pub childless: bool,
-    /// What a report should say of this run.
+    /// What a report should say about this run.
     pub remarks: Vec<String>,
     /// How long the program took.
     pub wall: Duration,
@@ -121,17 +122,17 @@ pub struct RunResult {
     pub busy: Duration,
     /// Its memory over time, where that was read.
     pub series: Option<Series>,
-    /// What the x32 runtime counted of itself, where it started the program.
+    /// The x32 runtime's account of its own cost, where it started the program.
     pub account: Option<Account>,
 }
 
-/// A run could not be made, and no other will fare better.
+/// A run could not be made, and no further run would succeed.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The launcher.
+    /// The launcher failed.
     #[error(transparent)]
     Launcher(#[from] LauncherError),
-    /// Our own scratch folder.
+    /// A file or folder of ours failed.
     #[error("{}: {error}", path.display())]
     Scratch {
         /// The file or folder.
@@ -146,62 +147,62 @@ pub enum RunError {
 
 /// Makes runs, one at a time, in the order in which they are [begun](Runner::begin).
 ///
-/// A run may be begun before the one before it has ended: the launcher then goes from one to the next by itself.
+/// A run may be begun before the previous one has ended: the launcher then starts it without waiting for us.
 #[derive(Debug)]
 pub struct Runner {
-    // In the order of dropping: the launcher must be gone before its cgroup can be removed.
+    // Dropped in order: the launcher must have ended before its cgroup can be removed.
     launcher: Launcher,
     listener: Option<Listener>,
-    /// Why there are no taskstats.
+    /// Why taskstats are unavailable.
     pub without_taskstats: Option<String>,
     metrics: Vec<Metric>,
     counters: Counters,
     accounts: Accounts,
-    /// Runs are asked whether processes of theirs had children, which takes time of the launcher's.
+    /// Requests ask whether processes had children, which takes some of the launcher's time.
     memory_is_read: bool,
     scratch: PathBuf,
     accounting: Accounting,
-    /// Ended by its being dropped.
+    /// Removed when dropped.
     cgroup: Cgroup,
-    /// Runs that were begun and are not ended, in their order.
+    /// Runs in flight, in order.
     begun: VecDeque<Begun>,
     /// Replies to the first of them.
     replies: VecDeque<Reply>,
-    /// Exits that were told, and of which it is not known yet that they are in no run to come.
+    /// Reported exits that may still belong to a later run.
     exits: Vec<Exit>,
-    /// The kernel has dropped accounts: up to the run of this number they may lack some.
+    /// The kernel has dropped accounts: those of runs up to this number may be incomplete.
     lost: u64,
     /// Pairs of output files that no run uses.
     free: BTreeSet<usize>,
-    /// The pair of the run that ended last.
+    /// The pair of the last run that ended.
     last: usize,
-    /// How much each pair's standard output held at the end.
+    /// The final size of each pair's standard output.
     held: Vec<u64>,
-    /// The group's CPU time and refused forks at the end of the last run: nothing but runs is in it.
+    /// The group's CPU time and refused forks at the end of the last run: it holds only runs.
     group: (Usage, u64),
-    /// When the launcher went on to the first run without a reply, as far as is known.
+    /// When the launcher started the first run without a reply, as far as is known.
     since: Instant,
 }
 
-/// A run that was begun.
+/// A run in flight.
 #[derive(Debug)]
 struct Begun {
-    /// As the launcher counts; 0 if it never got that far.
+    /// The launcher's number; 0 if the request was never sent.
     number: u64,
     /// Its output files.
     files: usize,
     /// Size of the request.
     bytes: usize,
-    /// What went wrong before it.
+    /// What failed before it.
     around: Option<Ending>,
-    /// What its setup has left in the background, which lives until its teardown is over.
+    /// What its setup has left in the background; it lives until the teardown has ended.
     _left: Option<LeftBehind>,
     /// Why it was ended early.
     killed: Option<Ending>,
 }
 
 impl Runner {
-    /// A runner for `metrics` whose runs leave their output in `scratch`.
+    /// A runner for `metrics` whose runs write their output to `scratch`.
     pub fn new(scratch: &Path, metrics: &[Metric], accounting: Accounting) -> Result<Runner, RunError> {
         std::fs::create_dir_all(scratch)
             .map_err(|error| RunError::Scratch { path: scratch.to_owned(), error })?;
@@ -236,17 +237,17 @@ impl Runner {
         })
     }
 
-    /// One that does the same at the same time, and leaves its output in a folder of that name.
+    /// A runner that does the same concurrently, with its output in a folder of that name.
     pub(crate) fn another(&self, name: &str) -> Result<Runner, RunError> {
         Runner::new(&self.scratch.join(name), &self.metrics, self.accounting)
     }
 
-    /// Counters that were asked for and cannot be had here.
+    /// Requested counters that are unavailable here.
     pub fn missing_counters(&self) -> &[(Metric, String)] {
         &self.counters.missing
     }
 
-    /// The launcher's process number: what runs is its child.
+    /// The launcher's process number: the parent of the runs.
     pub fn launcher(&self) -> u32 {
         self.launcher.pid()
     }
@@ -256,12 +257,12 @@ impl Runner {
         self.cgroup.unified()
     }
 
-    /// Where the standard output of the run that ended last lies.
+    /// The standard output of the last run that ended.
     pub fn stdout(&self) -> PathBuf {
         self.output("stdout", self.last)
     }
 
-    /// Where its standard error lies.
+    /// The standard error of the same run.
     pub fn stderr(&self) -> PathBuf {
         self.output("stderr", self.last)
     }
@@ -270,7 +271,7 @@ impl Runner {
         self.scratch.join(format!("{name}-{files}"))
     }
 
-    /// Makes one run. `cancelled` is asked at every tick whether the user has lost patience.
+    /// Makes one run. `cancelled` is checked at every tick.
     pub fn run(
         &mut self,
         start: &LaunchSpec,
@@ -283,19 +284,19 @@ impl Runner {
         self.end(start, cpus, limits, cancelled, Duration::ZERO)
     }
 
-    /// Whether nothing has to be done between this program's runs and others: only then may its runs be begun before
-    /// others have ended. What counters say is read between runs, too.
+    /// Whether no work is needed between this program's runs and others: only then may a run begin before the
+    /// previous one has ended. Counters too are read between runs.
     pub fn stands_alone(&self, start: &LaunchSpec) -> bool {
         start.fresh.is_none() && start.setup.is_none() && start.teardown.is_none() && self.counters.is_empty()
     }
 
-    /// How many runs were begun and have, as far as is known, not come to their end; and the size of their requests.
+    /// The number of runs in flight, as far as is known, and the size of their requests.
     pub fn in_flight(&self) -> (usize, usize) {
         let in_flight = self.begun.range(self.replies.len().min(self.begun.len())..);
         (in_flight.len(), in_flight.map(|begun| begun.bytes).sum())
     }
 
-    /// Begins a run; it follows those that were begun before. Its outcome is [`Runner::end`]'s.
+    /// Begins a run, after those begun before. [`Runner::end`] returns its result.
     pub fn begin(&mut self, start: &LaunchSpec, padding: usize, cpus: &[u32]) -> Result<(), RunError> {
         let files = self.free.pop_first().unwrap_or(self.held.len());
         if files == self.held.len() {
@@ -322,24 +323,24 @@ impl Runner {
         Ok(())
     }
 
-    /// Passes over the runs that were begun but for which the launcher has not done anything yet.
+    /// Skips the runs that were begun but that the launcher has not started.
     pub fn skip_rest(&mut self) -> Result<(), RunError> {
         self.launcher.send()?;
         Ok(self.launcher.skip_rest()?)
     }
 
-    /// Whether the outcome of the run that was begun first is here, so that [`Runner::end`] will not wait.
+    /// Whether the result of the first run in flight has arrived, so that [`Runner::end`] will not wait.
     pub fn has_ended(&self) -> bool {
         let all = self.replies.len() >= self.begun.len();
         match (self.begun.front(), self.replies.front()) {
             (Some(begun), _) if begun.around.is_some() => true,
-            // Where orphans came to the launcher, whose they are is only known when the next run's number is.
+            // The run of an orphan is known only with the number of the next run.
             (Some(_), Some(reply)) => reply.reaped <= 1 || self.replies.len() > 1 || all,
             _ => false,
         }
     }
 
-    /// Whether the run that was begun first was passed over.
+    /// Whether the first run in flight was skipped.
     pub(crate) fn is_skipped(&self) -> bool {
         matches!(self.replies.front(), Some(Reply { failed: Some((Step::Skipped, _)), .. }))
     }
@@ -357,7 +358,7 @@ impl Runner {
                 if self.begun.is_empty() {
                     self.accounts.measure_costs(runtime, cpus);
                 }
-                // Without an account the run is made all the same, and said to have none.
+                // A run without an account is made all the same, and reported as having none.
                 self.accounts.begin(files).ok()
             }
             None => None,
@@ -380,12 +381,12 @@ impl Runner {
             not_before: Duration::ZERO,
         };
         if self.begun.is_empty() {
-            // Nothing that was told before is this run's.
+            // No exit reported so far belongs to this run.
             self.listen();
             self.exits.clear();
         }
         if self.held[files] > SOON_TRUNCATED {
-            // Giving back a large file takes a while; and what the last run wrote must not be taken for this one's.
+            // Truncating a large file takes a while, and old output must not be taken for this run's.
             std::fs::File::create(&stdout)
                 .map_err(|error| RunError::Scratch { path: stdout.clone(), error })?;
         }
@@ -393,17 +394,17 @@ impl Runner {
         Ok(self.launcher.ask(&request)?)
     }
 
-    /// From now on memory is read beside the runs, or no more.
+    /// Switches reading of memory during the runs on or off.
     pub(crate) fn read_memory(&mut self, is_read: bool) {
         self.memory_is_read = is_read;
     }
 
-    /// Taskstats tell of every process; without them the launcher has to look.
+    /// Taskstats report every process; without them the launcher has to look for children.
     fn finds_parents(&self) -> bool {
         self.memory_is_read && self.listener.is_none()
     }
 
-    /// Takes what taskstats have told.
+    /// Takes the exits that taskstats have reported.
     fn listen(&mut self) {
         if let Some(listener) = &mut self.listener {
             if listener.drain(&mut self.exits) {
@@ -412,7 +413,7 @@ impl Runner {
         }
     }
 
-    /// Takes the replies that have come.
+    /// Takes the replies that have arrived.
     fn hear(&mut self) -> Result<(), RunError> {
         let before = self.replies.len();
         self.launcher.replies(&mut self.replies)?;
@@ -423,8 +424,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for the end of the run that was begun first, and looks after the runs until then. `pace` is what a run
-    /// takes: while there are several under way, so many of them are slept through.
+    /// Waits for the end of the first run in flight, and checks the runs until then. `pace` is the typical
+    /// length of a run: with several in flight, the wait spans most of them.
     pub(crate) fn wait(
         &mut self,
         limits: Limits,
@@ -438,7 +439,7 @@ impl Runner {
         self.hear()?;
         let (in_flight, _) = self.in_flight();
         if !self.has_ended() && in_flight > 1 {
-            // Being woken costs the launcher more than anything else it does.
+            // Wake-ups cost the launcher more than anything else it does.
             let most = (pace * (in_flight as u32 - in_flight as u32 / 4)).min(TICK);
             launcher::sleep(None, most).map_err(LauncherError::Gone)?;
             self.hear()?;
@@ -452,14 +453,14 @@ impl Runner {
             let Some(current) = self.begun.get(place) else { break };
             let (number, files) = (current.number, current.files);
             if current.killed.is_some() {
-                // The launcher gives up by itself on what cannot be killed.
+                // The launcher itself gives up on what cannot be killed.
                 std::thread::sleep(Duration::from_millis(5));
                 continue;
             }
             if self.has_ended() {
                 break;
             }
-            // Asked anew: what was heard may have been the end of the run before.
+            // Checked again: a reply may have ended the previous run.
             let ending = if Instant::now() >= self.since + limits.timeout {
                 Ending::Timeout { limit_ns: limits.timeout.as_nanos() as u64 }
             } else if written(&self.output("stdout", files)) > limits.output_bytes {
@@ -475,8 +476,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for the run that was begun first, and says what it yielded. `start` and `cpus` are those with which it
-    /// was begun; `cancelled` is asked at every tick whether the user has lost patience.
+    /// Waits for the first run in flight and returns its result. `start` and `cpus` are those it was begun
+    /// with; `cancelled` is checked at every tick.
     pub fn end(
         &mut self,
         start: &LaunchSpec,
@@ -504,7 +505,7 @@ impl Runner {
         Ok(result)
     }
 
-    /// Puts together what is known of a run.
+    /// Combines what is known of a run.
     fn account(
         &mut self,
         mut reply: Reply,
@@ -532,7 +533,7 @@ impl Runner {
         let forgotten = add_forgotten(&mut reply, used_before, used);
         if forgotten {
             remarks.push(
-                "has children for whom nobody waits: their CPU time is counted (by the cgroup), their faults and \
+                "has children that it does not wait for: their CPU time is counted (by the cgroup), their faults and \
                  switches are not"
                     .into(),
             );
@@ -584,7 +585,7 @@ impl Runner {
         }
         if start.runtime.is_some() && account.as_ref().is_none_or(|account| account.uncounted > 0) {
             remarks.push(
-                "was run by x32run, whose own pages and calls could not all be counted: some are in its figures"
+                "was run by x32run, whose own pages and calls could not all be counted: its figures include some"
                     .into(),
             );
         }
@@ -607,8 +608,8 @@ impl Runner {
         })
     }
 
-    /// `ru_maxrss` of the run, unless the launcher's own size may stand in it: at `execve` the kernel counts the image that
-    /// is left, which is the launcher's first (`exec_mmap`, fs/exec.c).
+    /// `ru_maxrss` of the run, unless it may be the launcher's own size: at `execve` the kernel counts the
+    /// replaced image, which is first the launcher's (`exec_mmap`, fs/exec.c).
     fn largest(&self, reply: &Reply, tree: Option<&[Process]>) -> u64 {
         let at_exit = tree.into_iter().flatten().map(|process| process.max_rss).max();
         if at_exit.is_none_or(|at_exit| reply.max_rss <= at_exit) {
@@ -643,14 +644,15 @@ impl RunResult {
     }
 }
 
-/// When that was on the launcher's clock, CLOCK_MONOTONIC: the one of [`Instant`], which does not tell it.
+/// The wall-clock time of a moment on the launcher's clock, CLOCK_MONOTONIC ([`Instant`] uses that clock but
+/// does not expose it).
 fn moment(began: Duration) -> SystemTime {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid timespec. The call cannot fail with this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     let age = Duration::new(now.tv_sec as u64, now.tv_nsec as u32).saturating_sub(began);
     let now = SystemTime::now();
-    // A run that never came to its execve began just now.
+    // A run that never reached its execve began just now.
     (!began.is_zero()).then(|| now.checked_sub(age)).flatten().unwrap_or(now)
 }
 

@@ -1,12 +1,14 @@
-//! The sampler: reads the memory of a process tree while it runs, and is careful to take little time for it.
+//! The sampler reads the memory of a process tree while it runs, at a bounded cost.
 //!
-//! A thread of our own, on other CPUs than the program's where there are any, follows whatever the launcher starts. It
-//! has three things to do, each with an allowance of its own ([`budget::OverheadBudget`]): to look who belongs to the tree, to
-//! glance at the size of each process (`/proc/PID/statm`), and to read all mappings of the whole tree
-//! (`/proc/PID/smaps`), for which the kernel walks the page tables and holds a lock that mmap and brk wait for. The last
-//! is done when a glance saw a change, when the program wrote a mark, and now and then.
+//! A thread of its own, on other CPUs than the program's where possible, follows every process that the
+//! launcher starts. It has an overhead budget ([`overhead_budget::OverheadBudget`]) for each of its tasks. It
+//! finds the processes of the tree and takes statm samples (`/proc/PID/statm`). A pagemap scan finds the
+//! resident pages of a tree of one process. An smaps snapshot reads all mappings of the whole tree
+//! (`/proc/PID/smaps`): the kernel then walks the page tables and holds a lock that mmap and brk wait for.
+//! The sampler takes a snapshot when a statm sample shows a change, when the program writes a mark, and at
+//! intervals.
 //!
-//! It knows nothing of campaigns: [`Sampler::start`] before a run is begun, [`Sampler::stop`] after it has ended.
+//! The sampler does not know campaigns: [`Sampler::start`] precedes a run, [`Sampler::stop`] follows its end.
 
 pub(crate) mod account;
 mod downsample;
@@ -35,61 +37,63 @@ use overhead_budget::OverheadBudget;
 use pagemap::Pagemap;
 use tree::{LastReading, Once, ProcessHandle, Texts};
 
-/// What the sampler may take of the program's time, all readings together. A program that stood still during each of them
-/// would be slowed by so much.
+/// The share of the program's time that all readings may take. A program that stopped during each reading
+/// would be slowed by this much.
 pub const SHARE: f64 = 0.005;
 
-/// How the allowance is parted: for the tree, glances, surveys, and full readings.
+/// How the budget is divided: among the process tree, statm samples, pagemap scans and smaps snapshots.
 const OF_TREE: f64 = 0.10;
 const OF_GLANCES: f64 = 0.15;
 const OF_SURVEYS: f64 = 0.35;
 const OF_READINGS: f64 = 0.40;
 
-/// What the first of each kind is thought to cost, in nanoseconds (measured on a small program).
+/// Initial estimates of the cost of each kind of reading, in nanoseconds (measured on a small program).
 const TREE_COST: f64 = 40e3;
 const GLANCE_COST: f64 = 4e3;
 const READING_COST: f64 = 200e3;
-/// And each resident byte of it (40 MB took 1.1 ms where nothing of it was in the reader's caches).
+/// And of each resident byte (40 MB took 1.1 ms when none of it was in the reader's caches).
 const READING_COST_OF_BYTE: f64 = 0.025;
 const LISTING_COST: f64 = 20e3;
 const SURVEY_COST: f64 = 120e3;
 const SURVEY_COST_OF_BYTE: f64 = 0.0025;
 
-/// Nothing is done more often than this.
+/// The shortest time between two readings of one kind.
 const LEAST_GAP: u64 = 500_000;
-/// What did not change is read again after so long: others may have come to share it, or it was swapped out.
+/// Unchanged memory is read again after this time: it may since be shared by others, or swapped out.
 const QUIET: u64 = 1_000_000_000;
-/// How often it is looked whether the program has begun; nobody runs yet whom it could disturb.
+/// How often the sampler looks for the start of the program; nothing runs yet that it could disturb.
 const AWAITING: Duration = Duration::from_micros(200);
-/// The longest sleep: somebody may want to stop.
+/// The longest sleep: the sampler may have to stop.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Processes beyond these are not told apart from each other's successors any more: the series goes on without them.
+/// The series leaves out processes beyond this number.
 const MOST_PROCESSES: usize = 4096;
 
-/// Whom to watch, and how.
+/// What to watch, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// The launcher's process number ([`crate::run::Runner::launcher`]): whatever it starts is watched.
+    /// The launcher's process number ([`crate::run::Runner::launcher`]): the sampler watches its descendants.
     pub launcher: u32,
-    /// The CPUs that the program may use; empty for all. The sampler keeps off them where it can.
+    /// The CPUs that the program may use; empty for all. The sampler avoids them where it can.
     pub cpus: Vec<u32>,
-    /// What starts x32 programs, where it is used: its own memory is told apart ([`Class::Runtime`]).
+    /// What starts x32 programs, where it is used: its own memory is in a class of its own
+    /// ([`Class::Runtime`]).
     pub runtime: Option<PathBuf>,
-    /// Mappings of files whose paths begin so are in a class of their own ([`Class::Recorder`]).
+    /// Mappings of files whose paths begin with this are in a class of their own ([`Class::Recorder`]).
     pub recorder: Option<PathBuf>,
-    /// A named pipe to make for the program's marks; the program is told of it by [`MARKS`].
+    /// A named pipe to make for the program's marks; the program finds its path in [`MARKS`].
     pub marks: Option<PathBuf>,
-    /// `memory.stat` of a control group that has the program and nothing else of size: tells a tree's anonymous memory.
+    /// `memory.stat` of a control group that holds the program and nothing else of size: the tree's anonymous
+    /// memory.
     pub group: Option<PathBuf>,
-    /// The share of time that may be spent with reading; [`SHARE`] unless somebody knows better.
+    /// The share of time that readings may take; normally [`SHARE`].
     pub share: f64,
 }
 
 /// The environment variable that names the pipe for marks.
 pub const MARKS: &str = "WIDTHWISE_MARKS";
 
-/// What was seen. Times are those of CLOCK_MONOTONIC, until [`Seen::since`] makes a series of them.
+/// What the sampler saw. Times are those of CLOCK_MONOTONIC, until [`Seen::since`] makes a series of them.
 #[derive(Debug, Default)]
 pub struct Seen {
     series: Series,
@@ -97,11 +101,12 @@ pub struct Seen {
     pub refused: Option<(u32, String)>,
     /// The number of every thread of every process.
     pub tasks: BTreeSet<u32>,
-    /// Which stretches of files, by device and inode, processes had mapped; and which processes were asked.
+    /// Ranges of files, by device and inode, that processes had mapped; [`Seen::listed`] has the processes
+    /// that were read.
     pub mapped_files: BTreeMap<(u64, u64), Vec<Range<u64>>>,
-    /// See [`Seen::mapped_files`].
+    /// The processes whose mappings were listed.
     pub listed: BTreeSet<u32>,
-    /// The most that was surely resident by the control group's account, in bytes.
+    /// The most memory that was certainly resident by the control group's account, in bytes.
     pub charged: Option<u64>,
     /// The most page cache that the control group's account showed.
     pub cached: u64,
@@ -110,7 +115,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The series of a program that began and ended then (CLOCK_MONOTONIC): times count from its beginning.
+    /// The series of a program that began at `began` (CLOCK_MONOTONIC) and ran for `wall`: times count from
+    /// its start.
     pub fn since(self, began: Duration, wall: Duration) -> Series {
         let (began, wall) = (began.as_nanos() as u64, wall.as_nanos() as u64);
         let mut series = self.series;
@@ -122,14 +128,14 @@ impl Seen {
         series.readings.dedup_by_key(|reading| reading.at_ns);
         for process in &mut series.processes {
             from(&mut process.began_ns);
-            // Who was there to the end is found to be gone a moment after it.
+            // A process that lived until the end is found to be gone a moment later.
             process.ended_ns = process.ended_ns.saturating_sub(began);
         }
         series
     }
 }
 
-/// A sampler at work.
+/// A running sampler.
 #[derive(Debug)]
 pub struct Sampler {
     thread: JoinHandle<Seen>,
@@ -138,10 +144,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to watch. When this returns, the pipe for marks is there.
+    /// Starts to watch. The pipe for marks exists when this returns.
     ///
     /// # Errors
-    /// The pipe cannot be made, or no thread.
+    /// The pipe or the thread cannot be made.
     pub fn start(watch: Watch) -> io::Result<Sampler> {
         let marks = watch.marks.as_deref().map(Marks::open).transpose()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -157,7 +163,7 @@ impl Sampler {
         Ok(Sampler { thread, stop, wake_fd })
     }
 
-    /// Ends the watch, and gives back what was seen.
+    /// Stops watching, and returns what was seen.
     pub fn stop(self) -> Seen {
         self.stop.store(true, Ordering::Release);
         let one = 1u64.to_ne_bytes();
@@ -167,7 +173,7 @@ impl Sampler {
     }
 }
 
-/// Wakes the sampler.
+/// The wake fd: wakes the sampler thread.
 fn wake_fd() -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: eventfd(2) takes numbers only; the descriptor is owned from here on.
@@ -195,7 +201,7 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The CPU time of this thread in nanoseconds. While it does not run, it does not read either.
+/// The CPU time of this thread in nanoseconds. A thread that does not run does not read either.
 fn used() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid timespec. The call cannot fail with this clock.
@@ -203,12 +209,12 @@ fn used() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether the process has ended: its folder is gone, or it has no memory any more.
+/// Whether the process has ended: its folder is gone, or it no longer has memory.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The purses of the three things that cost.
+/// The overhead budgets, one for each kind of reading.
 #[derive(Debug)]
 struct OverheadBudgets {
     tree: OverheadBudget,
@@ -217,30 +223,30 @@ struct OverheadBudgets {
     readings: OverheadBudget,
 }
 
-/// What watches.
+/// The state of the sampler thread.
 #[derive(Debug)]
 struct SamplerThread {
     watch: Watch,
     marks: Option<Marks>,
     seen: Seen,
-    /// Who is there, by process number.
+    /// The living processes, by process number.
     tree: BTreeMap<u32, ProcessHandle>,
     parts: HashMap<Part, usize>,
     budgets: Option<OverheadBudgets>,
-    /// The tree's size by glances now, and when it was last read in full.
+    /// The tree's size by the last statm samples.
     size: u64,
-    /// It did not change from the last glance but one to the last.
+    /// The size did not change between the last two statm samples.
     settled: bool,
     size_read: u64,
-    /// The highest size by glances of which there is a reading.
+    /// The largest size by statm samples for which there is a snapshot.
     highest_read: u64,
     last_reading: u64,
-    /// Likewise when it was last read or surveyed; nothing where the kernel makes no surveys.
+    /// The size at the last snapshot or pagemap scan; none where the kernel makes no pagemap scans.
     size_surveyed: Option<u64>,
     pagemap: Pagemap,
     /// The control group's account, while it can be read.
     group: Option<Account>,
-    /// Something has changed of which there is no reading yet.
+    /// Something has changed since the last snapshot.
     changed: bool,
     /// The file that the launcher itself executes.
     launcher_file: Option<PathBuf>,
@@ -303,7 +309,7 @@ impl SamplerThread {
         for process in 0..series.processes.len() {
             let own: Vec<StatmSample> =
                 series.statm_samples.iter().copied().filter(|g| g.process == process).collect();
-            // Each process has its share of the room.
+            // Each process gets its share of the total.
             let most = MOST_GLANCES * own.len() / series.statm_samples.len().max(1);
             statm_samples.extend(downsampled(&own, most.max(16), |statm_sample| statm_sample.resident));
         }
@@ -312,7 +318,7 @@ impl SamplerThread {
         self.seen
     }
 
-    /// Looks whether the launcher has started something.
+    /// Looks for processes that the launcher has started.
     fn await_program(&mut self) -> Duration {
         self.find_tree();
         if !self.tree.is_empty() {
@@ -329,7 +335,7 @@ impl SamplerThread {
         AWAITING
     }
 
-    /// Does what is due; gives back how long nothing will be.
+    /// Does what is due; returns the time until the next reading is due.
     fn look(&mut self) -> Duration {
         self.listen();
         let Some(mut budgets) = self.budgets.take() else { return AWAITING };
@@ -368,8 +374,8 @@ impl SamplerThread {
         Duration::from_nanos(next.saturating_sub(now()).max(50_000))
     }
 
-    /// When the tree should be read in full: a size never read before at once, as soon as it can be paid; another change
-    /// when there is something left in the purse for the next; what did not change now and then.
+    /// When an smaps snapshot is due. A new maximum size is read as soon as the budget allows; another
+    /// change, once the budget leaves something for the next snapshot; an unchanged tree, at intervals.
     fn reading_due(&self, budget: &OverheadBudget) -> u64 {
         if self.tree.is_empty() {
             return u64::MAX;
@@ -387,8 +393,8 @@ impl SamplerThread {
         }
     }
 
-    /// While memory is growing or shrinking a reading tells little, and may be wanted more a moment later: then there must be
-    /// enough for two.
+    /// While memory grows or shrinks, a reading soon becomes outdated, and a better one may be needed a
+    /// moment later: the budget must then cover two.
     fn worth(&self, cost: f64) -> f64 {
         if self.settled {
             cost
@@ -397,7 +403,7 @@ impl SamplerThread {
         }
     }
 
-    /// When the memory of a tree of one process should be looked through: whenever its size has changed.
+    /// When a pagemap scan of a tree of one process is due: whenever its size has changed.
     fn pagemap_scan_due(&self, budget: &OverheadBudget) -> u64 {
         let mut all = self.tree.values();
         let (Some(last), Some(only), None) = (self.size_surveyed, all.next(), all.next()) else {
@@ -410,7 +416,7 @@ impl SamplerThread {
         budget.ready(self.worth(cost))
     }
 
-    /// Looks through the memory of the only process; gives back how long that took.
+    /// Scans the memory of the only process; returns how long that took.
     fn pagemap_scan(&mut self, at_ns: u64) -> u64 {
         let began = used();
         let Some(only) = self.tree.values_mut().next() else { return 0 };
@@ -455,8 +461,9 @@ impl SamplerThread {
         self.seen.series.spent_ns += took;
     }
 
-    /// Reads the control group's account of a tree of several processes, of which there are no surveys. What glances have just
-    /// seen one of them to have of files is resident besides its anonymous memory.
+    /// Reads the control group's account for a tree of several processes, for which there are no pagemap
+    /// scans. The file pages of one process, by its last statm sample, are resident in addition to the
+    /// anonymous memory.
     fn read_account(&mut self, budget: &mut OverheadBudget) {
         let Some(group) = self.group.as_mut().filter(|_| self.tree.len() > 1) else { return };
         if now() < budget.ready(group.cost()) {
@@ -479,7 +486,7 @@ impl SamplerThread {
         self.seen.cached = self.seen.cached.max(cached);
     }
 
-    /// Finds out how much of their address space processes have files mapped in.
+    /// Finds how much of their address space processes have files mapped in.
     fn list_mappings(&mut self, at_ns: u64, budget: &mut OverheadBudget) {
         let Some(texts) = self.texts.first_mut() else { return };
         for (&pid, watched) in &mut self.tree {
@@ -503,17 +510,17 @@ impl SamplerThread {
         }
     }
 
-    /// Takes what the program has written to the pipe.
+    /// Reads what the program has written to the pipe.
     fn listen(&mut self) {
         if let Some(marks) = &mut self.marks {
             self.changed |= marks.hear(now());
         }
     }
 
-    /// Sleeps until something is due, a mark comes, or the watch ends.
+    /// Sleeps until something is due, a mark comes, or the sampler is stopped.
     fn sleep(&mut self, wake_fd: RawFd, pause: Duration) {
         let pause = pause.min(LONGEST);
-        // A program that writes marks without end is not listened to without end.
+        // A program that writes marks without pause does not keep the sampler awake.
         let pipe =
             self.marks.as_ref().filter(|marks| marks.may_be_heard(now())).map_or(-1, |marks| marks.pipe());
         let mut polls = [
@@ -524,11 +531,12 @@ impl SamplerThread {
             tv_sec: pause.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(pause.subsec_nanos() as i32),
         };
-        // SAFETY: two valid pollfds and a valid timespec. Whatever ends the sleep, everything is looked at again.
+        // SAFETY: two valid pollfds and a valid timespec. Whatever ends the sleep, the loop checks
+        // everything.
         unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &time, std::ptr::null()) };
     }
 
-    /// Looks who belongs to the tree.
+    /// Finds the processes of the tree.
     fn find_tree(&mut self) {
         let tasks = &mut self.seen.tasks;
         let found = tree::descendants_and(self.watch.launcher, |task| {
@@ -554,7 +562,7 @@ impl SamplerThread {
         }
     }
 
-    /// How large every process was at the last glance.
+    /// Evaluates the statm samples: how large every process was.
     fn understand_glances(&mut self, at_ns: u64) {
         let mut size = 0;
         let mut gone = Vec::new();
@@ -595,8 +603,8 @@ impl SamplerThread {
         }
     }
 
-    /// Reads everything, one process after the other; gives back how long the reading itself took. What is made of it
-    /// afterwards disturbs nobody.
+    /// Takes an smaps snapshot of all processes, one after the other; returns how long reading took. The
+    /// evaluation afterwards does not disturb the program.
     fn read(&mut self, at_ns: u64) -> u64 {
         let began = used();
         let mut read = Vec::new();
@@ -643,7 +651,7 @@ impl SamplerThread {
         }
     }
 
-    /// The tree's figures, of those of its processes.
+    /// The tree's figures: the sum of its processes'.
     fn added_up(&mut self, at_ns: u64, portraits: &[(u32, usize, LastReading)]) -> Reading {
         let mut parts: BTreeMap<usize, Amounts> = BTreeMap::new();
         let mut once = Once::default();
@@ -694,12 +702,12 @@ impl SamplerThread {
     }
 }
 
-/// A page or two come and go all the time.
+/// A change of a page or two is normal.
 fn least_change(size: u64) -> u64 {
     (size / 256).max(16 << 10)
 }
 
-/// Leaves out whoever has another's memory: a child of vfork that has not executed anything yet.
+/// Leaves out processes that use another's memory: a child of vfork before its execve.
 fn without_borrowed_memory(portraits: &mut Vec<(u32, usize, LastReading)>) {
     let mut kept: Vec<(u32, usize, LastReading)> = Vec::with_capacity(portraits.len());
     for (pid, index, portrait) in portraits.drain(..) {

@@ -2,8 +2,8 @@
 
 use widthwise_experiment::rng::Rng;
 
-/// Bytes of environment padding are drawn from `0..MOST_PADDING`: one page, beyond which the stack's place repeats
-/// (Mytkowicz et al. 2009; hyperfine draws from the same range).
+/// Bytes of environment padding are drawn from `0..MOST_PADDING`: one page, after which stack positions
+/// repeat (Mytkowicz et al. 2009; hyperfine draws from the same range).
 pub const MOST_PADDING: usize = 4096;
 
 /// One run to make.
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_round_holds_every_participant_once() {
+    fn every_round_has_every_participant_once() {
         for number in 0..50 {
             let mut seen: Vec<usize> = round(7, number, 5).iter().map(|slot| slot.participant).collect();
             seen.sort_unstable();
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn no_participant_has_a_favourite_place() {
+    fn every_participant_is_equally_likely_at_every_position() {
         let mut places = [[0u32; 4]; 4];
         for number in 0..4000 {
             for (place, slot) in round(3, number, 4).iter().enumerate() {

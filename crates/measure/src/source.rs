@@ -1,4 +1,5 @@
-//! Where a program comes from: a file, a folder, a Debian source package. Brought here, and known by its content.
+//! The source of a program: a file, a folder or a Debian source package, fetched and identified by its
+//! content.
 
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +11,7 @@ use widthwise_experiment::model::{Build, Origin};
 
 use crate::debian::{self, DebianError};
 
-/// Folders that are no part of a program: the history of its source, and our own campaigns.
+/// Folders that do not belong to a program: version control, and our own campaigns.
 const NO_PART: [&str; 3] = [".git", ".hg", ".widthwise"];
 
 /// The program's source, on disk.
@@ -20,16 +21,16 @@ pub struct Source {
     pub path: PathBuf,
     /// How it is built.
     pub build: Build,
-    /// What it is, for reports: a Debian version, or nothing.
+    /// Its version for reports: a Debian version, or nothing.
     pub version: String,
     /// A digest of its content.
     pub digest: String,
 }
 
-/// The source could not be had.
+/// The source is unavailable.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The file or folder is not there, or cannot be read.
+    /// The file or folder does not exist, or cannot be read.
     #[error("{}: {error}", path.display())]
     Unreadable {
         /// The file or folder.
@@ -37,13 +38,13 @@ pub enum SourceError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// Debian's archive.
+    /// Debian's archive failed.
     #[error(transparent)]
     Debian(#[from] DebianError),
 }
 
-/// Brings the source here; none for finished binaries. `cache` is where fetched packages are kept, and no part of a
-/// source that it lies in.
+/// Fetches the source; none for finished binaries. `cache` holds fetched packages, and is left out of a
+/// source that contains it.
 pub fn prepare(
     origin: &Origin,
     cache: &Path,
@@ -65,7 +66,8 @@ pub fn prepare(
     Ok(Some(Source { path, build: build.clone(), version, digest }))
 }
 
-/// A folder's own path; a file's keeps its name, by whose ending a compiler knows the language, where it is a link.
+/// A folder's canonical path. A file keeps its name, even if it is a link: compilers recognise the language
+/// by the extension.
 fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if path.is_file() => {
@@ -76,15 +78,15 @@ fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// A digest of a file's content, or of a folder's: every file's path, content, and whether it may be executed.
+/// A digest of a file's content, or of a folder's: every file's path, content and executable bit.
 pub fn digest(path: &Path) -> Result<String, SourceError> {
     digest_without(path, Path::new(""))
 }
 
-/// As [`digest`], but for one folder inside: campaigns may be kept there, under any name.
+/// As [`digest`], without the folder `apart`, which may hold campaigns.
 fn digest_without(path: &Path, apart: &Path) -> Result<String, SourceError> {
     let mut hasher = blake3::Hasher::new();
-    // The source itself may be named by a link.
+    // The source itself may be a link.
     let path = &std::fs::canonicalize(path)
         .map_err(|error| SourceError::Unreadable { path: path.to_owned(), error })?;
     add(&mut hasher, path, path, apart)?;
@@ -95,7 +97,7 @@ fn add(hasher: &mut blake3::Hasher, root: &Path, path: &Path, apart: &Path) -> R
     let unreadable = |error| SourceError::Unreadable { path: path.to_owned(), error };
     let data = std::fs::symlink_metadata(path).map_err(unreadable)?;
     let relative = path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes();
-    // A length before each part, so that no two trees read the same.
+    // A length before each part, so that no two trees give the same bytes.
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_known_by_its_files_names_content_and_modes() {
+    fn a_folder_is_identified_by_its_files_names_content_and_modes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.c");
         std::fs::write(&file, "int x;").unwrap();

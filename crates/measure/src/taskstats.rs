@@ -1,7 +1,8 @@
 //! The kernel's own account of each process at its exit (taskstats, linux `Documentation/accounting/taskstats.rst`).
 //!
-//! Costs the program nothing, sees daemons and children whose parent never waited, and holds what `rusage` lacks:
-//! the peak of the address space, and each process's name. Needs CAP_NET_ADMIN and the initial PID namespace.
+//! Costs the program nothing, includes daemons and children that were never waited for, and has what `rusage`
+//! does not: the peak of the address space, and each process's name. Needs CAP_NET_ADMIN and the initial PID
+//! namespace.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +22,7 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLMSG_ERROR: u16 = 2;
 const NLA_TYPE_MASK: u16 = 0x3fff;
-/// `ac_tgid` came with version 12 (linux 5.18): without it threads cannot be told from processes.
+/// `ac_tgid` came with version 12 (linux 5.18): without it threads and processes cannot be distinguished.
 const LEAST_VERSION: u16 = 12;
 
 /// One task's exit.
@@ -41,24 +42,24 @@ pub struct Exit {
     pub peak_virtual: u64,
     /// CPU time of this thread, in nanoseconds.
     pub cpu_ns: u64,
-    /// That is the scheduler's own sum; otherwise it counts ticks, of 1 to 10 ms each.
+    /// `cpu_ns` is the scheduler's own sum; otherwise it counts ticks of 1 to 10 ms each.
     pub is_exact: bool,
-    /// From its beginning to its end, in nanoseconds.
+    /// From its start to its end, in nanoseconds.
     pub elapsed_ns: u64,
     /// Page faults that needed no disk, of this thread.
     pub minor_faults: u64,
-    /// Bytes that this thread had read from a disk, and all that it passed to write(2) and its like.
+    /// Bytes that this thread read from a disk, and all bytes that it passed to write(2) and similar calls.
     pub read_and_written: u64,
-    /// What it would be waited for with, as wait4(2) gives it; of the thread that was the process's last.
+    /// The process's wait status, as wait4(2) returns it; set in the process's last thread.
     pub status: i32,
 }
 
-/// A process: its threads' exits taken together.
+/// A process: the exits of its threads combined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// Its command name when it ended.
+    /// Its command name at its end.
     pub comm: String,
     /// Peak resident size, in bytes.
     pub max_rss: u64,
@@ -68,13 +69,13 @@ pub struct Process {
     pub cpu_ns: u64,
     /// Page faults that needed no disk, over its threads.
     pub minor_faults: u64,
-    /// Bytes that it had read from a disk, and all that it passed to write(2) and its like.
+    /// Bytes that it read from a disk, and all bytes that it passed to write(2) and similar calls.
     pub read_and_written: u64,
     /// How many threads it had over its life.
     pub threads: u32,
 }
 
-/// A socket on which the kernel tells every exit on this machine.
+/// A socket on which the kernel reports every exit on this machine.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -96,7 +97,7 @@ impl Listener {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        // A tree of thousands of processes may end at once; FORCE goes past rmem_max, and may be refused.
+        // A tree of thousands of processes may end together; FORCE exceeds rmem_max, and may be refused.
         let size: libc::c_int = 8 << 20;
         for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
             // SAFETY: a valid int of its own size.
@@ -125,7 +126,7 @@ impl Listener {
         self.socket.as_raw_fd()
     }
 
-    /// Takes what has come; true if the kernel had to drop some.
+    /// Takes the reported exits; true if the kernel had to drop some.
     pub fn drain(&mut self, into: &mut Vec<Exit>) -> bool {
         let mut buffer = [0u8; 16384];
         loop {
@@ -251,7 +252,7 @@ fn exit(stats: &[u8]) -> Option<Exit> {
         elapsed_ns: read_u64(stats, 144)?.saturating_mul(1000),
         status: read_u32(stats, 4)? as i32,
         minor_faults: read_u64(stats, 168)?,
-        // read_bytes and write_char: what may have come to be in the page cache.
+        // read_bytes and write_char: what may have entered the page cache.
         read_and_written: read_u64(stats, 248)?.saturating_add(read_u64(stats, 224)?),
         max_rss: read_u64(stats, 200)?.saturating_mul(1024),
         peak_virtual: read_u64(stats, 208)?.saturating_mul(1024),
@@ -279,12 +280,12 @@ fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Takes the processes of one run out of the exits that were told since the run before it: its root, every process
-/// whose parent is one of them, and, if there were `orphans`, those that came to the launcher.
+/// Removes the processes of one run from the exits reported since the previous run: its root, every process
+/// whose parent is one of them and, if there were `orphans`, those that were reparented to the launcher.
 ///
-/// Exits of the run after it may be among them already. They come later in the list, since the launcher begins a run
-/// when nothing is left of the one before; and their numbers come after that of their own root, which is `next` where
-/// it is known, since the kernel gives numbers in a circle.
+/// The list may already contain exits of the next run. They come later, since the launcher begins a run only
+/// after the previous one has ended entirely. Their process numbers come after that of their own root, `next`
+/// where it is known, since the kernel assigns numbers in a circle.
 pub fn take(
     exits: &mut Vec<Exit>,
     root: u32,
@@ -299,7 +300,7 @@ pub fn take(
     let before_next =
         |orphan: u32| next.is_none_or(|next| orphan.wrapping_sub(root) < next.wrapping_sub(root));
     let ours = |mut tgid: u32| {
-        // A chain longer than the number of exits has a circle in it (numbers used twice).
+        // A chain longer than the number of exits contains a cycle (reused numbers).
         for _ in 0..=exits.len() {
             if tgid == root {
                 return true;
@@ -360,12 +361,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_holds_children_threads_and_orphans_and_nobody_else() {
+    fn a_tree_has_children_threads_and_orphans_only() {
         let exits = [
-            exit(12, 12, 11, 5), // grandchild, tells its exit before its parent does
+            exit(12, 12, 11, 5), // grandchild, reported before its parent
             exit(11, 11, 10, 7),
-            exit(21, 20, 1, 9), // a stranger
-            exit(13, 13, 2, 3), // an orphan that came to the launcher
+            exit(21, 20, 1, 9), // unrelated
+            exit(13, 13, 2, 3), // an orphan, reparented to the launcher
             exit(15, 10, 2, 8), // a thread of the root
             exit(10, 10, 2, 6),
         ];
@@ -381,19 +382,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_go_in_a_circle_end() {
+    fn a_cycle_of_parents_terminates() {
         assert!(take(&mut vec![exit(5, 5, 6, 1), exit(6, 6, 5, 1)], 10, 2, None, true).is_empty());
     }
 
     #[test]
-    fn an_orphan_belongs_to_the_run_that_was_going_on() {
+    fn an_orphan_belongs_to_the_run_in_flight() {
         let names = |processes: Vec<Process>| processes.into_iter().map(|p| p.comm).collect::<Vec<_>>();
-        // Numbers go round: the second run begins with 301. Its first orphan ends before its root.
+        // Process numbers wrap: the second run begins with 301. Its first orphan ends before its root.
         let mut exits = vec![
             exit(32_760, 32_760, 2, 1),
             exit(32_766, 32_766, 2, 1),
             exit(300, 300, 2, 1),
-            exit(7, 7, 1, 1), // a stranger
+            exit(7, 7, 1, 1), // unrelated
             exit(303, 303, 2, 1),
             exit(302, 302, 301, 1),
             exit(301, 301, 2, 1),

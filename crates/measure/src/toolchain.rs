@@ -1,4 +1,4 @@
-//! What a variant is built with: the words that stand in CC, CXX, CFLAGS and so on. Pure.
+//! What a variant is built with: the values of CC, CXX, CFLAGS and so on. Pure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,16 +10,16 @@ use widthwise_machine::compiler::{Compiler, Family};
 /// The stage of a profile-guided build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage<'a> {
-    /// An ordinary build, from one stage.
+    /// An ordinary build of one stage.
     Plain,
-    /// The first: a program that writes profiles into the folder.
+    /// The first stage: a program that writes profiles into the folder.
     Instrumented(&'a Path),
-    /// The second: the folder's profiles (gcc) or merged file (clang) are used.
+    /// The second stage: uses the folder's profiles (gcc) or merged file (clang).
     Guided(&'a Path),
 }
 
-/// The variables of a build's environment. The ABI's option stands in CC and CXX, not in CFLAGS: it is then on every
-/// compiler and linker command, whatever the build system does with the flags.
+/// The variables of a build's environment. The ABI's option is part of CC and CXX, not of CFLAGS: then it is
+/// on every compiler and linker command, however the build system uses the flags.
 pub fn variables(
     variant: &Variant,
     abi: &AbiRow,
@@ -34,7 +34,7 @@ pub fn variables(
     };
     let profile = profile_options(compiler.family, stage);
     let joined = |flags: &str| [flags, &profile].join(" ").trim().to_owned();
-    // A missing C++ compiler is told by the build that needs it, in its own words.
+    // A build that needs a missing C++ compiler reports that itself.
     let cxx = compiler.cxx.clone().unwrap_or_else(|| compiler.family.cxx().into());
     BTreeMap::from([
         ("CC", with_options(&compiler.cc)),
@@ -56,7 +56,7 @@ fn profile_options(family: Family, stage: Stage) -> String {
         (Family::Gcc, Stage::Instrumented(folder)) => {
             format!("-fprofile-generate={} -fprofile-update=prefer-atomic", folder.display())
         }
-        // What the training did not reach keeps its ordinary optimisation, and threads may have lost counts.
+        // Code that the training did not reach keeps its ordinary optimisation; threads may have lost counts.
         (Family::Gcc, Stage::Guided(folder)) => format!(
             "-fprofile-use={} -fprofile-partial-training -fprofile-correction -Wno-missing-profile",
             folder.display()

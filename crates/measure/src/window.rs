@@ -1,4 +1,4 @@
-//! What the machine did while rounds were made: read between rounds, and told by round.
+//! What the machine did during rounds: read between rounds, and reported by round.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use widthwise_machine::noise::{self, NoiseReader, Snapshot};
 
 use crate::core_lock::step_aside;
 
-/// The shortest time over which anything can be heard.
+/// The shortest time over which the machine's counters are meaningful.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// Listens to the machine. The kernel counts in ticks of 10 ms, and reading its counts takes a fifth of a millisecond:
-/// rounds shorter than [`SHORTEST`] share what was heard last, and the CPU time of others goes to the round at whose end
-/// it was heard.
+/// Reads the machine's noise. The kernel counts in ticks of 10 ms, and reading its counts takes 0.2 ms. So
+/// rounds shorter than [`SHORTEST`] share the last reading, and the CPU time of others counts for the round
+/// at whose end it was read.
 pub(crate) struct Window {
     reader: Option<NoiseReader>,
     since: Snapshot,
     opened: Instant,
-    /// CPU time of the measured programs since then.
+    /// CPU time of the measured programs since the last reading.
     pub busy: Duration,
     cpus: Vec<u32>,
     ours: Ours,
@@ -26,7 +26,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Begins to listen to these CPUs (to all, if there are none), on which those launchers start programs.
+    /// Starts to observe these CPUs (all, if there are none), on which those launchers start programs.
     pub fn open(cpus: &[u32], launchers: Vec<u32>) -> Window {
         if !is_beside(cpus) {
             cpus.iter().copied().for_each(step_aside);
@@ -49,7 +49,7 @@ impl Window {
         self.opened.elapsed() >= SHORTEST
     }
 
-    /// What the machine has done since it was heard last. No run may be under way.
+    /// The machine's noise since the last reading. No run may be in flight.
     pub fn heard(&mut self) -> Noise {
         if !self.is_due() {
             return self.not_heard();
@@ -69,14 +69,14 @@ impl Window {
         self.last
     }
 
-    /// What was heard last, for a round that ends before it can be heard.
+    /// The last reading, for a round that ends before the next one.
     pub fn not_heard(&self) -> Noise {
         Noise { others_ns: Some(0), ..self.last }
     }
 }
 
-/// The CPU time of our own processes on the measured CPUs, apart from the programs: of the launchers, which run where the
-/// programs do, and of this process where it has no other CPU to be on.
+/// The CPU time of our own processes on the measured CPUs, without the programs: of the launchers, which run
+/// where the programs do, and of this process where it has no other CPU.
 struct Ours {
     launchers: Vec<u32>,
     is_beside: bool,
@@ -90,7 +90,7 @@ impl Ours {
         ours
     }
 
-    /// What they have used since they were asked last, in nanoseconds.
+    /// What they have used since the last call, in nanoseconds.
     fn since_last(&mut self) -> u64 {
         let own = self.is_beside.then(std::process::id);
         let now: BTreeMap<u32, u64> = self
@@ -120,7 +120,8 @@ fn is_beside(cpus: &[u32]) -> bool {
     }
 }
 
-/// The CPU time of a process, all its threads together, in nanoseconds: exact, whatever the tick. Children are not in it.
+/// The CPU time of a process with all its threads, in nanoseconds: exact, independent of the tick. Without
+/// children.
 fn cpu_time(process: u32) -> Option<u64> {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -144,14 +145,14 @@ mod tests {
             std::hint::spin_loop();
         }
         assert!(ours.since_last() >= 20_000_000);
-        assert_eq!(ours.last.len(), 1, "it is asked for once, as itself and as a launcher");
+        assert_eq!(ours.last.len(), 1, "counted once, as itself and as a launcher");
     }
 
     #[test]
-    fn a_round_that_was_not_heard_leaves_the_time_to_a_later_one() {
+    fn a_round_without_a_reading_leaves_the_time_to_a_later_one() {
         let mut window = Window::open(&[], Vec::new());
         assert_eq!(window.heard().others_ns, Some(0));
-        // As if others had been there for a while: in 50 ms the kernel may count nothing at all.
+        // As if others had run for a while: in 50 ms the kernel may count nothing at all.
         window.since.cpus.values_mut().for_each(|cpu| cpu.tasks_ns = 0);
         std::thread::sleep(SHORTEST);
         let heard = window.heard();

@@ -1,4 +1,4 @@
-//! Runs that are begun before those in front of them have ended: each keeps its own account, output and ending.
+//! Runs that begin before earlier ones have ended: each has its own account, output and ending.
 
 mod fixture;
 
@@ -51,7 +51,7 @@ impl Bench {
 #[test]
 fn each_run_has_its_own_output_ending_and_processes() {
     let mut bench = Bench::new();
-    // One that is a process, one that forks two, one that leaves an orphan behind which ends by itself, one that fails.
+    // A single process, one that forks two, one with an orphan that ends by itself, one that fails.
     let texts = [
         "echo one",
         "/bin/sleep 0.01; /bin/sleep 0.01; echo two",
@@ -80,7 +80,7 @@ fn each_run_has_its_own_output_ending_and_processes() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_ended_and_those_behind_it_are_not() {
+fn a_run_over_its_time_limit_is_ended_and_later_runs_are_not() {
     let mut bench = Bench::new();
     bench.limits.timeout = Duration::from_millis(300);
     let starts = bench.begin(&["echo one", "sleep 100", "echo three"]);
@@ -90,27 +90,27 @@ fn a_run_that_takes_too_long_is_ended_and_those_behind_it_are_not() {
 }
 
 #[test]
-fn what_is_passed_over_never_begins_and_the_run_that_goes_on_ends_well() {
+fn a_skipped_run_never_begins_and_the_run_in_flight_ends_well() {
     let mut bench = Bench::new();
     let starts = bench.begin(&["touch first; sleep 0.4", "touch second", "touch third"]);
     assert!(!bench.runner.has_ended());
     bench.runner.skip_rest().unwrap();
-    // The order is read while the first goes on, or at the latest while the second does.
+    // The launcher reads the order during the first run, or at the latest during the second.
     assert_eq!(bench.end(&starts[0]).ending, Ending::Done);
     for start in &starts[1..] {
         bench.end(start);
     }
     assert!(bench.wrote("first") && !bench.wrote("third"));
-    // And the next ones are made.
+    // And later runs are made.
     let starts = bench.begin(&["touch fourth"]);
     assert_eq!(bench.end(&starts[0]).ending, Ending::Done);
     assert!(bench.wrote("fourth"));
 }
 
-/// The launcher's own descriptors have fixed numbers on its side; what else this process opens and closes meanwhile
-/// must not stand in their way.
+/// The launcher's own descriptors have fixed numbers; descriptors that this process opens and closes must not
+/// conflict with them.
 #[test]
-fn a_launcher_starts_whatever_numbers_its_descriptors_happen_to_get() {
+fn a_launcher_starts_with_any_descriptor_numbers() {
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Programs whose cost is known, and programs that end badly: what the runner says of them.
+//! Programs of known cost, and programs that end badly: what the runner reports.
 
 mod fixture;
 #[path = "../../../tests/laboratory/outcomes.rs"]
@@ -70,12 +70,12 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn peak_memory_is_the_programs_own_whatever_the_launchers_size() {
-    // Our own process is made large: a figure floored by the parent would show it.
+fn peak_memory_is_the_programs_own_with_a_launcher_of_any_size() {
+    // This process is made large: a figure floored by the parent would show it.
     let ballast = vec![1u8; 300 << 20];
     let mut bench = Bench::new();
     let own = value(&bench.run("allocate", &["0"]), "max_rss");
-    assert!(own < 4.0 * MIB, "a program that allocates nothing is said to take {own} bytes");
+    assert!(own < 4.0 * MIB, "a program that allocates nothing is measured to take {own} bytes");
     for mebibytes in [1u32, 10, 100, 1000] {
         let result = bench.run("allocate", &[&mebibytes.to_string()]);
         let truth = f64::from(mebibytes) * MIB;
@@ -89,7 +89,7 @@ fn peak_memory_is_the_programs_own_whatever_the_launchers_size() {
 }
 
 #[test]
-fn stopped_at_its_exit_a_program_shows_its_peaks_to_the_page() {
+fn a_program_stopped_at_its_exit_has_exact_peaks() {
     let mut bench = Bench::with(Accounting::ExitStop);
     let own = value(&bench.run("allocate", &["0"]), "max_rss");
     let result = bench.run("allocate", &["64"]);
@@ -104,7 +104,7 @@ fn stopped_at_its_exit_a_program_shows_its_peaks_to_the_page() {
 }
 
 #[test]
-fn peak_address_space_counts_what_is_never_touched() {
+fn peak_address_space_counts_untouched_memory() {
     if !is_root() {
         return assert!(!Bench::new().run("reserve", &["1"]).sample.contains_key("peak_virtual"));
     }
@@ -133,7 +133,7 @@ fn a_sleeping_program_takes_wall_time_and_switches_but_no_cpu_time() {
 }
 
 #[test]
-fn children_are_accounted_for_whether_or_not_anybody_waits_for_them() {
+fn children_are_accounted_for_with_and_without_a_wait() {
     for mode in ["wait", "daemon"] {
         let result = Bench::new().run("children", &["3", "10", "40", mode]);
         assert_eq!(result.ending, Ending::Done, "{mode}");
@@ -142,7 +142,7 @@ fn children_are_accounted_for_whether_or_not_anybody_waits_for_them() {
         let peak = value(&result, "max_rss");
         assert!((10.0 * MIB..13.0 * MIB).contains(&peak), "{mode}: the largest process has {peak}");
         if is_root() {
-            // As a daemon each child is made by a process between, which ends at once.
+            // As a daemon, each child is made by an intermediate process, which ends at once.
             let expected = if mode == "daemon" { 7.0 } else { 4.0 };
             assert_eq!(value(&result, "processes"), expected, "{mode}");
             let sum = value(&result, "max_rss_sum");
@@ -152,7 +152,7 @@ fn children_are_accounted_for_whether_or_not_anybody_waits_for_them() {
 }
 
 #[test]
-fn children_for_whom_nobody_waits_are_not_forgotten() {
+fn children_that_are_never_waited_for_are_counted() {
     if !is_root() {
         return outcomes::skipped("control groups and taskstats take root");
     }
@@ -161,12 +161,12 @@ fn children_for_whom_nobody_waits_are_not_forgotten() {
     let cpu = result.sample["cpu"];
     assert!((118e6..200e6).contains(&cpu.value), "{cpu:?} of 120 ms");
     assert_eq!(cpu.source, Source::Cgroup);
-    assert!(result.remarks.iter().any(|text| text.contains("nobody waits")), "{:?}", result.remarks);
+    assert!(result.remarks.iter().any(|text| text.contains("does not wait for")), "{:?}", result.remarks);
     assert_eq!(value(&result, "processes"), 4.0);
 }
 
 #[test]
-fn what_a_program_leaves_running_is_killed_and_told() {
+fn processes_left_running_are_killed_and_reported() {
     let mut bench = Bench::new();
     let result = bench.run("children", &["2", "1", "1", "linger"]);
     assert_eq!(result.ending, Ending::Done);
@@ -202,7 +202,7 @@ fn every_bad_ending_has_its_own_name() {
 }
 
 #[test]
-fn a_program_that_forks_for_ever_is_ended_and_nothing_of_it_is_left() {
+fn a_fork_bomb_is_ended_without_leftovers() {
     if !is_root() {
         return outcomes::skipped("without root no control group limits its forks");
     }
@@ -213,12 +213,12 @@ fn a_program_that_forks_for_ever_is_ended_and_nothing_of_it_is_left() {
     let left =
         Command::new("pgrep").args(["-f", &bench.folder.path().display().to_string()]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
-    // And the next run is not disturbed.
+    // And the next run works.
     assert_eq!(bench.run("misbehave", &["exit", "0"]).ending, Ending::Done);
 }
 
 #[test]
-fn a_program_that_cannot_start_says_why() {
+fn a_program_that_cannot_start_has_the_reason() {
     let mut bench = Bench::new();
     let file = bench.folder.path().join("absent");
     let start = bench.start(&file, &[]);
@@ -238,7 +238,7 @@ fn a_program_that_cannot_start_says_why() {
 }
 
 #[test]
-fn a_fresh_directory_is_empty_but_for_the_inputs_each_time() {
+fn a_fresh_directory_has_only_the_inputs_each_time() {
     let mut bench = Bench::new();
     let input = bench.folder.path().join("input.txt");
     std::fs::write(&input, "hello\n").unwrap();
@@ -260,8 +260,9 @@ fn software_counters_count_the_program_and_not_the_launcher() {
         return assert!(!is_root(), "root may count");
     };
     let cpu = value(&result, "cpu");
-    // The task clock runs on while the host has taken the CPU away (perf's clock is not corrected for steal time; the CPU
-    // time is, kernel/sched/core.c: update_rq_clock_task). /proc/stat counts that in ticks.
+    // The task clock continues while the host has taken the CPU away. (perf's clock is not corrected for
+    // steal time; the CPU time is, kernel/sched/core.c: update_rq_clock_task.) /proc/stat counts that in
+    // ticks.
     let stolen = stolen() - stolen_before + TICK * std::thread::available_parallelism().unwrap().get() as f64;
     assert!(clock.value > 0.9 * cpu, "task clock {} against CPU time {cpu}", clock.value);
     assert!(
@@ -286,7 +287,7 @@ fn the_peak_before_an_exec_is_the_processs_own_too() {
 /// The unit of /proc/stat: 1 / USER_HZ, in nanoseconds.
 const TICK: f64 = 1e7;
 
-/// Nanoseconds that the host has taken away from all CPUs; each CPU's share is rounded down to whole ticks.
+/// Nanoseconds that the host has taken from all CPUs; each CPU's share is rounded down to whole ticks.
 fn stolen() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let ticks: f64 = stat.lines().next().unwrap().split_whitespace().nth(8).unwrap().parse().unwrap();

@@ -1,11 +1,11 @@
-//! Why a build failed, by what it printed. Pure.
+//! Finds why a build failed from what it printed. Pure.
 
-/// What lets a build for x32 start what it makes, as the end of a sentence.
+/// What allows an x32 build to start the programs it makes, as the end of a sentence.
 pub const REGISTER: &str =
     " (the build starts an x32 program, which this kernel does not: `widthwise exec --register`, as root, \
                             lets it, or a cross build starts none)";
 
-/// What shells, make, interpreters, configure, CMake and Meson print where a program that was built cannot be started.
+/// What shells, make, interpreters, configure, CMake and Meson print when a built program cannot be started.
 const NOT_STARTED: [&str; 7] = [
     "Exec format error",
     "cannot execute binary file",
@@ -19,26 +19,28 @@ const NOT_STARTED: [&str; 7] = [
 /// The exit status of a shell that could not start a command.
 const CANNOT_EXECUTE: i32 = 126;
 
-/// The line that says that a helper could not be started, if one could not. What failed after it is a consequence, whatever
-/// it prints. `is_foreign` says whether a file of the build folder is a program that the kernel does not start.
+/// The line that reports a helper that could not be started, if there is one. Later failures are consequences
+/// of it, whatever they print. `is_foreign` tests whether a file of the build folder is a program that the
+/// kernel does not start.
 pub fn unstarted(log: &str, code: Option<i32>, is_foreign: impl Fn(&str) -> bool) -> Option<String> {
     let says_so = |line: &str| NOT_STARTED.iter().any(|mark| line.contains(mark));
-    // A shell that the kernel refuses a file reads that file as a script: `./gen: 1: Syntax error: …`.
+    // When the kernel refuses to execute a file, a shell reads it as a script: `./gen: 1: Syntax error: …`.
     let is_read = |line: &str| line.split_once(": ").is_some_and(|(file, _)| is_foreign(file));
     let found = log.lines().find(|line| says_so(line) || is_read(line)).map(|line| line.trim().to_owned());
     let silent = || "a program that it started could not be executed".to_owned();
     found.or_else(|| (code == Some(CANNOT_EXECUTE)).then(silent))
 }
 
-/// The line of a build's log that says most: the first error of a compiler or linker, or else the last line.
+/// The most informative line of a build's log: the first error of a compiler or linker, or else the last
+/// line.
 pub fn telling_line(log: &str) -> String {
-    // In the order in which they tell: what a configure script did not find may be no error at all.
+    // In order of informativeness: what a configure script did not find may be no error at all.
     const MARKS: [&[&str]; 3] = [
         &["fatal error:"],
         &["error:", "undefined reference", "cannot find"],
         &["No such file", "not found"],
     ];
-    // gcc(1) has nothing to add to what the linker has said before; configure says only where it is.
+    // gcc(1) only repeats the linker's failure; configure only prints its own location.
     let says_something = |line: &&str| !line.contains("ld returned") && !line.contains("error: in `/");
     MARKS
         .iter()
@@ -68,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_helper_that_was_not_started_is_the_reason_of_all_that_follows() {
+    fn an_unstarted_helper_is_the_reason_of_later_failures() {
         let found = |log: &str, code| unstarted(log, code, |name| name == "./gen");
         for line in [
             "/bin/sh: 1: ./gen: Exec format error",

@@ -1,9 +1,9 @@
-//! Why a source package is not to be had, and what fixes it.
+//! Why a source package is unavailable, and what fixes it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a source package is not to be had.
+/// Why a source package is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum DebianError {
     /// The name cannot be a source package's.
@@ -11,58 +11,60 @@ pub enum DebianError {
         "\"{name}\" cannot be the name of a Debian source package: two or more of a-z 0-9 + - . , the first a letter or a digit"
     )]
     BadName {
-        /// As it was given.
+        /// As the user gave it.
         name: String,
     },
-    /// The version cannot be one.
+    /// The version is not a valid Debian version.
     #[error(
         "\"{version}\" cannot be a Debian version: it begins with a digit and has only A-Z a-z 0-9 . + ~ - :"
     )]
     BadVersion {
-        /// As it was given.
+        /// As the user gave it.
         version: String,
     },
     /// The system has no apt.
     #[error(
-        "{tool} is not here, and debian: sources are fetched by it; \
+        "{tool} is not installed, but fetches debian: sources; \
          unpack the source yourself and name the folder instead"
     )]
     NoApt {
-        /// The program that was looked for.
+        /// The missing program.
         tool: &'static str,
     },
     /// The tool that unpacks is not installed.
-    #[error("dpkg-source is not installed, and Debian's source packages are unpacked by it: apt-get install dpkg-dev")]
+    #[error("dpkg-source is not installed; it unpacks Debian's source packages: apt-get install dpkg-dev")]
     NoDpkgSource,
-    /// Debian's own keys are not here.
-    #[error("Debian's keys are not here to check its servers by: apt-get install debian-archive-keyring")]
+    /// Debian's own keys are missing.
+    #[error(
+        "Debian's keys, which authenticate its servers, are missing: apt-get install debian-archive-keyring"
+    )]
     MissingKeys,
     /// The index has no such source package.
     #[error("Debian has no source package \"{package}\" here{}", advice(.builders, .near))]
     UnknownPackage {
-        /// The name asked for.
+        /// The requested name.
         package: String,
         /// Source packages that build a binary package of that name.
         builders: Vec<String>,
         /// Source packages with names close to it.
         near: Vec<String>,
     },
-    /// The index has the package, but not in that version.
+    /// The index has the package, but not that version.
     #[error("Debian's source package {package} has no version {version} here; there is {}", .available.join(", "))]
     UnknownVersion {
         /// The package.
         package: String,
-        /// The version asked for.
+        /// The requested version.
         version: String,
-        /// The versions there are, newest first.
+        /// The available versions, newest first.
         available: Vec<String>,
     },
-    /// The source index could not be read, and what is left of it does not have the package.
-    #[error("no source index of Debian's could be read that has {package}: {reason}")]
+    /// The source index could not be read in full, and the readable part does not have the package.
+    #[error("no readable source index of Debian has {package}: {reason}")]
     Index {
-        /// The package asked for.
+        /// The requested package.
         package: String,
-        /// apt's own words.
+        /// apt's own message.
         reason: String,
     },
     /// The files of the package could not be fetched.
@@ -75,7 +77,7 @@ pub enum DebianError {
         package: String,
         /// Its version.
         version: String,
-        /// apt's own words.
+        /// apt's own message.
         reason: String,
     },
     /// The files arrived, but could not be unpacked.
@@ -85,17 +87,17 @@ pub enum DebianError {
         package: String,
         /// Its version.
         version: String,
-        /// dpkg-source's own words.
+        /// dpkg-source's own message.
         reason: String,
     },
-    /// A file or a program of this machine.
+    /// An operation on a file or program of this machine failed.
     #[error("{path}: cannot {doing}: {error}", path = .path.display())]
     System {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// To what.
+        /// The file or program.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_package_is_told_what_there_is() {
+    fn the_error_for_an_unknown_package_lists_alternatives() {
         let unknown = |builders: &[&str], near: &[&str]| {
             DebianError::UnknownPackage {
                 package: "lua".to_owned(),

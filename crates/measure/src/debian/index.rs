@@ -1,4 +1,4 @@
-//! An index of source packages, apart from the system's: refreshed and asked through apt's own programs.
+//! An index of source packages, separate from the system's, refreshed and queried with apt's own programs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,14 +12,14 @@ use super::program::{own_words, quiet, run};
 use super::records::{self, Record};
 use super::{check_version, create_folder, sources};
 
-/// An index older than this is refreshed before it is asked for the newest version.
+/// An index older than this is refreshed before it is queried for the newest version.
 const INDEX_LASTS: Duration = Duration::from_secs(24 * 3600);
 
-/// Pauses before each further attempt at an index whose mirror is being changed as we read it.
+/// Pauses before each retry of an index whose mirror is being updated.
 const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
 
-/// Read after the system's own apt configuration (proxies and the like stay in force). The system's hooks must not
-/// run: they are there to look after the system's lists, which are not the ones refreshed here.
+/// Read after the system's own apt configuration, so that proxies and the like stay in force. The system's
+/// hooks must not run: they maintain the system's lists, which are not refreshed here.
 const APT_CONFIGURATION: &str = r#"#clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -31,12 +31,12 @@ Acquire::https::Timeout "30";
 APT::Get::List-Cleanup "true";
 "#;
 
-/// Lists of source packages, apart from the system's.
+/// Lists of source packages, separate from the system's.
 pub struct Index {
     folder: PathBuf,
-    /// The deb822 text of the repositories asked.
+    /// The deb822 text of the queried repositories.
     repositories: String,
-    /// Those repositories for a person: `deb.debian.org bookworm, …`.
+    /// A short description of those repositories: `deb.debian.org bookworm, …`.
     described: String,
 }
 
@@ -49,7 +49,7 @@ impl Index {
         if repositories.iter().any(signed_by_debian) && !Path::new(sources::KEYRING).exists() {
             return Err(DebianError::MissingKeys);
         }
-        // apt wants its folders to be there.
+        // apt requires these folders.
         for part in ["lists/partial", "state", "cache/archives/partial"] {
             create_folder(&folder.join(part))?;
         }
@@ -69,7 +69,7 @@ impl Index {
     }
 
     fn sources(&self) -> PathBuf {
-        // The extension tells apt which of its two formats it is.
+        // apt recognises its two formats by the extension.
         self.folder.join("debian.sources")
     }
 
@@ -85,7 +85,8 @@ impl Index {
         same && matches!(age, Ok(Ok(age)) if age < INDEX_LASTS)
     }
 
-    /// Refreshes the lists and returns what went wrong with some of them; what was there before stays in use.
+    /// Refreshes the lists and returns the failures of some of them; lists that failed keep their old
+    /// content.
     pub fn refresh(&self, say: &mut dyn FnMut(&str)) -> Result<Vec<String>, DebianError> {
         write_whole(&self.sources(), &self.repositories)?;
         say(&format!("reading Debian's source index: {}", self.described));
@@ -99,7 +100,7 @@ impl Index {
             }
             match pause {
                 Some(pause) if will_pass(&stderr) => {
-                    say(&format!("a mirror is being changed; asking again in {} s", pause.as_secs()));
+                    say(&format!("a mirror is being updated; retrying in {} s", pause.as_secs()));
                     std::thread::sleep(pause);
                 }
                 _ => {
@@ -118,7 +119,7 @@ impl Index {
     /// Every version of a source package in the index.
     pub fn records(&self, package: &str) -> Result<Vec<Record>, DebianError> {
         let mut ask = self.apt("apt-cache");
-        // An unknown package makes apt-cache fail: no record, then.
+        // apt-cache fails for an unknown package: there is no record then.
         let output = run(ask.args(["showsrc", "--only-source", package]), "apt-cache")?;
         let mut records = records::parse(&String::from_utf8_lossy(&output.stdout));
         records.retain(|record| record.package == package && check_version(&record.version).is_ok());
@@ -139,7 +140,7 @@ impl Index {
         names
     }
 
-    /// The name of every source package. Only for advice: whatever goes wrong, there is less of it.
+    /// The name of every source package. Used for advice only: a failure leaves the list shorter.
     pub fn names(&self) -> Vec<String> {
         let lists = self.folder.join("lists");
         let mut cat = self.apt("/usr/lib/apt/apt-helper");
@@ -155,7 +156,7 @@ impl Index {
             .collect()
     }
 
-    /// One of apt's programs, kept to this index's folders.
+    /// One of apt's programs, restricted to this index's folders.
     pub fn apt(&self, program: &str) -> Command {
         let mut command = quiet(Command::new(program));
         command.arg("-q").arg("-c").arg(self.folder.join("apt.conf"));
@@ -171,20 +172,20 @@ impl Index {
         set("Dir::State::lists", self.folder.join("lists").into());
         set("Dir::State::status", "/var/lib/dpkg/status".into());
         set("Dir::Cache", self.folder.join("cache").into());
-        // Kept in memory: two processes never write one cache file.
+        // Kept in memory, so that no two processes write one cache file.
         set("Dir::Cache::pkgcache", "".into());
         set("Dir::Cache::srcpkgcache", "".into());
-        // As root apt fetches as the user _apt, who may not enter a cache in somebody's home. What is fetched is
-        // checked against signatures all the same.
+        // As root, apt fetches as the user _apt, who may not enter a cache in a home directory. Signatures
+        // are checked all the same.
         set("APT::Sandbox::User", "root".into());
-        // Our own lock is taken, and says who waits for what.
+        // Our own lock is used instead; it reports who waits for what.
         set("Debug::NoLocking", "1".into());
         command
     }
 }
 
-/// apt's complaints that mean an index is missing or old. Its other warnings (a key in an old place) are the
-/// system's business.
+/// apt's errors that mean a missing or old index. Its other warnings (such as a key in a deprecated place)
+/// concern the system.
 fn complaints(stderr: &str) -> Vec<String> {
     let mut all: Vec<String> = stderr
         .lines()
@@ -199,15 +200,15 @@ fn complaints(stderr: &str) -> Vec<String> {
     all
 }
 
-/// Whether asking again soon may help: a mirror in the middle of a change, or a server that is overloaded. apt itself
-/// asks again after a lost connection (Acquire::Retries), but not after these.
+/// Whether a retry may help: the mirror is being updated, or a server is overloaded. apt itself retries a
+/// lost connection (Acquire::Retries), but not these.
 fn will_pass(stderr: &str) -> bool {
     ["Mirror sync in progress", "Hash Sum mismatch", "unexpected size", " 500 ", " 502 ", " 503 ", " 504 "]
         .iter()
         .any(|sign| stderr.contains(sign))
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file atomically.
 fn write_whole(path: &Path, text: &str) -> Result<(), DebianError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     tempfile::NamedTempFile::new_in(folder)
@@ -216,7 +217,7 @@ fn write_whole(path: &Path, text: &str) -> Result<(), DebianError> {
             file.persist(path).map_err(|error| error.error)
         })
         .map(drop)
-        // tempfile's error names its own file; ours is the one that matters.
+        // tempfile's error names its temporary file; the target is the one that matters.
         .map_err(|error| system("write", path, error.kind().into()))
 }
 
@@ -231,14 +232,14 @@ E: Some index files failed to download. They have been ignored, or old ones used
 ";
 
     #[test]
-    fn a_mirror_that_is_being_changed_is_worth_another_try_and_one_that_is_not_there_is_not() {
+    fn only_a_mirror_that_is_being_updated_is_worth_a_retry() {
         assert!(will_pass(SYNC));
         assert!(!will_pass("W: Failed to fetch http://x/InRelease  Temporary failure resolving 'x'"));
         assert!(!will_pass("E: The repository 'http://x bookworm Release' does not have a Release file."));
     }
 
     #[test]
-    fn an_index_that_failed_is_told_from_a_warning_about_a_key() {
+    fn a_failed_index_is_distinguished_from_a_warning_about_a_key() {
         let all = complaints(SYNC);
         assert_eq!(all.len(), 1);
         assert!(all[0].starts_with("Failed to fetch http://deb.debian.org/debian-security/"), "{all:?}");

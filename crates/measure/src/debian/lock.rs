@@ -1,4 +1,4 @@
-//! Several processes, one cache.
+//! A lock for processes that share one cache.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::{system, DebianError};
 
-/// An flock(2) on a file, given back when dropped or when the process ends, however it ends.
+/// An flock(2) on a file, released when dropped or when the process ends.
 pub struct Lock {
     file: File,
     path: PathBuf,
@@ -15,7 +15,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes it for us alone; if another has it, says so and waits.
+    /// Takes the lock exclusively; if another process holds it, reports that and waits.
     pub fn take(path: &Path, busy: &str, say: &mut dyn FnMut(&str)) -> Result<Lock, DebianError> {
         let file = OpenOptions::new()
             .create(true)
@@ -39,14 +39,15 @@ impl Lock {
         .map_err(|error| system("lock", &self.path, error))
     }
 
-    /// Lets others read beside us.
+    /// Allows other processes to read at the same time.
     pub fn share(&mut self) -> Result<(), DebianError> {
         self.flock(libc::LOCK_SH).map_err(|error| system("lock", &self.path, error))
     }
 
     fn flock(&self, operation: libc::c_int) -> io::Result<()> {
         loop {
-            // SAFETY: flock(2) takes a descriptor, which `self.file` keeps open, and touches no memory of ours.
+            // SAFETY: flock(2) takes a descriptor, which `self.file` keeps open, and touches no memory of
+            // ours.
             if unsafe { libc::flock(self.file.as_raw_fd(), operation) } == 0 {
                 return Ok(());
             }
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_second_says_what_it_waits_for_and_waits() {
+    fn a_second_process_reports_what_it_waits_for() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
         let first = Lock::take(&path, "the index is in use", &mut |_: &str| {}).unwrap();

@@ -1,4 +1,4 @@
-//! apt's and dpkg's programs, and what they say when they fail.
+//! apt's and dpkg's programs, and their error messages.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::failure::{system, DebianError};
 
-/// What a failed program says of it, in one line: apt's or dpkg's errors, or else its last line.
+/// The error message of a failed program, on one line: apt's or dpkg's errors, or else its last line.
 pub fn own_words(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let errors: Vec<&str> = stderr
@@ -21,7 +21,7 @@ pub fn own_words(output: &Output) -> String {
     }
 }
 
-/// The first of several complaints, on one line: the others mostly say the same of another file.
+/// The first of several errors, on one line: the others mostly repeat it for another file.
 pub fn first_of(complaints: &[impl AsRef<str>]) -> String {
     let first: Vec<&str> =
         complaints.first().map(|one| one.as_ref().split_whitespace().collect()).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn first_of(complaints: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// Whether a tool can be started, asked before minutes of fetching are spent.
+/// Checks that a tool can be started, before minutes are spent on fetching.
 pub fn needs(tool: &'static str) -> Result<(), DebianError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()) {
@@ -47,7 +47,7 @@ fn missing(tool: &'static str) -> DebianError {
     }
 }
 
-/// A program that asks nothing, and whose words can be read by [`own_words`].
+/// A program that asks no questions, and whose messages [`own_words`] can read.
 pub fn quiet(mut command: Command) -> Command {
     command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE").stdin(Stdio::null());
     command

@@ -1,4 +1,4 @@
-//! What a source index says of a package, and which of two versions is newer. Pure.
+//! The records of a source index, and which of two versions is newer. Pure.
 
 use std::cmp::Ordering;
 
@@ -15,8 +15,8 @@ pub struct Record {
     pub bytes: u64,
 }
 
-/// Reads what `apt-cache showsrc` prints: deb822 stanzas (deb-src-control(5), dsc(5)). Stanzas without a name or a
-/// version are passed over.
+/// Reads the output of `apt-cache showsrc`: deb822 stanzas (deb-src-control(5), dsc(5)). Stanzas without a
+/// name or a version are skipped.
 pub fn parse(text: &str) -> Vec<Record> {
     text.split("\n\n").filter_map(parse_stanza).collect()
 }
@@ -51,7 +51,7 @@ fn parse_stanza(text: &str) -> Option<Record> {
     Some(Record { package: package?, version: version?, binaries, bytes })
 }
 
-/// The record wanted: of `version`, or the newest.
+/// The record of `version`, or the newest.
 pub fn choose<'a>(records: &'a [Record], version: Option<&str>) -> Option<&'a Record> {
     match version {
         Some(wanted) => records.iter().find(|record| record.version == wanted),
@@ -59,7 +59,7 @@ pub fn choose<'a>(records: &'a [Record], version: Option<&str>) -> Option<&'a Re
     }
 }
 
-/// The versions on offer, newest first, each once.
+/// The available versions, newest first, each once.
 pub fn versions(records: &[Record]) -> Vec<String> {
     let mut all: Vec<String> = records.iter().map(|record| record.version.clone()).collect();
     all.sort_by(|a, b| compare(b, a));
@@ -82,7 +82,7 @@ fn epoch(version: &str) -> (&str, &str) {
     version.split_once(':').unwrap_or(("0", version))
 }
 
-/// Alternately a run without digits, compared letter by letter, and a run of digits, compared as a number.
+/// Alternates between a run without digits, compared by letter, and a run of digits, compared as a number.
 fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     loop {
         if a.is_empty() && b.is_empty() {
@@ -123,15 +123,14 @@ fn compare_letters(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Numbers of any length: more digits is more, once the zeros in front are off.
+/// Numbers of any length: without leading zeros, more digits is more.
 fn compare_digits(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// The names in `all` that someone who wrote `wanted` may have meant, the likeliest first, at most five: those that
-/// begin with it, and those a letter or two away. A short name is more often the beginning of a longer one than
-/// mistyped.
+/// At most five names of `all` that `wanted` may stand for, the likeliest first: those that begin with it,
+/// and those a letter or two away. A short name is more often the beginning of a longer one than mistyped.
 pub fn nearest(wanted: &str, all: impl IntoIterator<Item = String>) -> Vec<String> {
     let short = wanted.len() <= 4;
     let mut near: Vec<(usize, usize, String)> = all
@@ -202,11 +201,11 @@ Homepage: https://www.sqlite.org/
     }
 
     #[test]
-    fn stanzas_that_are_no_records_are_passed_over() {
+    fn stanzas_that_are_no_records_are_skipped() {
         assert_eq!(parse("").len() + parse("W: something\n\nPackage: x\n\nVersion: 1\n").len(), 0);
     }
 
-    /// Each pair as `dpkg --compare-versions OLDER lt NEWER` has it.
+    /// Each pair as `dpkg --compare-versions OLDER lt NEWER` orders it.
     #[test]
     fn versions_are_ordered_as_dpkg_orders_them() {
         for (older, newer) in [
@@ -236,7 +235,7 @@ Homepage: https://www.sqlite.org/
     }
 
     #[test]
-    fn a_mistyped_name_finds_the_one_that_was_meant() {
+    fn a_mistyped_name_finds_the_closest_name() {
         let all = ["lqa", "lua5.3", "lua5.4", "lua-cjson", "luakit", "sqlite3", "sqlite4-x", "xz-utils"]
             .map(str::to_owned);
         assert_eq!(nearest("lua", all.clone()), ["lua5.3", "lua5.4", "luakit", "lua-cjson", "lqa"]);

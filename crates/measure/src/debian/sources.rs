@@ -1,28 +1,29 @@
-//! Where Debian's source packages come from: the system's own apt sources, with `deb` turned into `deb-src`.
+//! The repositories of Debian's source packages: the system's own apt sources, with `deb` turned into
+//! `deb-src`.
 //!
-//! Pure but for [`read_system`]. The two formats are those of sources.list(5): one line an entry in `*.list`,
-//! deb822 stanzas in `*.sources`.
+//! Pure except for [`read_system`]. The two formats are those of sources.list(5): one-line entries in
+//! `*.list`, deb822 stanzas in `*.sources`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// One repository and one suite of it, with the components that have source packages for us.
+/// One suite of one repository, with the components that have source packages for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// `http://deb.debian.org/debian`, without a slash at the end.
+    /// `http://deb.debian.org/debian`, without a trailing slash.
     pub uri: String,
     /// `bookworm`, `bookworm-updates`.
     pub suite: String,
-    /// `main`, and what else the entry names.
+    /// `main`, and the entry's other components.
     pub components: Vec<String>,
-    /// The options that decide whether the repository is trusted and how it is read, by their deb822 names.
+    /// The options that affect trust and how the repository is read, by their deb822 names.
     pub options: BTreeMap<&'static str, String>,
 }
 
-/// Options that mean the same for source packages; the others (`arch`, `lang`, `target`) are about binaries.
-/// The first name is deb822's, the second that of one-line entries (sources.list(5), "THE DEB AND DEB-SRC TYPES:
-/// OPTIONS").
+/// Options that mean the same for source packages; the others (`arch`, `lang`, `target`) concern binaries.
+/// The first name is deb822's, the second that of one-line entries (sources.list(5), "THE DEB AND DEB-SRC
+/// TYPES: OPTIONS").
 const KEPT_OPTIONS: [(&str, &str); 9] = [
     ("Signed-By", "signed-by"),
     ("Trusted", "trusted"),
@@ -35,8 +36,8 @@ const KEPT_OPTIONS: [(&str, &str); 9] = [
     ("Allow-Weak", "allow-weak"),
 ];
 
-/// Suites that only Debian has. The running system's codename is added to these, so that a release newer than
-/// this table works too.
+/// Suites that only Debian has. The running system's codename is added, so that a release newer than this
+/// table works too.
 const DEBIAN_SUITES: [&str; 11] = [
     "stable",
     "oldstable",
@@ -51,12 +52,12 @@ const DEBIAN_SUITES: [&str; 11] = [
     "forky",
 ];
 
-/// What may follow a suite's name in Debian's archive. Others' archives append names of their own
-/// (`bookworm-pgdg`), and are not Debian.
+/// Suffixes of suite names in Debian's archive. Other archives append names of their own (`bookworm-pgdg`),
+/// and are not Debian.
 const SUITE_TAILS: [&str; 7] =
     ["", "-updates", "-security", "/updates", "-backports", "-backports-sloppy", "-proposed-updates"];
 
-/// What `/etc/os-release` says of the system.
+/// The fields of `/etc/os-release` that matter here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OsRelease {
     /// `debian`, `ubuntu`.
@@ -81,7 +82,7 @@ pub fn parse_os_release(text: &str) -> OsRelease {
 }
 
 /// Reads one-line entries: `deb [signed-by=/usr/share/keyrings/x.gpg] http://deb.debian.org/debian bookworm main`.
-/// Lines that are not entries are passed over, as another tool's business.
+/// Lines that are not entries are skipped.
 pub fn parse_list(text: &str) -> Vec<Repository> {
     text.lines().filter_map(parse_list_line).collect()
 }
@@ -122,7 +123,7 @@ pub fn parse_deb822(text: &str) -> Vec<Repository> {
         let field = |name: &str| {
             stanza.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
         };
-        // apt's own words for "no": apt-pkg/contrib/strutl.cc, StringToBool.
+        // The words that apt reads as "no": apt-pkg/contrib/strutl.cc, StringToBool.
         let enabled = field("Enabled").unwrap_or("yes").trim().to_ascii_lowercase();
         if ["no", "false", "without", "off", "disable", "0"].contains(&enabled.as_str()) {
             continue;
@@ -149,7 +150,7 @@ pub fn parse_deb822(text: &str) -> Vec<Repository> {
     repositories
 }
 
-/// The fields of each stanza, in order. Lines that begin with a blank belong to the field before them and keep
+/// The fields of each stanza, in order. Lines that begin with a blank continue the field before them and keep
 /// their line breaks (an embedded OpenPGP key needs them).
 fn stanzas(text: &str) -> Vec<Vec<(String, String)>> {
     let mut all = vec![Vec::<(String, String)>::new()];
@@ -175,8 +176,9 @@ fn stanzas(text: &str) -> Vec<Vec<(String, String)>> {
     all
 }
 
-/// Debian's own repositories among `all`: a suite that Debian has, with `main`, not on a disc; each pair of URI and
-/// suite once (apt refuses two entries for one repository whose `Signed-By` differ: the first is kept).
+/// Debian's own repositories among `all`: a suite that Debian has, with `main`, not on a disc. Each pair of
+/// URI and suite occurs once: apt refuses two entries for one repository whose `Signed-By` differ, so the
+/// first is kept.
 pub fn debians(all: Vec<Repository>, os: &OsRelease) -> Vec<Repository> {
     let mut kept: Vec<Repository> = Vec::new();
     for repository in all {
@@ -209,10 +211,10 @@ fn is_debians_suite(suite: &str, os: &OsRelease) -> bool {
         .any(|base| suite.strip_prefix(base).is_some_and(|tail| SUITE_TAILS.contains(&tail)))
 }
 
-/// Debian's own keys, of its package debian-archive-keyring.
+/// Debian's own keys, from its package debian-archive-keyring.
 pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Debian's own servers, for a system whose apt sources have nothing of Debian's.
+/// Debian's own servers, for a system whose apt sources contain no Debian repository.
 pub fn fallback(os: &OsRelease) -> Vec<Repository> {
     let suite = if os.id == "debian" && !os.codename.is_empty() { os.codename.as_str() } else { "stable" };
     let repository = |uri: &str, tail: &str| Repository {
@@ -245,8 +247,8 @@ pub fn written(repositories: &[Repository]) -> String {
     text
 }
 
-/// The repositories for a person: `deb.debian.org bookworm, bookworm-updates, bookworm-security`. Only the host is
-/// shown: the rest of a URI may hold a password.
+/// A readable list of the repositories: `deb.debian.org bookworm, bookworm-updates, bookworm-security`. It
+/// shows only the host: the rest of a URI may hold a password.
 pub fn described(repositories: &[Repository]) -> String {
     let mut text = String::new();
     let mut last = None;
@@ -267,9 +269,9 @@ pub fn described(repositories: &[Repository]) -> String {
     text
 }
 
-/// Debian's repositories as this system has them in `etc_apt` (`/etc/apt`), or Debian's own servers.
+/// Debian's repositories as this system has them in `etc_apt` (`/etc/apt`), or else Debian's own servers.
 pub fn read_system(etc_apt: &Path, os_release: &Path) -> Vec<Repository> {
-    // A file that cannot be read is as good as absent: apt itself would say more about it.
+    // An unreadable file is treated as absent: apt itself reports it.
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     let os = parse_os_release(&read(os_release));
     let mut all = parse_list(&read(&etc_apt.join("sources.list")));

@@ -1,11 +1,12 @@
-//! The log's file, made before a run: all processes of the run write to it, whatever limits they set for themselves.
+//! The log's file, made before a run: all processes of the run write to it, under any limits they set for
+//! themselves.
 //! `runtime/heap/log.h` describes the format.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// The sizes that are tried, the largest first: some file systems have smaller files. The file is sparse.
+/// The sizes to try, the largest first: some file systems have smaller files. The file is sparse.
 const SIZES: [u64; 4] = [1 << 40, 1 << 36, 1 << 32, 1 << 30];
 
 /// The log's layout, generated from `runtime/heap/log.h` by build.rs.
@@ -14,7 +15,8 @@ mod layout {
     include!(concat!(env!("OUT_DIR"), "/log.rs"));
 }
 
-/// Makes an empty log whose size is reserved: later no limit on file sizes keeps a process from writing to it.
+/// Makes an empty log of reserved size, so that no later limit on file sizes stops a process from writing to
+/// it.
 ///
 /// # Errors
 /// The file cannot be made, or no size can be reserved for it.
@@ -30,7 +32,7 @@ pub fn create(path: &Path) -> std::io::Result<()> {
     file.write_all(&header(reserved?))
 }
 
-/// The header of a log that widthwise has made, and of which no chunk is claimed.
+/// The header of a log that widthwise has made and of which no chunk is claimed.
 fn header(reserved: u64) -> [u8; layout::LogFile::SIZE] {
     let mut header = layout::LogFile {
         version: layout::LOG_VERSION as u16,

@@ -1,25 +1,26 @@
-//! A heap log as a campaign keeps it: compressed, and only what the recorder used of it. `runtime/heap/log.h` describes the
-//! format.
+//! A heap log as a campaign stores it: compressed, and only the part that the recorder used.
+//! `runtime/heap/log.h` describes the format.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// zstd's own default: the logs of a campaign are read as often as they are written.
+/// zstd's own default: logs of a campaign are read as often as they are written.
 const COMPRESSION: i32 = 3;
 const MAGIC: &[u8] = b"\x89WWHEAP\n";
 /// Bytes before the first chunk.
 const HEADER: usize = 4096;
-/// Where the header has the number of chunks that were claimed.
+/// The offset in the header of the number of claimed chunks.
 const CHUNKS: usize = 20;
 const CHUNK: usize = 65536;
-/// What a chunk begins with that describes a process, and where its number is.
+/// The beginning of a chunk that describes a process.
 const PROCESS_MAGIC: [u8; 4] = *b"PROC";
 const PROCESS_NUMBER: usize = 8;
 
-/// Writes the header and the claimed chunks of the log `from` to `to`; what lies beyond them is room that was reserved.
-/// Gives back the numbers of the processes that wrote to the log; `None`: it was told to stop, and `to` is not whole.
+/// Writes the header and the claimed chunks of the log `from` to `to`, without the unused reserved space.
+/// Returns the numbers of the processes that wrote to the log, or `None` if it was cancelled and `to` is
+/// incomplete.
 ///
 /// # Errors
 /// One of the files cannot be read or written.
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
 
-    /// A log of three used chunks, of which one was never written to, in a file of 256 GiB.
+    /// A log of three used chunks, one of them never written to, in a file of 256 GiB.
     fn log(folder: &Path) -> std::path::PathBuf {
         let path = folder.join("log");
         let file = File::create(&path).expect("a file");
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_claims_more_than_there_is_is_kept_as_far_as_it_goes() {
+    fn a_log_that_claims_missing_chunks_keeps_the_existing_ones() {
         let folder = tempfile::tempdir().expect("a folder");
         let (from, to) = (log(folder.path()), folder.path().join("packed"));
         let file = File::options().write(true).open(&from).expect("the log");
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn packing_stops_when_it_is_told_to() {
+    fn packing_can_be_cancelled() {
         let folder = tempfile::tempdir().expect("a folder");
         let (from, to) = (log(folder.path()), folder.path().join("packed"));
         assert_eq!(pack(&from, &to, &|| true).expect("two files"), None);

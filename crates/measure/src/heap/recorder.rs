@@ -1,5 +1,5 @@
-//! The heap recorder, made for every ABI that this machine can build for: the source is carried, and compiled where it is
-//! needed, since only an ABI's own compiler and C library make a shared object for it.
+//! The heap recorder for every ABI that this machine can build for. Its source is embedded and compiled on
+//! demand, since only an ABI's own compiler and C library can make a shared object for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,9 +42,9 @@ const SOURCE: &[(&str, &str)] = carried!(
     "unwind.h"
 );
 const NAME: &str = "libwidthwise-heap.so";
-/// What is linked into a static program.
+/// The object that is linked into a static program.
 const OBJECT: &str = "widthwise-heap.o";
-/// The functions that `--wrap` puts the linked recorder in front of: `REAL_FUNCTIONS` of real.h.
+/// The functions that `--wrap` redirects to the linked recorder: `REAL_FUNCTIONS` of real.h.
 const WRAPPED: &[&str] = &[
     "malloc",
     "free",
@@ -81,19 +81,19 @@ const WRAPPED: &[&str] = &[
 /// No recorder could be made.
 #[derive(Debug, Error)]
 pub enum RecorderError {
-    /// Its folder.
+    /// Its folder cannot be used.
     #[error("{}: {error}", path.display())]
     Folder {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The dynamic linker takes several names from LD_PRELOAD, parted by spaces and colons.
+    /// The dynamic linker accepts several names in LD_PRELOAD, separated by spaces and colons.
     #[error("the heap recorder cannot be preloaded from {}: no space and no colon may stand in its path; set \
              XDG_CACHE_HOME to another folder", .0.display())]
     Unnameable(PathBuf),
-    /// Not even one for the host.
+    /// It cannot be built even for the host.
     #[error("the heap recorder could not be built for any ABI: {0}")]
     None(String),
 }
@@ -102,12 +102,12 @@ pub enum RecorderError {
 #[derive(Debug, Clone)]
 pub struct Recorder {
     folder: PathBuf,
-    /// ABIs without one, and why: the compiler's first words.
+    /// ABIs without a recorder, each with the compiler's first error line.
     pub missing: Vec<(&'static str, String)>,
 }
 
 impl Recorder {
-    /// Builds what is not there yet, in a folder of the user's cache that is named after source and compiler.
+    /// Builds the missing recorders, in a folder of the user's cache that is named after source and compiler.
     ///
     /// # Errors
     /// The folder cannot be written, or the compiler builds it for no ABI.
@@ -136,14 +136,14 @@ impl Recorder {
         Ok(Recorder { folder, missing })
     }
 
-    /// What stands in LD_PRELOAD. The dynamic linker of each ABI puts its own library folder for `$LIB` (ld.so(8)), so that
-    /// every process of a tree finds the recorder of its ABI.
+    /// The value of LD_PRELOAD. The dynamic linker replaces `$LIB` with the library folder of its ABI
+    /// (ld.so(8)), so that every process of a tree finds the recorder of its ABI.
     pub fn preload(&self) -> String {
         preload(&self.folder)
     }
 
-    /// Puts copies into that folder, so that all of the recorder's mappings have paths that begin with it; what then stands
-    /// in LD_PRELOAD.
+    /// Copies the recorder into that folder, so that the paths of all its mappings begin with the folder's.
+    /// Returns the value of LD_PRELOAD.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -166,11 +166,11 @@ impl Recorder {
         Ok(preload(folder))
     }
 
-    /// The words that link the recorder into a static program of that ABI.
+    /// The options that link the recorder into a static program of that ABI.
     pub fn link_options(&self, abi: &AbiRow) -> Option<String> {
         let object = self.folder.join(abi.name).join(OBJECT);
         let wraps: Vec<String> = WRAPPED.iter().map(|name| format!("-Wl,--wrap={name}")).collect();
-        // Without the table nobody finds an unwind entry; gcc leaves it out of static programs.
+        // Without the table no unwind entry can be found; gcc leaves it out of static programs.
         let words = wraps.join(" ");
         object.exists().then(|| format!("{} -Wl,--eh-frame-hdr {words}", object.display()))
     }
@@ -202,7 +202,7 @@ fn place_for(folder: &Path, abi: &AbiRow, compiler: &Compiler) -> Result<Result<
             return Ok(Err(reason));
         }
     }
-    // Debian names an ABI's library folder in more than one way, by whether it came by multilib or by multiarch.
+    // Debian names an ABI's library folder differently for multilib and multiarch.
     for library_folder in abi.library_folders {
         let name = library_folder.trim_start_matches("usr/");
         let link = folder.join(name).join(NAME);
@@ -257,6 +257,6 @@ fn compile(
     if let Err(reason) = run(&shared, &files, &own.join(NAME))? {
         return Ok(Err(reason));
     }
-    // One object out of several: `ld -r`.
+    // Combines several objects into one: `ld -r`.
     run(&["-fPIC", "-r", "-nostdlib", "-DWIDTHWISE_HEAP_LINKED"], &files, &own.join(OBJECT))
 }

@@ -2,31 +2,32 @@
 
 use std::time::Duration;
 
-/// Fewer recordings do not tell what recordings of one variant differ by.
+/// Fewer recordings do not show how much recordings of one variant differ.
 pub const FEWEST: u32 = 2;
-/// With so many, two variants that are one differ by luck in every recording alike once in a thousand times at most.
+/// With this many, two equal variants differ by chance in every recording alike at most once in a thousand
+/// times.
 pub const MOST: u32 = 6;
-/// What is recorded more often than [`FEWEST`] times takes no longer than this in all …
+/// More than [`FEWEST`] recordings of each variant take no longer than this in all …
 const PASS: Duration = Duration::from_secs(15);
 /// … or than this share of what the campaign took before.
 const SHARE: f64 = 0.25;
-/// The packed logs of a variant that is recorded more often than [`FEWEST`] times have no more than this: `explain` and the
-/// campaign's page read all of them.
+/// The packed logs of a variant with more than [`FEWEST`] recordings are no larger than this: `explain` and
+/// the campaign's page read all of them.
 const LOGS: u64 = 32 << 20;
 
-/// What is known once every variant was recorded once.
+/// What is known after the first recording of every variant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Repeats {
-    /// How long the first recordings of all variants ran, added up.
+    /// How long the first recordings of all variants ran, in sum.
     pub first: Duration,
-    /// How large the packed logs of the variant with the largest ones are, in bytes.
+    /// The size of the packed logs of the variant with the largest ones, in bytes.
     pub log_bytes: u64,
     /// How long the timed rounds took.
     pub campaign: Duration,
 }
 
 impl Repeats {
-    /// How often each variant is to be recorded.
+    /// The number of recordings of each variant.
     pub fn number(&self) -> u32 {
         let time = PASS.max(self.campaign.mul_f64(SHARE)).as_secs_f64() / self.first.as_secs_f64().max(1e-6);
         let logs = LOGS as f64 / self.log_bytes.max(1) as f64;
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn large_logs_are_kept_twice_alone() {
+    fn variants_with_large_logs_are_recorded_only_twice() {
         assert_eq!([number(100, 500, 1), number(100, 10, 1)], [2, 3]);
         assert_eq!(Repeats::default().number(), 6);
     }

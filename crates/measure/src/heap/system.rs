@@ -1,15 +1,16 @@
-//! The RSS of a heap in a recorded run: its samples, and for how long of the run each is known to hold.
+//! The RSS of a heap in a recorded run: its samples, and for how long of the run each is known to be valid.
 
 use widthwise_experiment::memory::{Class, Reading, Series};
 
 use super::SystemMoment;
 
-/// A size that differs by less than this share is the same one.
+/// Two sizes that differ by less than this share are equal.
 const SAME: f64 = 0.01;
-/// And one that differs by less than this: the kernel counts resident pages for each CPU, in batches (proc(5), statm).
+/// So are two that differ by less than this: the kernel counts resident pages per CPU, in batches (proc(5),
+/// statm).
 const BATCHES: u64 = 256 << 10;
 
-/// What the readings of a series say of the heap.
+/// The heap's RSS in the readings of a series.
 pub fn moments(series: &Series) -> Vec<SystemMoment> {
     let moment = |reading: &Reading| {
         let of = |class| series.of_class(reading, class).resident;
@@ -23,7 +24,7 @@ pub fn moments(series: &Series) -> Vec<SystemMoment> {
     series.readings.iter().map(moment).collect()
 }
 
-/// How long the readings hold: each from when it was made until the size of the tree was seen to be another one.
+/// How long the readings are valid: each from its own time until the size of the tree was seen to change.
 pub fn held_ns(series: &Series) -> u64 {
     let levels = series.levels();
     let mut held = 0u64;
@@ -69,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_holds_as_long_as_the_size_is_seen_to_be_the_same() {
+    fn a_reading_is_valid_while_samples_show_the_same_size() {
         assert_eq!(held_ns(&series(&[(10, 50)], &[(20, 50), (60, 50), (70, 90), (80, 50)])), 50);
-        // The next reading is one more look at the size.
+        // The next reading is one more sample of the size.
         assert_eq!(held_ns(&series(&[(10, 50), (40, 50), (90, 80)], &[])), 30);
     }
 
     #[test]
-    fn a_reading_that_nothing_confirms_holds_for_no_time() {
+    fn a_reading_that_no_sample_confirms_is_valid_for_no_time() {
         assert_eq!(held_ns(&series(&[(10, 50), (60, 90)], &[])), 0);
         assert_eq!(held_ns(&Series::default()), 0);
     }

@@ -1,7 +1,7 @@
-//! Between which amounts the peak of a process tree's resident memory lies. Pure.
+//! Bounds of the peak resident memory of a process tree. Pure.
 //!
-//! A sampler sees a tree of short processes too rarely to know its peak. But the kernel keeps each process's own peak, a
-//! control group's, and how much was read and written: these bound the tree's.
+//! A sampler reads a tree of short processes too rarely to know its peak. But the kernel keeps each process's
+//! own peak, a control group's peak, and the amounts read and written: these bound the tree's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,42 +12,42 @@ use widthwise_experiment::outcome::Source;
 use super::group::GroupPeak;
 use crate::taskstats::Process;
 
-/// What a page fault adds to a process's memory at most, transparent huge pages apart.
+/// The most that a page fault adds to a process's memory, transparent huge pages apart.
 const PAGE: u64 = 4096;
 
 /// What is known of the memory of a run besides its series.
 #[derive(Debug, Clone, Copy)]
 pub struct Accounts<'a> {
-    /// Every process of the tree, where the kernel tells all of them (taskstats).
+    /// Every process of the tree, where the kernel reports all of them (taskstats).
     pub processes: Option<&'a [Process]>,
-    /// The peak of the largest process that was waited for, before and after each `execve` (`ru_maxrss`).
+    /// The peak of the largest reaped process, over all its `execve` calls (`ru_maxrss`).
     pub largest: u64,
     /// The control group's peak.
     pub group: Option<GroupPeak>,
-    /// What the control group's account said at one moment or another to be resident.
+    /// The highest resident size that the control group's account showed.
     pub charged: Option<u64>,
-    /// What processes were seen to have mapped of files.
+    /// The ranges of files that processes had mapped.
     pub mapped_files: &'a Mapped,
-    /// No process began during the run but those that the sampler saw.
+    /// No process began during the run except those that the sampler saw.
     pub all_seen: bool,
 }
 
-/// The tree's peak lies between these.
+/// Bounds of the tree's peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// So much was resident at one moment.
+    /// At least this much was resident at one moment.
     pub low: u64,
-    /// What says so.
+    /// The source of `low`.
     pub source: Source,
-    /// More never was. Absent where nothing says so.
+    /// The tree never had more. Absent where it is unknown.
     pub high: Option<u64>,
 }
 
-/// Between what amounts the tree's peak lies; nothing is known of a run without any account.
+/// The bounds of the tree's peak; none for a run without any account.
 pub fn tree_peak(series: &Series, accounts: &Accounts) -> Option<Bounds> {
     let read = series.levels().iter().map(|level| level.resident).max();
     let largest = accounts.processes.into_iter().flatten().map(|process| process.max_rss).max();
-    // Of one process the kernel's own peak is the tree's.
+    // The kernel's own peak of the only process is the tree's.
     let is_one = accounts.processes.is_some_and(|all| all.len() == 1);
     let of_group = accounts.group.zip(accounts.processes).filter(|_| !is_one);
     let charged = of_group.and_then(|(group, all)| surely_resident(group, all));
@@ -57,7 +57,7 @@ pub fn tree_peak(series: &Series, accounts: &Accounts) -> Option<Bounds> {
         (Some(accounts.largest), Source::Rusage),
         (charged.max(accounts.charged.filter(|_| !is_one)), Source::Cgroup),
     ];
-    // The first of several that say the same.
+    // The first of several equal bounds.
     let known = known.into_iter().rev().filter_map(|(low, source)| Some((low?, source)));
     let (low, source) = known.max_by_key(|(low, _)| *low)?;
     let is_alone = accounts.processes.is_none() && accounts.all_seen && series.processes.len() <= 1;
@@ -71,13 +71,13 @@ pub fn tree_peak(series: &Series, accounts: &Accounts) -> Option<Bounds> {
     (low > 0).then(|| Bounds { low, source, high: high.map(|high| high.max(low)) })
 }
 
-/// The most that a process ever had. The kernel's peak of a process begins anew at `execve`; what it had before is no more
-/// than its page faults have given it, and than `ru_maxrss`.
+/// The most that a process ever had. The kernel resets a process's peak at `execve`; what it had before is at
+/// most the memory of its page faults, and at most `ru_maxrss`.
 fn own_peak(process: &Process, largest: u64) -> u64 {
     process.max_rss.max(process.minor_faults.saturating_mul(PAGE).min(largest))
 }
 
-/// The members' own peaks, added up.
+/// The sum of the members' own peaks.
 fn sum_of_peaks(processes: &[Process], largest: u64) -> u64 {
     match processes {
         [only] => only.max_rss.max(largest),
@@ -88,8 +88,9 @@ fn sum_of_peaks(processes: &[Process], largest: u64) -> u64 {
     }
 }
 
-/// What the tree may have had beyond a full reading: by how much each of the processes read was ever larger, what they shared
-/// after a fork and may have copied since, and all of the processes that were not there. The least over all readings.
+/// The most that the tree may have had beyond an smaps snapshot. This is the sum of three parts: how much
+/// larger each process of the snapshot ever was; what they shared after a fork and may have copied since; the
+/// whole peaks of all other processes. Returns the least over all snapshots.
 fn above_readings(series: &Series, processes: &[Process], largest: u64) -> Option<u64> {
     let peaks: BTreeMap<u32, u64> =
         processes.iter().map(|process| (process.pid, own_peak(process, largest))).collect();
@@ -114,9 +115,10 @@ fn above_readings(series: &Series, processes: &[Process], largest: u64) -> Optio
     series.readings.iter().filter(|reading| reading.full).filter_map(above).min()
 }
 
-/// Of what a group was charged, what is neither the kernel's own nor page cache. In the cache at the peak may have been all that
-/// was ever read from a disk or written, all of it that any reading of the group's account saw, and every page that was
-/// charged without a page fault (holes that were read, files made by fallocate(2)). Absent where that is not known.
+/// The part of a group's charge that is neither kernel memory nor page cache. The page cache at the peak has
+/// three upper bounds, which add up: all that was ever read from a disk or written; the most cache that any
+/// reading of the group's account saw; every page charged without a page fault (holes that were read, files
+/// made by fallocate(2)). Absent where that is unknown.
 fn surely_resident(group: GroupPeak, processes: &[Process]) -> Option<u64> {
     let sum = |of: fn(&Process) -> u64| processes.iter().map(of).fold(0, u64::saturating_add);
     let unfaulted = group.pages?.saturating_sub(sum(|process| process.minor_faults)).saturating_mul(PAGE);
@@ -125,9 +127,9 @@ fn surely_resident(group: GroupPeak, processes: &[Process]) -> Option<u64> {
     group.charged.checked_sub(group.kernel?)?.checked_sub(group.ahead)?.checked_sub(cached)
 }
 
-/// Pages of files that the tree may have mapped without being charged for them, since they were in the cache. No more than what
-/// each process may have had of them, added up; and no more than all stretches of files that processes were seen to map,
-/// with the whole peaks of processes whose name none of those has. (Processes of one name are taken to map the same files.)
+/// File pages that the tree may have mapped without being charged, since they were already cached. At most
+/// the sum of each process's own. Also at most all file ranges that processes were seen to map, plus the
+/// whole peaks of processes with other names. (Processes of one name are assumed to map the same files.)
 fn pages_of_files(series: &Series, processes: &[Process], mapped: &Mapped) -> u64 {
     let mut seen: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for statm_sample in &series.statm_samples {
@@ -151,17 +153,17 @@ fn pages_of_files(series: &Series, processes: &[Process], mapped: &Mapped) -> u6
     added_up.min(together)
 }
 
-/// What processes were seen to have mapped of files.
+/// The file ranges that processes were seen to map.
 #[derive(Debug, Clone, Default)]
 pub struct Mapped {
-    /// Stretches, by device and inode.
+    /// Ranges, by device and inode.
     pub files: BTreeMap<(u64, u64), Vec<Range<u64>>>,
-    /// The processes that were asked.
+    /// The processes whose mappings were listed.
     pub listed: BTreeSet<u32>,
 }
 
 impl Mapped {
-    /// The length of all stretches, those that overlap counted once.
+    /// The length of all ranges, counting overlaps once.
     fn bytes(&self) -> u64 {
         let of_file = |stretches: &Vec<Range<u64>>| {
             let mut sorted = stretches.clone();
@@ -195,7 +197,7 @@ mod tests {
         }
     }
 
-    /// One process of 3 MiB was seen, 2 of it files; the one reading is of 3 MiB.
+    /// The sampler saw one process of 3 MiB, 2 of it files; the one snapshot is of 3 MiB.
     fn series() -> Series {
         let mut series = Series::default();
         series.processes.push(widthwise_experiment::memory::Process {
@@ -238,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_were_never_seen_are_in_the_sum() {
+    fn processes_that_the_sampler_missed_are_in_the_sum() {
         let all: Vec<Process> =
             std::iter::once(process(7, "p", 3)).chain((8..208).map(|pid| process(pid, "p", 3))).collect();
         assert_eq!(bounds(Some(&all), None, false), (3, Some(603)));
     }
 
     #[test]
-    fn what_was_read_of_all_processes_at_once_leaves_little_above_it() {
+    fn a_snapshot_of_all_processes_leaves_little_above_it() {
         let all = [process(7, "p", 3), process(8, "q", 2)];
         let mut series = series();
         series
@@ -289,13 +291,13 @@ mod tests {
         // What was written may have been page cache.
         all[3].read_and_written = 150 * MIB;
         assert_eq!(bounds(Some(&all), Some(group), false), (65, Some(202)));
-        // A program of another name may map anything.
+        // A program of another name may map any file.
         all[3] = process(10, "q", 40);
         assert_eq!(bounds(Some(&all), Some(group), false).1, Some(242));
     }
 
     #[test]
-    fn what_a_process_had_before_its_exec_counts() {
+    fn the_peak_before_an_exec_counts() {
         let mut all = [process(7, "p", 3), process(8, "p", 1), process(9, "p", 1)];
         all[1].minor_faults = 50 * 256;
         all[2].minor_faults = 200 * 256;

@@ -1,8 +1,8 @@
 //! The kernel's own account of a run's memory: a memory control group around the launcher and all that it starts.
 //!
-//! The group's highest usage counts pages that forked processes share once, and misses nothing between two readings. It also
-//! has the page cache that the run filled and the kernel's memory for it, and lacks pages of files that were in the cache
-//! before: it is no resident size, but it bounds one.
+//! The group's highest usage counts pages shared by forked processes once, and misses nothing between two
+//! readings. It also counts the page cache that the run filled and the kernel's memory for the run. It leaves
+//! out file pages that were cached before. So it is not a resident size, but it bounds one.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -14,34 +14,34 @@ use crate::sampler::account;
 /// Pages that each CPU charges in advance (`MEMCG_CHARGE_BATCH`, mm/memcontrol.c), in bytes.
 const CHARGED_AHEAD: u64 = 64 * 4096;
 
-/// What a group was charged at its highest.
+/// The highest charge of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupPeak {
-    /// Everything: anonymous memory, page cache, the kernel's own.
+    /// Everything: anonymous memory, page cache, kernel memory.
     pub charged: u64,
-    /// The highest sum of the kernel's own memory, where the kernel keeps it (cgroups v1).
+    /// The highest sum of kernel memory, where the kernel keeps it (cgroups v1).
     pub kernel: Option<u64>,
     /// Pages that were ever charged, where the kernel counts them (cgroups v1).
     pub pages: Option<u64>,
     /// The most page cache that any reading of the account saw.
     pub cached: Option<u64>,
-    /// How much of `charged` may have been charged in advance and never used.
+    /// The part of `charged` that may have been charged in advance and never used.
     pub ahead: u64,
 }
 
 /// A group for one run.
 #[derive(Debug)]
 pub enum Group {
-    /// cgroups v1: a folder of the memory hierarchy, into which the launcher is put for the time of the run.
+    /// cgroups v1: a folder of the memory hierarchy that holds the launcher during the run.
     Own {
         /// The group's folder.
         folder: PathBuf,
-        /// Where the launcher came from.
+        /// The launcher's group before.
         before: PathBuf,
         /// The launcher.
         launcher: u32,
     },
-    /// cgroups v2: the group that the runs have anyway; its peak was set back when the run began (Linux 6.12).
+    /// cgroups v2: the runs' existing group, whose peak was reset when the run began (Linux 6.12).
     Shared(fs::File, PathBuf),
 }
 
@@ -68,13 +68,13 @@ impl Group {
         Some(Group::Shared(file, unified.to_owned()))
     }
 
-    /// The file that tells what it is charged for.
+    /// The file with the group's statistics.
     pub fn statistics(&self) -> PathBuf {
         let (Group::Own { folder, .. } | Group::Shared(_, folder)) = self;
         folder.join("memory.stat")
     }
 
-    /// What it was charged at its highest, on that many CPUs. `cached` is the most page cache that was seen meanwhile.
+    /// Its highest charge, on that many CPUs. `cached` is the most page cache that was seen during the run.
     pub fn peak(&mut self, cpus: u64, cached: u64) -> Option<GroupPeak> {
         let ahead = cpus * CHARGED_AHEAD;
         match self {
@@ -103,7 +103,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Group::Own { folder, before, launcher } = self {
-            // Should the launcher be gone, nothing is left in the group.
+            // If the launcher has ended, nothing is left in the group.
             let _ = fs::write(before.join("cgroup.procs"), launcher.to_string());
             cgroup::remove(folder);
         }

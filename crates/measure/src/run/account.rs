@@ -1,5 +1,5 @@
-//! The x32 runtime's own cost in a run: the file in which it counts, what each way of a call costs on this machine, and
-//! what has to be left out of the program's figures.
+//! The x32 runtime's own cost in a run: the file in which it counts, the cost of each kind of call on this
+//! machine, and what is subtracted from the program's figures.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,18 +16,18 @@ use widthwise_x32run::{Account, Costs, Image, ImageEnd, ACCOUNT_SIZE};
 
 use crate::taskstats::Process;
 
-/// A clock that changes and a host that is busy change what a way costs: it is measured again after that long.
+/// Changing clock rates and a busy host change the costs of calls: they are measured again after this time.
 const COSTS_HOLD: Duration = Duration::from_secs(10);
 
-/// The peak of a process that was looked at before its very end may be so much lower than what the kernel has in the end:
-/// it counts pages by CPU, and adds them up now and then (`lib/percpu_counter.c`).
+/// The peak of a process that was read just before its end may be lower by this much than the kernel's final
+/// value: the kernel counts pages per CPU, and adds them up at intervals (`lib/percpu_counter.c`).
 const PEAK_LAGS: u64 = 512 << 10;
 
-/// So many more of a task's page faults may be the runtime's: beside a kernel with x32 it is three in a process, six in
-/// one that was forked, and five in a thread (docs/x32.md).
+/// The most uncounted page faults of a task that may be the runtime's. Beside a kernel with x32 they are
+/// three in a process, six in a forked one, and five in a thread (docs/x32.md).
 const FAULTS_UNCOUNTED: u64 = 6;
 
-/// The accounts of runs that were begun.
+/// The accounts of runs in flight.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     /// One for each pair of output files.
@@ -36,13 +36,13 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Makes an empty account for a run, and says where the runtime finds it.
+    /// Makes an empty account for a run, and returns the path for the runtime.
     pub fn begin(&mut self, files: usize) -> io::Result<PathBuf> {
         let file = match self.files.remove(&files) {
             Some(file) => file,
             None => memory_file()?,
         };
-        // What the last run counted goes, with its pages.
+        // Truncation removes the last run's counts, with their pages.
         file.set_len(0)?;
         file.set_len(ACCOUNT_SIZE)?;
         let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
@@ -50,14 +50,15 @@ impl Accounts {
         Ok(path)
     }
 
-    /// What the run has counted; absent where the runtime could not open the file.
+    /// The counts of the run; absent where the runtime could not open the file.
     pub fn end(&self, files: usize) -> Option<Account> {
         let mut bytes = vec![0; ACCOUNT_SIZE as usize];
         self.files.get(&files)?.read_exact_at(&mut bytes, 0).ok()?;
         Account::read(&bytes)
     }
 
-    /// Measures what each way of a call costs, on the CPUs of the runs, unless that is known. Nothing may be running.
+    /// Measures the cost of each kind of call on the CPUs of the runs, unless it is known. Nothing may be
+    /// running.
     pub fn measure_costs(&mut self, runtime: &Path, cpus: &[u32]) {
         if self.costs.as_ref().is_some_and(|(_, since)| since.elapsed() < COSTS_HOLD) {
             return;
@@ -67,14 +68,14 @@ impl Accounts {
         }
     }
 
-    /// What each way costs, where that could be measured.
+    /// The cost of each kind of call, where it could be measured.
     pub fn costs(&self) -> Option<&Costs> {
         self.costs.as_ref().map(|(costs, _)| costs)
     }
 }
 
 pub(super) fn memory_file() -> io::Result<File> {
-    // SAFETY: a name that ends in 0; the descriptor is nobody else's.
+    // SAFETY: a name that ends in 0; the descriptor has no other owner.
     unsafe {
         match libc::memfd_create(c"x32run-account".as_ptr(), libc::MFD_CLOEXEC) {
             -1 => Err(io::Error::last_os_error()),
@@ -97,7 +98,7 @@ fn costs(runtime: &Path, cpus: &[u32]) -> Option<Costs> {
             }
             Ok(())
         };
-        // SAFETY: nothing is allocated there.
+        // SAFETY: the closure allocates nothing.
         unsafe { command.pre_exec(go_there) };
     }
     let began = (Instant::now(), ticks());
@@ -117,7 +118,8 @@ fn ticks() -> u64 {
 
 type Sample = BTreeMap<&'static str, Reading>;
 
-/// Leaves the runtime's own pages and faults out of a sample and of its processes, and adds what they were.
+/// Subtracts the runtime's own pages and faults from a sample and from its processes, and adds them as
+/// metrics of their own.
 pub(super) fn leave_out(
     account: &Account,
     costs: Option<&Costs>,
@@ -163,12 +165,12 @@ fn lessen(sample: &mut Sample, name: &str, by: u64) {
     }
 }
 
-/// What an image of the runtime has where one did not say it: it was killed.
+/// The usual size of a runtime image, for one that did not report it because it was killed.
 fn usual(account: &Account) -> Option<u64> {
     account.images.iter().filter_map(|image| image.resident).max()
 }
 
-/// The kernel has told of each process by itself. Its figures are those of its last image.
+/// The kernel has reported each process. Its figures are those of its last image.
 fn of_processes(
     account: &Account,
     own_of: &dyn Fn(&Image) -> Option<u64>,
@@ -198,9 +200,9 @@ fn of_processes(
     Some(own)
 }
 
-/// Only the largest peak of all is known: whose it is, the peaks tell that the runtime has seen.
+/// Only the largest peak of all is known: the peaks that the runtime has seen identify its process.
 fn of_largest(account: &Account, own_of: &dyn Fn(&Image) -> Option<u64>, sample: &mut Sample) -> Option<u64> {
-    // The peak of an image that stayed below those before it in the same process is not known.
+    // The peak of an image is unknown if earlier images of the same process had a higher one.
     let grown = account.images.iter().filter(|image| image.peak > image.peak_before);
     let image = grown.max_by_key(|image| image.peak)?;
     let peak = sample.get("max_rss")?.value as u64;
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn each_process_is_less_what_the_runtime_had_in_its_last_image() {
+    fn each_process_is_reduced_by_the_runtimes_part_in_its_last_image() {
         let mut replaced = image(1, 9000, Some(700));
         replaced.end = ImageEnd::Replaced;
         let account = account(vec![replaced, image(2, 4000, Some(300)), image(1, 5000, Some(400))]);
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_killed_had_what_others_have() {
+    fn a_killed_process_is_reduced_by_the_usual_part() {
         let mut killed = image(2, 0, None);
         killed.end = ImageEnd::Unknown;
         let account = account(vec![image(1, 1000, Some(300)), killed]);
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_peak_alone_the_runtimes_part_is_left_out_if_it_is_the_peak_of_one_of_its_processes() {
+    fn a_lone_peak_is_reduced_only_if_it_belongs_to_a_process_of_the_runtime() {
         let account = account(vec![image(1, 3 << 20, Some(300)), image(2, 5 << 20, Some(400))]);
         let mut own = sample((5 << 20) as f64, Source::Rusage);
         leave_out(&account, None, &mut own, None);

@@ -1,4 +1,4 @@
-//! What is done before and after a run, and is not timed: its fresh directory, its setup and teardown commands.
+//! The untimed steps before and after a run: its fresh directory, its setup and teardown commands.
 
 use std::io::{Read, Seek};
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,7 @@ use widthwise_experiment::bytes;
 use super::account::memory_file;
 use super::LaunchSpec;
 
-/// Makes a working directory anew, with links to these files.
+/// Creates an empty working directory with links to these files.
 pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -24,25 +24,25 @@ pub(crate) fn lay_out(folder: &Path, inputs: &[PathBuf]) -> std::io::Result<()> 
     Ok(())
 }
 
-/// The variable by which processes that setup and teardown leave behind are known, whatever session and parent they have.
+/// The variable that marks processes left behind by setup and teardown, whatever their session and parent.
 const MARK: &str = "WIDTHWISE_SETUP";
-/// So long a process that was left behind has to end by itself when it is told to.
+/// How long a process that was left behind has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So long a process may be about to execute a program.
+/// How long a process may be about to execute a program.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// Runs `sh -e` text; on failure, how it ended and the last line it complained with. What it leaves in the background goes on:
-/// see [`LeftBehind`].
+/// Runs `sh -e` text; on failure, returns how it ended and the last line of its standard error. Processes
+/// that it leaves in the background continue: see [`LeftBehind`].
 pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("`{text}` could not be started: {error}");
-    // A pipe would be waited for until the last process that has it is gone.
+    // Reading a pipe would wait for the last process that holds it.
     let mut complaint = memory_file().map_err(failed)?;
     let status = std::process::Command::new("sh")
         .args(["-e", "-c"])
         .arg(bytes::os(text))
         .current_dir(&start.directory)
         .env_clear()
-        // What is preloaded is the program's, not the shell's.
+        // LD_PRELOAD is for the program, not for the shell.
         .envs(start.environment.iter().filter(|(name, _)| *name != "LD_PRELOAD"))
         .env(MARK, std::process::id().to_string())
         .stdin(std::process::Stdio::null())
@@ -65,15 +65,15 @@ pub(crate) fn shell(text: &str, start: &LaunchSpec) -> Result<(), String> {
     Err(format!("`{text}` failed ({how}): {last}"))
 }
 
-/// What setup and teardown have left in the background, a server for example: ended when this is dropped.
+/// What setup and teardown have left in the background, such as a server. Dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct LeftBehind;
 
 impl LeftBehind {
-    /// If such commands are run for this program.
+    /// If the program has such commands.
     pub(crate) fn of(start: &LaunchSpec) -> Option<LeftBehind> {
         let is_used = start.setup.is_some() || start.teardown.is_some();
-        // Only made where it is wanted: one that is dropped searches all processes.
+        // Made only where it is needed: dropping it searches all processes.
         #[allow(clippy::unnecessary_lazy_evaluations)]
         is_used.then(|| LeftBehind)
     }
@@ -91,7 +91,7 @@ impl Drop for LeftBehind {
             }
             let signal = if elapsed < PATIENCE { libc::SIGTERM } else { libc::SIGKILL };
             for pid in left {
-                // SAFETY: no pointers; a process that is gone is no error.
+                // SAFETY: no pointers; a process that has ended is no error.
                 unsafe { libc::kill(pid, signal) };
             }
             std::thread::sleep(pause);
@@ -100,8 +100,8 @@ impl Drop for LeftBehind {
     }
 }
 
-/// The processes that carry our mark, and whether these are all: the environment of one that is about to execute a program
-/// cannot be read for a moment.
+/// The processes that carry our mark, and whether these are all: the environment of a process that is about
+/// to execute a program cannot be read for a moment.
 fn left_behind() -> (Vec<libc::pid_t>, bool) {
     let mark = format!("{MARK}={}", std::process::id());
     let (mut left, mut is_certain) = (Vec::new(), true);
@@ -110,7 +110,7 @@ fn left_behind() -> (Vec<libc::pid_t>, bool) {
         let read = |name: &str| std::fs::read(entry.path().join(name));
         match read("environ") {
             Ok(environment) if environment.is_empty() => {
-                // Neither a thread of the kernel nor one that has ended has a program.
+                // Neither a kernel thread nor a process that has ended has a program.
                 let has_program = std::fs::read_link(entry.path().join("exe")).is_ok();
                 is_certain &= !(has_program && read("cmdline").is_ok_and(|words| words.is_empty()));
             }

@@ -1,4 +1,4 @@
-//! What a run came to: its ending and its sample, from what the launcher and taskstats saw.
+//! The outcome of a run: its ending and its sample, from what the launcher and taskstats reported.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +32,7 @@ pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u
             Step::Personality => format!("address randomisation could not be switched off: {error}"),
             Step::Clone => format!("no process could be made: {error}"),
             Step::Trace => format!("it could not be traced: {error}"),
-            Step::Skipped => "it was passed over".into(),
+            Step::Skipped => "it was skipped".into(),
             Step::Request => "its command line or environment has too many words".into(),
         };
         return Ending::SpawnFailed { reason };
@@ -46,7 +46,7 @@ pub(crate) fn ending(reply: &Reply, start: &LaunchSpec, stdout: &Path, cpus: &[u
     }
 }
 
-/// Why a file could not be executed: what this kernel or system lacks for its ABI, and what fixes it.
+/// Why a file could not be executed: what this kernel or system needs for its ABI, and the fix.
 fn no_start(file: &Path, error: &std::io::Error) -> String {
     let abi = elf::read(file).ok().and_then(|facts| facts.abi());
     let (Some(abi), Some(number)) = (abi, error.raw_os_error()) else {
@@ -59,8 +59,9 @@ fn no_start(file: &Path, error: &std::io::Error) -> String {
     }
 }
 
-/// `rusage` forgets children for whom nobody waits (SIGCHLD ignored); their control group does not. The group also has
-/// the launcher's clone until its `execve`, a fraction of a millisecond, so that only a clear excess counts.
+/// `rusage` leaves out children that nobody waits for (SIGCHLD ignored); their control group counts them. The
+/// group also counts the launcher's clone until its `execve`, a fraction of a millisecond, so that only a
+/// clear excess counts.
 pub(crate) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> bool {
     const CLEAR: Duration = Duration::from_millis(2);
     let user = after.user.saturating_sub(before.user);
@@ -73,9 +74,10 @@ pub(crate) fn add_forgotten(reply: &mut Reply, before: Usage, after: Usage) -> b
     true
 }
 
-/// Puts together what the launcher and taskstats saw.
+/// Combines what the launcher and taskstats reported.
 ///
-/// `largest` is `ru_maxrss` where it is a process's own. It has what processes had before an `execve`, which taskstats forget.
+/// `largest` is `ru_maxrss` where it is a process's own. It includes the images before an `execve`, which
+/// taskstats leave out.
 pub(super) fn sample(
     reply: &Reply,
     tree: Option<&[Process]>,
@@ -103,7 +105,7 @@ pub(super) fn sample(
     } else if let Some(tree) = tree {
         let highest = |of: fn(&Process) -> u64| tree.iter().map(of).max().unwrap_or(0) as f64;
         let at_exit = highest(|process| process.max_rss);
-        // A larger image than any that ended was left by execve.
+        // An image larger than any that ended was replaced by execve.
         let before_exec = (largest as f64 - at_exit).max(0.0);
         let source = if before_exec > 0.0 { Source::Rusage } else { Source::Taskstats };
         put("max_rss", at_exit + before_exec, source);

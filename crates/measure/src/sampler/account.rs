@@ -1,13 +1,13 @@
-//! The control group's account of a tree's anonymous memory, which has no page twice: `memory.stat`.
+//! The control group's account of a tree's anonymous memory, which counts no page twice: `memory.stat`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What reading it is thought to cost at first, in nanoseconds.
+/// The first estimate of what reading it costs, in nanoseconds.
 const COST: f64 = 30e3;
-/// Pages of which each CPU may not have told the group yet (`MEMCG_CHARGE_BATCH`, mm/memcontrol.c: `memcg_vmstats_needs_flush`), in
-/// bytes.
+/// Pages that each CPU may not have reported to the group yet (`MEMCG_CHARGE_BATCH`, mm/memcontrol.c:
+/// `memcg_vmstats_needs_flush`), in bytes.
 const UNTOLD: u64 = 64 * 4096;
 
 /// An open `memory.stat`.
@@ -20,24 +20,24 @@ pub struct Account {
 }
 
 impl Account {
-    /// Opens the file; absent where it cannot be.
+    /// Opens the file; absent where it cannot be opened.
     pub fn open(path: &Path) -> Option<Account> {
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         let file = File::open(path).ok()?;
         Some(Account { file, text: vec![0; 16 << 10], cost: COST, untold: cpus * UNTOLD })
     }
 
-    /// What reading it costs, as far as is known.
+    /// The estimated cost of a reading.
     pub fn cost(&self) -> f64 {
         self.cost
     }
 
-    /// Reading it took so long.
+    /// Updates the estimate after a reading.
     pub fn took(&mut self, took: u64) {
         self.cost += 0.3 * (took as f64 - self.cost);
     }
 
-    /// So much anonymous memory is resident at least, and so much is page cache.
+    /// The least anonymous memory that is resident, and the page cache.
     pub fn read(&mut self) -> Option<(u64, u64)> {
         let length = self.file.read_at(&mut self.text, 0).ok()?;
         let text = &self.text[..length];
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_of_control_groups_tell_the_anonymous_memory() {
+    fn both_cgroup_versions_report_the_anonymous_memory() {
         let first =
             b"cache 4096\nrss 8192\nrss_huge 0\ntotal_cache 4096\ntotal_rss 12288\ntotal_rss_huge 0\n";
         assert_eq!(anonymous(first), Some(12288));

@@ -1,15 +1,15 @@
-//! What is kept of a long series: not every reading, but of each stretch the highest and the lowest.
+//! Downsamples a long series: keeps the highest and the lowest of each stretch.
 
 use widthwise_experiment::memory::{Reading, StatmSample};
 
-/// More readings than twice this are thinned to it, and glances likewise.
+/// A series of more than twice as many readings is downsampled to this number; statm samples likewise.
 pub const MOST_READINGS: usize = 400;
 /// See [`MOST_READINGS`].
 pub const MOST_GLANCES: usize = 4000;
 
-/// Adds a glance; of a process that does not change the first and the last of the same are kept.
+/// Adds a statm sample; of a stretch of equal samples of a process, only the first and the last stay.
 pub fn push_glance(statm_samples: &mut Vec<StatmSample>, new: StatmSample) {
-    // The last ones of this process: a tree of a few processes has them near the end.
+    // The last samples of this process: in a tree of a few processes they are near the end.
     let mut own =
         statm_samples.iter_mut().rev().take(16).filter(|statm_sample| statm_sample.process == new.process);
     let same = |statm_sample: &StatmSample| {
@@ -18,14 +18,14 @@ pub fn push_glance(statm_samples: &mut Vec<StatmSample>, new: StatmSample) {
     if let (Some(last), Some(before)) = (own.next(), own.next()) {
         if same(last) == same(&new) && same(before) == same(&new) {
             last.at_ns = new.at_ns;
-            // The order of time is restored when all are thinned.
+            // Downsampling restores the order of time.
             return;
         }
     }
     statm_samples.push(new);
 }
 
-/// Adds a reading; of those that are all the same the first and the last are kept.
+/// Adds a reading; of a stretch of equal readings, only the first and the last stay.
 pub fn push_reading(readings: &mut Vec<Reading>, new: Reading) {
     let same = |a: &Reading, b: &Reading| {
         a.full == b.full && a.tree == b.tree && a.processes == b.processes && a.parts == b.parts
@@ -38,7 +38,7 @@ pub fn push_reading(readings: &mut Vec<Reading>, new: Reading) {
     }
 }
 
-/// Full readings and surveys, each thinned by themselves: what only a full one knows must not be lost.
+/// Downsamples smaps snapshots and pagemap scans separately: data that only snapshots have must not be lost.
 pub fn downsampled_readings(readings: &[Reading]) -> Vec<Reading> {
     let (full, pagemap_scans): (Vec<Reading>, Vec<Reading>) =
         readings.iter().cloned().partition(|reading| reading.full);
@@ -49,7 +49,7 @@ pub fn downsampled_readings(readings: &[Reading]) -> Vec<Reading> {
     all
 }
 
-/// About so many of the items, in their order: of each stretch the lowest and the highest.
+/// About `most` of the items, in order: the lowest and the highest of each stretch.
 pub fn downsampled<T: Clone>(items: &[T], most: usize, height: impl Fn(&T) -> u64) -> Vec<T> {
     if items.len() <= most.max(2) {
         return items.to_vec();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thinning_keeps_the_highest_and_the_lowest() {
+    fn downsampling_keeps_the_highest_and_the_lowest() {
         let heights: Vec<u64> = (0..10_000).map(|i| if i == 5_555 { 99 } else { 10 + i % 3 }).collect();
         let kept = downsampled(&heights, 400, |height| *height);
         assert!(kept.len() <= 402 && kept.contains(&99) && kept.contains(&10), "{}", kept.len());
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stands_still_fills_no_memory() {
+    fn a_process_of_constant_size_needs_no_space() {
         let mut statm_samples = Vec::new();
         for at_ns in 0..1000 {
             for process in 0..2 {

@@ -1,7 +1,8 @@
-//! Marks: lines that the program writes to a named pipe, each the beginning of a phase.
+//! Marks: lines that the program writes to a named pipe, each the start of a phase.
 //!
-//! The pipe is held open here for reading and writing: whoever opens it to write never waits for a reader, and never
-//! finds none. What comes is read as soon as it does, so that the pipe is not full for long.
+//! The pipe is held open here for reading and writing: a writer that opens it never waits for a reader, and
+//! never fails for want of one. Its content is read as soon as it arrives, so that the pipe is not full for
+//! long.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -12,18 +13,18 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::memory::Mark;
 
-/// More marks than these are not kept, and of each no more than so many bytes.
+/// The most marks to store, and the most bytes of each.
 const MOST: usize = 10_000;
 const LONGEST: usize = 200;
 /// The pipe is emptied at most this often, in nanoseconds: it holds 64 KiB.
 const PAUSE: u64 = 1_000_000;
 
-/// The pipe, and what came through it.
+/// The pipe, and the marks received through it.
 #[derive(Debug)]
 pub struct Marks {
     path: PathBuf,
     pipe: File,
-    /// The beginning of a line.
+    /// The incomplete line.
     line: Vec<u8>,
     marks: Vec<Mark>,
     lost: bool,
@@ -31,7 +32,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Makes the pipe. What stands in its place is removed.
+    /// Makes the pipe. Anything else at that path is removed.
     pub fn open(path: &Path) -> io::Result<Marks> {
         let at = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         match std::fs::remove_file(path) {
@@ -53,21 +54,21 @@ impl Marks {
         Ok(Marks { path: path.to_owned(), pipe, line: Vec::new(), marks: Vec::new(), lost: false, heard: 0 })
     }
 
-    /// To be waited for.
+    /// The descriptor to poll.
     pub fn pipe(&self) -> RawFd {
         self.pipe.as_raw_fd()
     }
 
-    /// Whether it is time to listen again.
+    /// Whether the pipe may be read again.
     pub fn may_be_heard(&self, now: u64) -> bool {
         now.saturating_sub(self.heard) >= PAUSE
     }
 
-    /// Takes what has come; says whether a phase has begun.
+    /// Reads the pipe; returns whether a phase has begun.
     pub fn hear(&mut self, now: u64) -> bool {
         let before = self.marks.len();
         let mut text = [0; 16 << 10];
-        // What is written all the time would be read all the time.
+        // A bounded number of reads: a program may write without pause.
         for _ in 0..8 {
             match self.pipe.read(&mut text) {
                 Ok(read) if read > 0 => self.take(&text[..read], now),
@@ -101,7 +102,8 @@ impl Marks {
         }
     }
 
-    /// Every mark, and whether there were more than can be kept. A last line without an end counts; the pipe goes.
+    /// Every mark, and whether there were more than could be stored. An incomplete last line counts; the pipe
+    /// is removed.
     pub fn close(mut self, now: u64) -> (Vec<Mark>, bool) {
         self.hear(now);
         self.end_line(now);
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_can_be_kept_is_lost_and_told() {
+    fn marks_beyond_the_limit_are_lost_and_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut marks = Marks::open(&folder.path().join("marks")).unwrap();
         let long = vec![b'x'; 10 * LONGEST];

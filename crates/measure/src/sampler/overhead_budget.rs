@@ -1,52 +1,53 @@
-//! How often one may read: an allowance that grows with time and is spent by reading. Pure: times in, times out.
+//! How often the sampler may read: a budget that grows with time and is spent by readings (a token bucket).
+//! Pure.
 
-/// The allowance of one kind of reading. Times are nanoseconds of one clock.
+/// The overhead budget of one kind of reading. Times are nanoseconds of one clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverheadBudget {
     /// The share of time that may be spent.
     share: f64,
-    /// Since when it grows.
+    /// When it started to grow.
     since: u64,
-    /// What was spent, and what was forgone: a purse that is never opened does not grow without end, or a burst of
-    /// readings could stop the program for a while.
+    /// What was spent or forfeited: an unused budget does not grow without end, otherwise a burst of readings
+    /// could slow the program for a while.
     gone: f64,
-    /// What the next reading will cost, as far as is known.
+    /// The estimated cost of the next reading.
     cost: f64,
-    /// When it was last opened.
+    /// When it was last spent from.
     last: u64,
-    /// Not more often than this, even where it could be paid.
+    /// The least time between two readings, however large the budget.
     least_gap: u64,
 }
 
-/// At most so many readings, or the allowance of so much time, whichever is more, are saved up.
+/// The budget saves up at most this many readings, or the allowance of this much time, whichever is more.
 const SAVED_READINGS: f64 = 3.0;
 const SAVED_TIME: f64 = 500e6;
 
 impl OverheadBudget {
-    /// An empty purse that grows from `since`; the first reading will cost about `cost`.
+    /// An empty budget that grows from `since`; the first reading costs about `cost`.
     pub fn new(share: f64, since: u64, cost: f64, least_gap: u64) -> OverheadBudget {
         OverheadBudget { share, since, gone: 0.0, cost, last: since, least_gap }
     }
 
-    /// When the next reading may be made, if so much must be there to pay for it.
+    /// When the next reading may be made, if it costs this much.
     pub fn ready(&self, cost: f64) -> u64 {
         let needed = (self.gone + cost) / self.share;
-        // `as` saturates: never is far enough away.
+        // `as` saturates: the far future is good enough for never.
         (self.since.saturating_add(needed as u64)).max(self.last.saturating_add(self.least_gap))
     }
 
-    /// What a reading costs, as far as is known.
+    /// The estimated cost of a reading.
     pub fn cost(&self) -> f64 {
         self.cost
     }
 
-    /// Something else was read from this allowance, which says nothing of what the next reading will cost.
+    /// Spends on something else, which does not change the estimated cost of the next reading.
     pub fn spend_besides(&mut self, took: u64) {
         self.gone += took as f64;
     }
 
-    /// A reading was made that ended at `now` and took so long. The next one is thought to take about as long; a single
-    /// one that took long for no reason of its own is not believed altogether.
+    /// Records a reading that ended at `now` and took this long. It updates the estimate for the next one; a
+    /// single outlier has a limited effect.
     pub fn spend(&mut self, now: u64, took: u64) {
         let took = took as f64;
         let grown = now.saturating_sub(self.since) as f64 * self.share;
@@ -62,7 +63,8 @@ impl OverheadBudget {
 mod tests {
     use super::*;
 
-    /// Reads as often as it may, each time for that long; what was spent of the time up to `end`.
+    /// Reads as often as the budget allows, each time for that long; returns the share of the time up to
+    /// `end` that was spent.
     fn spent(mut budget: OverheadBudget, end: u64, took: impl Fn(u64) -> u64) -> f64 {
         let (mut now, mut sum) = (0, 0);
         loop {
@@ -85,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn readings_that_become_dearer_become_rarer() {
+    fn readings_that_become_more_expensive_become_rarer() {
         let share =
             spent(OverheadBudget::new(0.005, 0, 1e4, 1_000), 60_000_000_000, |now| 10_000 + now / 10_000);
         assert!(share <= 0.005 * 1.02, "{share}");
     }
 
     #[test]
-    fn what_is_not_spent_for_long_is_not_all_saved() {
+    fn an_unused_budget_is_limited() {
         let mut budget = OverheadBudget::new(0.005, 0, 1e5, 1_000);
         let hour = 3_600_000_000_000;
         budget.spend(hour, 100_000);

@@ -1,12 +1,12 @@
-//! `PAGEMAP_SCAN` (Linux 6.7, `fs/proc/task_mmu.c`): which addresses of a process are resident. It walks the page tables and
-//! looks at no page, unlike smaps, and is some ten times as cheap.
+//! `PAGEMAP_SCAN` (Linux 6.7, `fs/proc/task_mmu.c`): which addresses of a process are resident. It walks the
+//! page tables without looking at pages, unlike smaps, and costs about a tenth.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// Stretches for which room is kept; what is more fragmented is left to full readings.
+/// The most ranges to store; more fragmented memory is left to smaps snapshots.
 const MOST: usize = 16_384;
 
 /// `struct page_region`.
@@ -42,17 +42,17 @@ const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 const PRESENT: u64 = 1 << 3;
 const ZERO: u64 = 1 << 5;
 
-/// Room for what is found.
+/// The buffer for the found ranges.
 #[derive(Debug, Default)]
 pub struct Pagemap {
     regions: Vec<Region>,
 }
 
 impl Pagemap {
-    /// The resident stretches below `end`, ascending; none if there are more than anybody wants to know.
+    /// The resident ranges below `end`, ascending; none if there are more than [`MOST`].
     ///
     /// # Errors
-    /// The system's: an older kernel (ENOTTY), no right, no process.
+    /// The system's: an older kernel (ENOTTY), no permission, no process.
     pub fn resident(&mut self, pid: u32, end: u64) -> io::Result<Option<Vec<Range<u64>>>> {
         let file = File::open(format!("/proc/{pid}/pagemap"))?;
         self.regions.resize(MOST, Region::default());
@@ -66,7 +66,7 @@ impl Pagemap {
             return_mask: PRESENT,
             ..Order::default()
         };
-        // SAFETY: an order of its own size, with room for as many regions as it says.
+        // SAFETY: a request of its own size, with room for as many regions as it states.
         let found = unsafe { libc::ioctl(file.as_raw_fd(), PAGEMAP_SCAN, &mut order) };
         if found < 0 {
             return Err(io::Error::last_os_error());
@@ -81,10 +81,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_to_is_resident_and_what_was_only_reserved_is_not() {
+    fn written_pages_are_resident_and_reserved_ones_are_not() {
         const SIZE: usize = 64 << 12;
-        // SAFETY: a mapping of our own, of which every fourth page is written and every fifth read. The page before and the
-        // page behind it are not touched: stretches of neighbours would be one with its own.
+        // SAFETY: a mapping of our own, of which every fourth page is written and every fifth read. The pages
+        // before and after it are untouched, so that its ranges do not merge with their neighbours.
         let start = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             let rights = libc::PROT_READ | libc::PROT_WRITE;

@@ -1,7 +1,8 @@
-//! `/proc/PID/smaps` read and understood: what each mapping holds, and what it is for. Pure: text in, amounts out.
+//! Reads and interprets `/proc/PID/smaps`: what each mapping holds, and what it is for. Pure: text in,
+//! amounts out.
 //!
-//! The format is that of `show_smap` and `show_map_vma` in `fs/proc/task_mmu.c`. The text of a process that is just
-//! ending may be cut short anywhere: whatever is whole is used.
+//! The format is that of `show_smap` and `show_map_vma` in `fs/proc/task_mmu.c`. The text of an ending
+//! process may be truncated anywhere: its complete mappings are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,18 +12,19 @@ use std::path::{Path, PathBuf};
 
 use widthwise_experiment::memory::{Amounts, Class, Part};
 
-/// Addresses of an x32 program end here: what lies above is the runtime's (`docs/x32.md`).
+/// Addresses of an x32 program end here: mappings above are the runtime's (`docs/x32.md`).
 const FOUR_GIB: u64 = 1 << 32;
 
-/// The largest guard below a thread's stack: glibc's is one page, and programs ask for a few.
+/// The largest guard below a thread's stack: glibc's is one page, and programs request a few.
 const MOST_GUARD: u64 = 64 << 10;
 
-/// glibc's arenas begin at multiples of HEAP_MAX_SIZE (malloc/arena.c): 64 MiB where `long` has 8 bytes, 1 MiB elsewhere.
-/// What is not used yet of one has no rights, and may look like a guard.
+/// glibc's arenas begin at multiples of HEAP_MAX_SIZE (malloc/arena.c): 64 MiB where `long` has 8 bytes, 1
+/// MiB elsewhere. The unused part of an arena has no access rights, and may look like a guard.
 const ARENA: u64 = 1 << 20;
 
-/// Of anonymous memory behind a file's data no more than this is taken for the file's own without a look at the file:
-/// most libraries have less, and Python's arenas, which often lie there, are larger (256 KiB, Objects/obmalloc.c).
+/// Anonymous memory after a file's data counts as the file's own up to this size; beyond, the file itself
+/// decides. Most libraries have less; Python's arenas, which often lie there, are larger (256 KiB,
+/// Objects/obmalloc.c).
 const SURELY_ZEROS: u64 = 128 << 10;
 
 /// One mapping.
@@ -32,17 +34,17 @@ pub struct Mapping {
     pub range: Range<u64>,
     /// `rw-p` and the like.
     pub rights: [u8; 4],
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Device and inode of the file; an inode of 0 is none.
+    /// Device and inode of the file; an inode of 0 means no file.
     pub file: (u64, u64),
     /// The file's path, or the kernel's name for it in brackets; empty for most anonymous memory.
     pub path: PathBuf,
-    /// What it holds, the process by itself.
+    /// Its memory, as the process has it by itself.
     pub amounts: Amounts,
-    /// Of the resident: pages that nobody else maps.
+    /// Resident pages that no other process maps.
     pub private: u64,
-    /// Of these: written to.
+    /// The written part of `private`.
     pub private_dirty: u64,
     /// Merged by KSM.
     pub merged: u64,
@@ -57,7 +59,7 @@ impl Mapping {
         self.rights.contains(&right)
     }
 
-    /// Whether a file stands behind it.
+    /// Whether it maps a file.
     fn is_file(&self) -> bool {
         self.file.1 != 0
     }
@@ -86,7 +88,7 @@ pub fn read(text: &[u8]) -> Vec<Mapping> {
 
 /// `55c3-55c4 r-xp 00002000 fe:00 247026    /usr/bin/cat`
 fn head(line: &[u8]) -> Option<Mapping> {
-    // Fields begin with a capital letter, mappings with a hexadecimal digit in lower case.
+    // Fields begin with a capital letter, mappings with a lower-case hexadecimal digit.
     if !line.first().is_some_and(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte)) {
         return None;
     }
@@ -143,7 +145,7 @@ pub fn kibibytes(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(number).ok()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The bytes of each mapping that lie in these stretches of addresses, which ascend as the mappings do.
+/// The bytes of each mapping that lie in these address ranges; ranges and mappings ascend.
 pub fn within(mappings: &[Mapping], stretches: &[Range<u64>]) -> Vec<u64> {
     let mut next = 0;
     let mut bytes = Vec::with_capacity(mappings.len());
@@ -158,7 +160,7 @@ pub fn within(mappings: &[Mapping], stretches: &[Range<u64>]) -> Vec<u64> {
     bytes
 }
 
-/// Whether resident pages of a mapping are in no figure of the process: the kernel's own, and hugetlbfs.
+/// Whether no figure of the process counts the mapping's resident pages: the kernel's own, and hugetlbfs.
 pub fn is_uncounted(mapping: &Mapping) -> bool {
     ["[v", "/anon_hugepage"].iter().any(|beginning| named(&mapping.path, beginning))
 }
@@ -168,23 +170,23 @@ pub fn is_uncounted(mapping: &Mapping) -> bool {
 pub struct Surroundings {
     /// The program file, as the kernel names it (`/proc/PID/exe`).
     pub program: Option<PathBuf>,
-    /// The x32 runtime's file, where the process was started by it.
+    /// The x32 runtime's file, where it started the process.
     pub runtime: Option<PathBuf>,
-    /// Stack pointers of its threads, as far as they are known.
+    /// The known stack pointers of its threads.
     pub stack_pointers: Vec<u64>,
-    /// It has, or had, more than one thread.
+    /// The process has, or had, more than one thread.
     pub threads: bool,
-    /// Mappings of files whose paths begin so are the recorder's.
+    /// Mappings of files whose paths begin with this are the recorder's.
     pub recorder: Option<PathBuf>,
-    /// How much the variables of these files that begin as zeros take ([`in_doubt`] names those to look at).
+    /// The size of each file's zero-initialised variables ([`in_doubt`] names the files to look at).
     pub zero_pages: BTreeMap<PathBuf, u64>,
 }
 
-/// What each of the mappings, in the order of addresses, is for.
+/// What each mapping, in address order, is for.
 ///
-/// A thread's stack is anonymous memory like any other. It is told by a stack pointer that points into it, or by the
-/// guard below it. Variables that begin as zeros are anonymous memory, too, which adjoins its file's writable mapping; what
-/// the program maps behind them may have become one mapping with them, and the larger part decides.
+/// A thread's stack is ordinary anonymous memory. A stack pointer into it, or the guard below it, identifies
+/// it. Zero-initialised variables are anonymous memory that adjoins their file's writable mapping. The kernel
+/// may have merged them with memory that the program maps behind them; the larger part decides.
 pub fn classify(mappings: &[Mapping], around: &Surroundings) -> Vec<Part> {
     let executable: BTreeSet<(u64, u64)> =
         mappings.iter().filter(|m| m.is_file() && m.has(b'x')).map(|m| m.file).collect();
@@ -206,7 +208,7 @@ pub fn classify(mappings: &[Mapping], around: &Surroundings) -> Vec<Part> {
     parts
 }
 
-/// Files whose own data end at a writable anonymous mapping that is larger than variables mostly are.
+/// Files whose data adjoin a writable anonymous mapping that is larger than most variables.
 pub fn in_doubt(mappings: &[Mapping]) -> impl Iterator<Item = &Path> {
     mappings.windows(2).filter_map(|pair| {
         let [file, behind] = pair else { return None };
@@ -229,8 +231,8 @@ fn has_zeros(class: Class) -> bool {
     matches!(class, Class::ProgramData | Class::Library | Class::Recorder)
 }
 
-/// The program among the mappings of a process that the x32 runtime started: what is executable below 4 GiB, and neither a
-/// library nor their loader.
+/// The program among the mappings of a process that the x32 runtime started: executable below 4 GiB, and
+/// neither a library nor the loader.
 pub fn x32_program(mappings: &[Mapping]) -> Option<PathBuf> {
     let is_program = |mapping: &&Mapping| {
         let name = mapping.path.file_name().unwrap_or_default().to_string_lossy();
@@ -239,7 +241,7 @@ pub fn x32_program(mappings: &[Mapping]) -> Option<PathBuf> {
     mappings.iter().find(is_program).map(|mapping| mapping.path.clone())
 }
 
-/// The dynamic linker has another file name in each ABI, and is the same part of all.
+/// The dynamic linker has a different file name in each ABI, and is the same part in all.
 const LOADER: &str = "ld.so";
 
 fn is_loader(name: &str) -> bool {
@@ -309,7 +311,7 @@ fn is_stack(mapping: &Mapping, below: Option<&Mapping>, around: &Surroundings) -
     around.threads && mapping.rights == *b"rw-p" && below.is_some_and(is_guard)
 }
 
-/// Files of tmpfs that are no files: System V, POSIX and anonymous shared memory (mm/shmem.c, ipc/shm.c).
+/// Files of tmpfs that hold shared memory: System V, POSIX and anonymous (mm/shmem.c, ipc/shm.c).
 fn is_shared_memory(mapping: &Mapping) -> bool {
     ["/dev/shm/", "/SYSV", "/dev/zero", "/memfd:", "[anon_shmem:"]
         .iter()
@@ -332,7 +334,7 @@ Rss:                   4 kB\nAnonHugePages:  2048 kB\n\
 Rss:                   4 kB\nPs";
 
     #[test]
-    fn mappings_are_read_with_their_amounts_and_a_text_may_be_cut_off() {
+    fn mappings_are_read_with_their_amounts_and_a_text_may_be_truncated() {
         let mappings = read(TEXT);
         assert_eq!(mappings.len(), 4);
         assert_eq!(mappings[0].path, Path::new("/usr/bin/a program"));
@@ -399,7 +401,7 @@ Rss:                   4 kB\nPs";
     }
 
     #[test]
-    fn what_a_program_maps_behind_a_files_zeros_is_the_programs() {
+    fn memory_mapped_behind_a_files_zeros_is_the_programs() {
         const KIB: u64 = 1 << 10;
         let behind = |size: u64| {
             [
@@ -419,14 +421,14 @@ Rss:                   4 kB\nPs";
         assert_eq!(class(1024 * KIB, Some(72 * KIB)), Class::Mmapped);
         assert_eq!(class(1024 * KIB, Some(0)), Class::Mmapped);
         assert_eq!(class(1024 * KIB, Some(1024 * KIB)), Class::Library);
-        // Joined with something smaller.
+        // Merged with something smaller.
         assert_eq!(class(1024 * KIB, Some(700 * KIB)), Class::Library);
-        // The file is gone: what adjoins it is most likely its own.
+        // The file is gone: adjoining memory is most likely its own.
         assert_eq!(class(1024 * KIB, None), Class::Library);
     }
 
     #[test]
-    fn resident_stretches_are_shared_out_among_the_mappings() {
+    fn resident_ranges_are_distributed_among_the_mappings() {
         let mappings = [
             mapping(10, 20, b"rw-p", 0, ""),
             mapping(20, 30, b"rw-p", 0, ""),
@@ -437,12 +439,12 @@ Rss:                   4 kB\nPs";
     }
 
     #[test]
-    fn a_threads_stack_is_told_by_its_pointer_or_by_its_guard_and_an_arena_is_none() {
+    fn a_pointer_or_a_guard_identifies_a_threads_stack_and_an_arena_is_none() {
         let mappings = [
             mapping(0x7000_0000, 0x7000_1000, b"---p", 0, ""),
             mapping(0x7000_1000, 0x7080_1000, b"rw-p", 0, ""),
             mapping(0x7800_0000, 0x7800_2000, b"rw-p", 0, ""),
-            // The unused end of an arena, of a few pages, and what happens to follow.
+            // The unused end of an arena, of a few pages, and the mapping after it.
             mapping(0x7fff_f000, 0x8000_0000, b"---p", 0, ""),
             mapping(0x8000_0000, 0x8000_2000, b"rw-p", 0, ""),
         ];
@@ -473,7 +475,7 @@ Rss:                   4 kB\nPs";
     }
 
     #[test]
-    fn what_the_recorder_brought_is_its_own() {
+    fn the_recorders_mappings_are_in_its_class() {
         let mappings = [mapping(0x1000, 0x2000, b"r-xp", 7, "/scratch/heap/recorder.so")];
         let around = Surroundings { recorder: Some("/scratch/heap/".into()), ..Surroundings::default() };
         assert_eq!(classes(&mappings, &around), [Class::Recorder]);

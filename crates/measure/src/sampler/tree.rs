@@ -1,4 +1,4 @@
-//! The processes of a run, found in `/proc`, and what is read of each.
+//! The processes of a run, found in `/proc`, and what the sampler reads of each.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,18 +13,19 @@ use widthwise_machine::elf;
 use super::pagemap::Pagemap;
 use super::smaps::{self, Mapping, Surroundings};
 
-/// Of more threads than this the stack pointers are not asked for.
+/// With more threads than this, no stack pointers are read.
 const MOST_THREADS: usize = 256;
 
-/// Mappings of files are listed again when the address space has changed by so much, and after so many nanoseconds.
+/// Mappings of files are listed again after the address space has changed by this much, and after this many
+/// nanoseconds.
 const LISTED_CHANGE: u64 = 1 << 20;
 const LISTED_AGAIN: u64 = 20_000_000;
 
-/// Where addresses of programs end: four levels of page tables, less a page (Documentation/arch/x86/x86_64/mm.rst). What the
-/// kernel shows above is its own.
+/// The end of program addresses: four levels of page tables, less a page
+/// (Documentation/arch/x86/x86_64/mm.rst). Mappings above are the kernel's own.
 pub const END_OF_ADDRESSES: u64 = (1 << 47) - 4096;
 
-/// A process of the tree that has a memory of its own.
+/// A process of the tree with memory of its own.
 #[derive(Debug)]
 pub struct ProcessHandle {
     /// Its number.
@@ -34,20 +35,20 @@ pub struct ProcessHandle {
     statm: File,
     statm_sample: [u8; 128],
     glanced: usize,
-    /// Its last glance: resident bytes.
+    /// Resident bytes of its last statm sample.
     pub resident: u64,
-    /// Stack pointers of its threads, each as it was when it was first found waiting.
+    /// Stack pointers of its threads, each read when the thread was first found waiting.
     stacks: BTreeMap<u32, u64>,
     threads: bool,
-    /// When its mappings were last listed, and its address space then.
+    /// When its mappings were last listed, and the size of its address space then.
     listed: Option<(u64, u64)>,
-    /// The program that it executed when it was last read.
+    /// The program that it executed at the last snapshot.
     program: PathBuf,
-    /// What the last full reading found its mappings to be for, by their addresses.
+    /// The parts that the last snapshot assigned to its mappings, by their addresses.
     known: BTreeMap<(u64, u64), Part>,
 }
 
-/// What `/proc/PID/statm` says, in bytes.
+/// The fields of `/proc/PID/statm`, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Address space.
@@ -58,24 +59,24 @@ pub struct Size {
     pub shared: u64,
 }
 
-/// What `/proc` says of one process, as it stands there. Kept from reading to reading, so that no room has to be made
-/// for it each time.
+/// The texts of `/proc` on one process. Stored from reading to reading, so that no buffer has to be allocated
+/// each time.
 #[derive(Debug, Default)]
 pub struct Texts {
     program: PathBuf,
     status: Text,
     smaps: Text,
     maps: Text,
-    /// What was found out of files, whoever maps them: how much the variables of each that begin as zeros take.
+    /// The size of each file's zero-initialised variables, for all processes that map it.
     zero_pages: BTreeMap<PathBuf, Option<u64>>,
 }
 
-/// What was read of one process in full.
+/// An smaps snapshot of one process.
 #[derive(Debug)]
 pub struct LastReading {
     /// Its mappings and what they hold.
     pub mappings: Vec<Mapping>,
-    /// What each is for is told with this.
+    /// The context for classifying the mappings.
     pub around: Surroundings,
     /// Its figures.
     pub totals: Totals,
@@ -84,7 +85,7 @@ pub struct LastReading {
 }
 
 impl ProcessHandle {
-    /// Opens a process; absent if it is gone.
+    /// Opens a process; absent if it has ended.
     pub fn open(pid: u32, index: usize) -> io::Result<ProcessHandle> {
         let statm = File::open(format!("/proc/{pid}/statm"))?;
         Ok(ProcessHandle {
@@ -102,19 +103,19 @@ impl ProcessHandle {
         })
     }
 
-    /// Takes a glance, to be understood by [`ProcessHandle::size`].
+    /// Takes a statm sample; [`ProcessHandle::size`] interprets it.
     pub fn statm_sample(&mut self) {
         self.glanced = self.statm.read_at(&mut self.statm_sample, 0).unwrap_or(0);
     }
 
-    /// What the last glance told; nothing if the process is gone or has no memory any more.
+    /// The last statm sample; none if the process has ended or no longer has memory.
     pub fn size(&mut self) -> Option<Size> {
         let size = size(self.statm_sample.get(..self.glanced)?)?;
         self.resident = size.resident;
         Some(size)
     }
 
-    /// Whether it should be known how much of its address space has files mapped in: that changed since it was last read.
+    /// Whether its file mappings should be listed: the address space has changed since the last listing.
     pub fn is_to_be_listed(&mut self, at_ns: u64) -> bool {
         let Some(size) = self.size() else { return false };
         self.listed.is_none_or(|(listed_ns, virtual_bytes)| {
@@ -122,19 +123,20 @@ impl ProcessHandle {
         })
     }
 
-    /// Reads its mappings, to be understood by [`Texts::mapped_files`].
+    /// Reads its mappings; [`Texts::mapped_files`] interprets them.
     ///
     /// # Errors
-    /// The system's: the process is gone, or may not be read.
+    /// The system's: the process has ended, or may not be read.
     pub fn list(&mut self, texts: &mut Texts, at_ns: u64) -> io::Result<()> {
         self.listed = Some((at_ns, self.size().map_or(0, |size| size.virtual_bytes)));
         texts.maps.take(&format!("/proc/{}/maps", self.pid))
     }
 
-    /// The texts of a full reading, to be understood afterwards; what is read in pieces may be from several moments.
+    /// Reads the texts of an smaps snapshot; [`ProcessHandle::portrait`] interprets them. Pieces of one text
+    /// may be from different moments.
     ///
     /// # Errors
-    /// The system's: the process is gone, or may not be read.
+    /// The system's: the process has ended, or may not be read.
     pub fn read(&mut self, texts: &mut Texts) -> io::Result<()> {
         let folder = format!("/proc/{}", self.pid);
         self.find_program(texts, &folder)?;
@@ -145,14 +147,14 @@ impl ProcessHandle {
         texts.smaps.take(&format!("{folder}/smaps"))
     }
 
-    /// The texts and stretches of a survey, to be understood afterwards.
+    /// Reads the texts and ranges of a pagemap scan; [`ProcessHandle::pagemap_scan`] interprets them.
     ///
     /// # Errors
-    /// The system's: the process is gone, or may not be read, or the kernel cannot do it.
+    /// The system's: the process has ended or may not be read, or the kernel cannot do it.
     pub fn scan(&mut self, texts: &mut Texts, pagemap: &mut Pagemap) -> io::Result<Option<Vec<Range<u64>>>> {
         let folder = format!("/proc/{}", self.pid);
         self.find_program(texts, &folder)?;
-        // A thread that began since the last full reading has a stack that is told by its guard. (proc_task_getattr,
+        // A guard identifies the stack of a thread that began since the last snapshot. (proc_task_getattr,
         // fs/proc/base.c: a folder for each thread.)
         self.threads |= std::fs::metadata(format!("{folder}/task"))?.nlink() > 3;
         texts.maps.take(&format!("{folder}/maps"))?;
@@ -161,8 +163,8 @@ impl ProcessHandle {
         found
     }
 
-    /// What the survey says: the mappings with what is resident of them, and their parts. Nothing where this does not
-    /// agree with the kernel's own sum.
+    /// Interprets a pagemap scan: the mappings with their resident memory, and their parts. None where this
+    /// disagrees with the kernel's own sum.
     pub fn pagemap_scan(
         &mut self,
         texts: &mut Texts,
@@ -180,7 +182,7 @@ impl ProcessHandle {
         let mut sum = 0;
         for ((mapping, part), resident) in mappings.iter().zip(parts).zip(resident) {
             let resident = if smaps::is_uncounted(mapping) { 0 } else { resident };
-            // What a full reading has seen of it counts: only that knows which pages of a file were changed.
+            // The last snapshot takes precedence: only it knows which pages of a file were changed.
             let known = self.known.get(&(mapping.range.start, mapping.range.end));
             let virtual_bytes = mapping.range.end - mapping.range.start;
             sum += resident;
@@ -191,7 +193,7 @@ impl ProcessHandle {
         agrees.then_some((size, found))
     }
 
-    /// What a full reading has found each mapping to be for: surveys will know it.
+    /// Stores the parts that a snapshot has assigned to the mappings; pagemap scans use them.
     pub fn remember(&mut self, portrait: &LastReading, parts: &[Part]) {
         let ranges = portrait.mappings.iter().map(|mapping| (mapping.range.start, mapping.range.end));
         self.known = ranges.zip(parts.iter().cloned()).collect();
@@ -215,17 +217,17 @@ impl ProcessHandle {
         }
     }
 
-    /// Reads our own, so that the room is there and the way is known when it counts.
+    /// Reads this process once, so that the buffers exist and the code is in the caches.
     pub fn rehearse(texts: &mut Texts) {
         for text in [&mut texts.status, &mut texts.smaps] {
             let _ = text.take("/proc/self/smaps");
         }
     }
 
-    /// What the texts say; nothing of a process that has no memory any more.
+    /// Interprets the texts of a snapshot; none for a process that no longer has memory.
     pub fn portrait(&mut self, texts: &mut Texts, runtime: Option<&PathBuf>) -> Option<LastReading> {
         let status = Status::of(texts.status.bytes());
-        // Its stacks are looked for from the next time on.
+        // Its stacks are read from the next snapshot on.
         self.threads |= status.threads > 1;
         let mappings = smaps::read(texts.smaps.bytes());
         if mappings.is_empty() {
@@ -244,7 +246,7 @@ impl ProcessHandle {
         Some(LastReading { mappings, around, totals, name: status.name })
     }
 
-    /// Which program it executes. What was known of its memory is of no use when another has taken its place.
+    /// Finds the program that it executes. Another program makes everything known of its memory invalid.
     fn find_program(&mut self, texts: &mut Texts, folder: &str) -> io::Result<()> {
         texts.program = std::fs::read_link(format!("{folder}/exe"))?;
         if self.program != texts.program {
@@ -256,8 +258,9 @@ impl ProcessHandle {
         Ok(())
     }
 
-    /// Asks where the stacks of its threads are. The kernel tells it of a thread that waits, and not of one that runs
-    /// (`/proc/PID/task/TID/syscall`; the pointer in `stat` is 0 but for a process that is dumping core).
+    /// Reads where the stacks of its threads are. The kernel reports it for a waiting thread, and not for a
+    /// running one (`/proc/PID/task/TID/syscall`; the pointer in `stat` is 0 except for a process that is
+    /// dumping core).
     fn find_stacks(&mut self, folder: &str) {
         let threads = threads(self.pid);
         self.stacks.retain(|thread, _| threads.contains(thread));
@@ -275,7 +278,7 @@ impl ProcessHandle {
 }
 
 impl Texts {
-    /// Which stretches of which files a process has mapped: device and inode, from and to.
+    /// The file ranges that a process has mapped: device and inode, start and end.
     pub fn mapped_files(&self) -> Vec<((u64, u64), Range<u64>)> {
         let mappings = smaps::read(self.maps.bytes());
         let of_files = mappings.into_iter().filter(|mapping| mapping.file.1 != 0);
@@ -287,7 +290,7 @@ impl Texts {
             .collect()
     }
 
-    /// Of the files for which it matters; those that cannot be read are left out.
+    /// The zero-initialised variables of the files that need it, without unreadable files.
     fn zero_pages(&mut self, mappings: &[Mapping]) -> BTreeMap<PathBuf, u64> {
         let mut found = BTreeMap::new();
         for path in smaps::in_doubt(mappings) {
@@ -302,10 +305,10 @@ impl Texts {
 
 fn size(text: &[u8]) -> Option<Size> {
     let mut words = std::str::from_utf8(text).ok()?.split_whitespace();
-    // Pages: x86 has one size of them.
+    // Pages: x86 has one page size here.
     let mut next = || words.next()?.parse::<u64>().ok()?.checked_mul(4096);
     let size = Size { virtual_bytes: next()?, resident: next()?, shared: next()? };
-    // A process that has ended and is not waited for yet has no memory.
+    // A zombie has no memory.
     (size.virtual_bytes > 0).then_some(size)
 }
 
@@ -345,7 +348,7 @@ impl Status {
     }
 }
 
-/// A text that is read again and again: its room stays, and what lies behind its end is of before.
+/// A text that is read repeatedly: the buffer stays, and bytes after the text's end are old.
 #[derive(Debug, Default)]
 struct Text {
     room: Vec<u8>,
@@ -357,7 +360,7 @@ impl Text {
         &self.room[..self.length]
     }
 
-    /// Takes the whole of a file of `/proc`, which says of itself that it is empty.
+    /// Reads a whole file of `/proc`, whose reported size is 0.
     fn take(&mut self, path: &str) -> io::Result<()> {
         const PIECE: usize = 64 << 10;
         let mut file = File::open(path)?;
@@ -379,24 +382,23 @@ impl Text {
 }
 
 /// The threads of a process.
-/// The threads of a process.
 pub fn threads(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The children of one thread (CONFIG_PROC_CHILDREN, which CRIU needs, and every distribution has).
+/// The children of one thread (CONFIG_PROC_CHILDREN: CRIU needs it, and every distribution sets it).
 pub fn children(pid: u32, thread: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Every descendant of the launcher, with its parent: what it started, and orphans that came to it.
+/// Every descendant of the launcher, with its parent: the launcher's children include orphans.
 pub fn descendants(launcher: u32) -> BTreeMap<u32, u32> {
     descendants_and(launcher, |_| {})
 }
 
-/// Likewise; `task` is given the number of each thread.
+/// The same; `task` receives the number of each thread.
 pub fn descendants_and(launcher: u32, mut task: impl FnMut(u32)) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
     let mut next: Vec<(u32, u32)> =
@@ -417,7 +419,8 @@ pub fn program(pid: u32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// Whether two processes have one memory: a child of `vfork(2)` has its parent's, until it executes something.
+/// Whether two processes share one memory: a child of `vfork(2)` has its parent's until it executes a
+/// program.
 pub fn share_memory(a: u32, b: u32) -> bool {
     /// `enum kcmp_type`, include/uapi/linux/kcmp.h.
     const KCMP_VM: libc::c_int = 1;
@@ -425,21 +428,22 @@ pub fn share_memory(a: u32, b: u32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
 }
 
-/// The tree's figures for each mapping: what its processes share counts once. Private memory is told apart from what
-/// outsiders share by PSS where no file stands behind it; pages of a file count fully, however many others map it.
+/// The tree's figures for each mapping, counting memory shared by its processes once. PSS separates private
+/// memory from memory shared with outsiders where no file backs it; file pages count fully, however many
+/// others map them.
 #[derive(Debug, Default)]
 pub struct Once {
-    /// By device, inode and place in the file: the most that any process shares of it, among the part's index.
+    /// By device, inode, offset in the file and the part's index: the most that any process shares of it.
     shared: BTreeMap<((u64, u64), u64, usize), u64>,
 }
 
 impl Once {
-    /// Adds a mapping of the part of that index; gives back what is to be added to its amounts at once. The rest comes
-    /// with [`Once::rest`].
+    /// Adds a mapping of the part of that index; returns what to add to the part's amounts now.
+    /// [`Once::rest`] has the remainder.
     pub fn add(&mut self, part: usize, mapping: &Mapping) -> Amounts {
         let own = mapping.amounts;
         let resident = if mapping.file.1 == 0 {
-            // Shared within the tree alone: its members' shares add up to the whole.
+            // Shared within the tree alone: the members' shares add up to the whole.
             own.pss
         } else {
             let shared = own.resident.saturating_sub(mapping.private);
@@ -447,7 +451,7 @@ impl Once {
             *most = (*most).max(shared);
             mapping.private
         };
-        // Pages without a file behind them that are shared after a fork: as their resident part is.
+        // Anonymous pages that are shared after a fork count like their resident part.
         let anonymous = if own.resident == own.anonymous { resident } else { own.anonymous.min(resident) };
         Amounts {
             virtual_bytes: own.virtual_bytes,
@@ -458,7 +462,7 @@ impl Once {
         }
     }
 
-    /// What was shared, by index of the part.
+    /// The shared memory, by index of the part.
     pub fn rest(self) -> impl Iterator<Item = (usize, u64)> {
         self.shared.into_iter().map(|((_, _, part), shared)| (part, shared))
     }
@@ -485,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn status_tells_what_smaps_does_not() {
+    fn status_has_fields_that_smaps_does_not() {
         let text = b"Name:\ta b\nVmPTE:\t      44 kB\nRssShmem:\t 8 kB\nThreads:\t3\n";
         let status = Status { name: "a b".into(), shared: 8192, page_tables: 45056, threads: 3 };
         assert_eq!(Status::of(text), status);
@@ -500,7 +504,7 @@ mod tests {
             ..Mapping::default()
         };
         let mut once = Once::default();
-        // A heap that a child has of its parent, of which it has changed 10.
+        // A heap that a child shares with its parent, of which it has changed 10.
         let heap =
             once.add(0, &mapping(0, 100, 55, 10)).resident + once.add(0, &mapping(0, 100, 55, 10)).resident;
         assert_eq!(heap, 110);

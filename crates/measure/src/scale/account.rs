@@ -1,4 +1,4 @@
-//! What an attempt came to: what launchers, taskstats, counters and the program itself have told, put together.
+//! The result of an attempt, combined from launchers, taskstats, counters and the program's own output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,18 +21,18 @@ use crate::sampler::marks::Marks;
 use crate::sampler::now;
 use crate::taskstats::Exit;
 
-/// Starts that lie further apart than this share of the time are told.
+/// Starts that are further apart than this share of the time get a remark.
 const APART: f64 = 0.01;
-/// Or if it is the highest of so many moments, however far from the peak.
+/// Or if it is the highest of this many moments, however far from the peak.
 const SEVERAL: usize = 5;
-/// Ends are told a moment after they have come, in nanoseconds.
+/// Exits are reported up to this long after they happen, in nanoseconds.
 const MOMENT: u64 = 2_000_000;
-/// The waiting of tasks is known if so much of the CPU time was read of them before they ended.
+/// The waiting of tasks is known if this share of their CPU time was read before they ended.
 const SEEN: f64 = 0.1;
-/// What a log is read up to.
+/// The most bytes of a log to read.
 const MOST_LOG: u64 = 64 << 20;
 
-/// Puts together what is known of an attempt.
+/// Combines what is known of an attempt.
 pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut watcher: Watcher) -> Attempt {
     let (counted, parent_cpu_ns) = watcher.counted();
     let Watcher { mut tree, camera, pipes, remarks, waits, .. } = watcher;
@@ -41,7 +41,7 @@ pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut 
     let GroupResult { done, mut exits, exits_lost, appointed, counters: sums, .. } = result;
     let around = HookFailed {
         machine: result.machine,
-        // Load is on the cell's CPUs only where these are all that there are.
+        // Load is on the cell's CPUs only where these are the only ones.
         own_cpu_ns: result.own_cpu_ns + if order.cpus.is_empty() { used_by_load } else { 0 },
         throttled_ns: result.throttled_ns,
     };
@@ -65,7 +65,7 @@ pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut 
         attempt.parent_cpu_ns = parent_cpu_ns;
         attempt.members = tree.members(first, &exits, &counted);
         check_members(&mut attempt, &tree, &exits, &done);
-        // Ends are told a moment after they have come.
+        // Exits are reported a moment after they happen.
         let end = attempt.elapsed_ns;
         attempt.members.iter_mut().for_each(|member| member.ended_ns = member.ended_ns.min(end));
     }
@@ -80,12 +80,12 @@ pub(super) fn accounted(order: &Order, tasks: &[Task], result: GroupResult, mut 
     tell(order, tasks, pipes, &mut attempt);
     let has_told = attempt.members.iter().any(|member| member.reported.is_some());
     if order.event_log.is_some() && attempt.is_sound() && !has_told {
-        attempt.remarks.push("told no event in the way that was said: evtime is CPU time over events".into());
+        attempt.remarks.push("reported no event as expected: evtime is CPU time over events".into());
     }
     attempt
 }
 
-/// An attempt that ended as the first of its programs that did not end well, if there is one.
+/// A failed attempt, with the ending of its first program that failed, if there is one.
 fn ended(order: &Order, done: &[(Done, &Task)]) -> Attempt {
     let mut attempt = not_begun(order, Ending::Done);
     attempt.failure = None;
@@ -96,7 +96,7 @@ fn ended(order: &Order, done: &[(Done, &Task)]) -> Attempt {
     attempt
 }
 
-/// Elapsed and CPU time. Returns when the first program began; none did where there is nothing to return.
+/// Sets elapsed and CPU time. Returns when the first program began, if any did.
 fn set_times(attempt: &mut Attempt, done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> Option<u64> {
     let begun = done.iter().filter(|(done, _)| done.reply.failed.is_none());
     let begun: Vec<u64> = begun.map(|(done, _)| done.reply.began.as_nanos() as u64).collect();
@@ -113,7 +113,7 @@ fn set_times(attempt: &mut Attempt, done: &[(Done, &Task)], exits: &[(Exit, u64)
 fn remark_on_start_and_end(attempt: &mut Attempt, done: &[(Done, &Task)], first: u64, appointed: u64) {
     if attempt.spread_ns as f64 > APART * attempt.elapsed_ns as f64 && attempt.spread_ns > 1_000_000 {
         attempt.remarks.push(format!(
-            "the first and the last were started {:.1} ms apart ({:.1} ms after the moment appointed): the machine was busy",
+            "the first and the last were started {:.1} ms apart ({:.1} ms after the appointed time): the machine was busy",
             attempt.spread_ns as f64 / 1e6,
             (first + attempt.spread_ns).saturating_sub(appointed) as f64 / 1e6
         ));
@@ -148,7 +148,7 @@ fn jobs(done: &[(Done, &Task)], first: u64) -> Vec<Member> {
     done.iter().map(member).collect()
 }
 
-/// All children or threads that were asked for must have been there, and have ended well.
+/// All requested children or threads must have existed, and have ended well.
 fn check_members(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64)], done: &[(Done, &Task)]) {
     let left_over = done.iter().any(|(done, _)| done.reply.left_over > 0);
     members_failed(attempt, tree, exits, left_over);
@@ -190,7 +190,7 @@ fn remark_on_members(attempt: &mut Attempt) {
     }
 }
 
-/// What was read of its memory, and what is to be known of that.
+/// Sets the memory of an attempt, with remarks on how it was read.
 fn set_memory(attempt: &mut Attempt, memory: Option<Memory>) {
     let Some(mut memory) = memory else { return };
     if !is_near_peak(&memory, &attempt.members) {
@@ -211,12 +211,13 @@ fn set_memory(attempt: &mut Attempt, memory: Option<Memory>) {
     attempt.memory = Some(memory);
 }
 
-/// CPU time of a program and of all that it started.
+/// CPU time of a program and its descendants.
 fn used(done: &Done) -> u64 {
     (done.reply.user + done.reply.system).as_nanos() as u64
 }
 
-/// When the last process ended that had outlived its program: the launcher is the parent of none but these and the program.
+/// When the last process ended that outlived its program: only such processes and the programs are the
+/// launcher's children.
 fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
     let programs: Vec<u32> = done.iter().map(|(done, _)| done.reply.pid).collect();
     let launchers: Vec<u32> = exits
@@ -231,15 +232,15 @@ fn orphans_ended(done: &[(Done, &Task)], exits: &[(Exit, u64)]) -> u64 {
     ends.max().unwrap_or(0)
 }
 
-/// The machine around an attempt.
+/// The machine during an attempt.
 struct HookFailed {
     machine: Option<(Snapshot, Snapshot)>,
-    /// CPU time of those who measure.
+    /// CPU time of the measuring processes.
     own_cpu_ns: u64,
     throttled_ns: u64,
 }
 
-/// How the tasks came by their CPUs.
+/// Whether the tasks had to wait for their CPUs.
 fn cpu_wait(
     order: &Order,
     attempt: &Attempt,
@@ -249,7 +250,7 @@ fn cpu_wait(
 ) -> CpuWait {
     let asked = if order.cpus.is_empty() { order.allowed } else { order.cpus };
     let mut cpus: BTreeSet<u32> = asked.iter().copied().collect();
-    // Who has gone elsewhere by itself waits there.
+    // A task that moved itself waits on another CPU.
     let moved: BTreeSet<u32> =
         tree.moved_to().flat_map(|cpus| cpus.split(',')).filter_map(|cpu| cpu.parse().ok()).collect();
     let has_moved = !moved.is_empty();
@@ -259,7 +260,7 @@ fn cpu_wait(
         .as_ref()
         .map(|(before, after)| noise::others(before, after, &cpus, attempt.cpu_ns + around.own_cpu_ns));
     let others = others.unwrap_or_default();
-    // Of one member: what it waited in all its threads, and in those that came before it in its place.
+    // For one member: the waiting of all its threads, and of the threads that had its lane before.
     let group = |root: usize, process: u32, thread: u32| match order.cell.mode {
         Mode::Jobs => root as u64,
         Mode::Fork => tree.lane(process).map_or(1 << 32 | u64::from(process), |lane| lane as u64),
@@ -271,19 +272,19 @@ fn cpu_wait(
         stolen_ns: others.stolen_ns,
         uncertain_ns: others.uncertain_ns,
         cpus: cpus.len(),
-        // Members that have chosen their CPUs may have chosen the same.
+        // Members that set their own affinity may have chosen the same CPU.
         wanting: if has_moved { usize::MAX } else { waits.wanting(attempt.elapsed_ns / 20) },
         ..CpuWait::default()
     };
     match waits.total(&group) {
         None => {
-            wait.unknown = Some("the kernel does not tell how long tasks wait for a CPU (schedstat)".into())
+            wait.unknown = Some("the kernel does not report how long tasks wait for a CPU (schedstat)".into())
         }
         Some((seen, _)) if (seen.ran_ns as f64) < SEEN * attempt.cpu_ns as f64 => {
-            wait.unknown = Some("its tasks lived too short for their waiting to be read".into());
+            wait.unknown = Some("its tasks were too short-lived for their waiting to be read".into());
         }
         Some((seen, longest)) => {
-            // The last of each task's time was not seen; it is taken to be like the rest.
+            // The end of each task's time was not read; it is assumed to be like the rest.
             let whole = (attempt.cpu_ns as f64 / seen.ran_ns as f64).max(1.0);
             wait.waited_ns = Some((seen.waited_ns as f64 * whole) as u64);
             wait.longest_ns = Some(((longest as f64 * whole) as u64).min(attempt.elapsed_ns));
@@ -292,9 +293,9 @@ fn cpu_wait(
     wait
 }
 
-/// Whether the moment that stands for all was one at which the members were about as large as the kernel says that they
-/// became. Where it does not say, it is believed; and of many moments the highest stands for the program even if none met a
-/// short peak.
+/// Whether the members were about as large as their own peaks (by the kernel) at the moment that represents
+/// the attempt. Where the kernel reports no peaks, that is assumed. If there are many moments, the highest
+/// represents the program even if none met a short peak.
 fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
     if memory.moments.len() >= SEVERAL {
         return true;
@@ -304,7 +305,7 @@ fn is_near_peak(memory: &Memory, members: &[Member]) -> bool {
     peak.is_none_or(|peak| seen as f64 >= NEAR_PEAK * peak as f64)
 }
 
-/// A digest of every answer, in the order of the jobs, where answers are compared.
+/// A digest of every output, in the order of the jobs, where outputs are compared.
 fn answer(order: &Order, tasks: &[Task]) -> Result<Option<String>, String> {
     if order.check.off {
         return Ok(None);
@@ -318,7 +319,7 @@ fn answer(order: &Order, tasks: &[Task]) -> Result<Option<String>, String> {
     Ok(Some(hasher.finalize().to_hex()[..16].to_owned()))
 }
 
-/// A member that did not end well makes the attempt no success, whatever the parent said.
+/// A member that did not end well makes the attempt fail, whatever the parent's status.
 fn members_failed(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64)], left_over: bool) {
     if !attempt.is_sound() {
         return;
@@ -342,7 +343,7 @@ fn members_failed(attempt: &mut Attempt, tree: &ProcessTree, exits: &[(Exit, u64
     }
 }
 
-/// Takes in what the program told of its events.
+/// Takes in the events that the program reported.
 fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt) {
     match order.event_log {
         None => {}
@@ -374,7 +375,7 @@ fn tell(order: &Order, tasks: &[Task], pipes: Vec<Marks>, attempt: &mut Attempt)
     }
 }
 
-/// A mark names the child by its number or its place; otherwise they come in the order of the members.
+/// A mark names the child by its number or its place; otherwise marks are in the order of the members.
 fn tell_by_marks(pipes: Vec<Marks>, attempt: &mut Attempt) {
     let at = now();
     for (index, pipe) in pipes.into_iter().enumerate() {
@@ -400,10 +401,10 @@ fn tell_by_marks(pipes: Vec<Marks>, attempt: &mut Attempt) {
     }
 }
 
-/// One text is that of all members; of several each is that of the member whose number is in its name.
+/// A single text is that of all members; of several, each belongs to the member whose number is in its name.
 fn tell_by_files(reported: Vec<(PathBuf, ReportedEvents)>, attempt: &mut Attempt) {
     if let [(_, reported)] = reported[..] {
-        // Each has told the same.
+        // Each has reported the same.
         let count = attempt.members.len().max(1) as u64;
         let each = ReportedEvents { events: reported.events / count, ..reported };
         attempt.members.iter_mut().for_each(|member| member.reported = Some(each));
@@ -419,12 +420,12 @@ fn tell_by_files(reported: Vec<(PathBuf, ReportedEvents)>, attempt: &mut Attempt
     }
 }
 
-/// The numbers of all who were in a member's place.
+/// The numbers of all tasks that had a member's lane.
 fn numbers(member: &Member) -> impl Iterator<Item = u32> + '_ {
     std::iter::once(member.pid).chain(member.others.iter().copied())
 }
 
-/// What one more in a member's place has told.
+/// Adds the events reported by one more task of a member's lane.
 fn add(member: &mut Member, reported: ReportedEvents) {
     member.reported = match member.reported {
         Some(before) => event_log::together(&[before, reported]),
@@ -432,12 +433,12 @@ fn add(member: &mut Member, reported: ReportedEvents) {
     };
 }
 
-/// Whether a file's name has that number in it, and not as part of another.
+/// Whether a file's name contains that number, and not as part of another.
 fn holds_number(name: &str, number: u32) -> bool {
     name.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
 }
 
-/// The files that a pattern of names finds for a job, or for all.
+/// The files that match a name pattern, for one job or for all.
 fn named(files: Option<&str>, order: &Order, index: usize) -> Vec<PathBuf> {
     let Some(files) = files else { return Vec::new() };
     let start = filled(order, index);

@@ -1,4 +1,4 @@
-//! What a program tells of its own events: lines of a log that match a pattern, or marks on a pipe.
+//! The events that a program reports: lines of a log that match a pattern, or marks on a pipe.
 
 use regex::Regex;
 use thiserror::Error;
@@ -9,17 +9,18 @@ use widthwise_experiment::scale::ReportedEvents;
 pub const CMS: &str = "cms";
 const CMS_LINE: &str = r"Avg event:\s+(?P<alternating>[0-9.eE+-]+)";
 
-/// How events are told.
+/// How a program reports events.
 #[derive(Debug, Clone)]
 pub enum EventLog {
-    /// By lines of standard output, standard error and these files.
+    /// As lines of standard output, standard error and these files.
     Lines {
         /// What a line looks like.
         pattern: Pattern,
-        /// Files, as a pattern of names, relative to the working directory.
+        /// Files, as a pattern of names relative to the working directory.
         files: Option<String>,
     },
-    /// By lines on the pipe whose path is in `WIDTHWISE_MARKS`: `event`, or `event` and a word that names who tells it.
+    /// As lines on the pipe whose path is in `WIDTHWISE_MARKS`: `event`, or `event` and a word that names the
+    /// reporting task.
     Marks,
 }
 
@@ -29,27 +30,27 @@ pub struct Pattern {
     regex: Regex,
 }
 
-/// A pattern that is none.
+/// A pattern that is invalid.
 #[derive(Debug, Error)]
 pub enum PatternError {
-    /// It is no regular expression.
+    /// It is not a regular expression.
     #[error("no regular expression: {0}")]
     Syntax(String),
-    /// It has a group that means nothing.
-    #[error("the group \"{0}\" means nothing here: events, elapsed and cpu do (seconds)")]
+    /// It has an unknown group.
+    #[error("the group \"{0}\" is unknown: the groups are events, elapsed and cpu (seconds)")]
     Group(String),
 }
 
 impl Pattern {
-    /// A regular expression whose groups `elapsed` and `cpu` are seconds an event and `events` their number; a group
-    /// without a name is `elapsed`. The word `cms` stands for the lines of CMSSW.
+    /// A regular expression whose groups `elapsed` and `cpu` are seconds per event and `events` their number;
+    /// a group without a name is `elapsed`. The word `cms` stands for the lines of CMSSW.
     ///
     /// # Errors
-    /// It is none, or has other groups.
+    /// The text is not a regular expression, or has other groups.
     pub fn new(text: &str) -> Result<Pattern, PatternError> {
         let source = if text == CMS { CMS_LINE } else { text };
         let regex = Regex::new(source).map_err(|error| {
-            // The last line says what is wrong; those before show where.
+            // The last line is the error; those before show where it is.
             PatternError::Syntax(error.to_string().lines().last().unwrap_or_default().trim().to_owned())
         })?;
         let known = ["events", "elapsed", "cpu", "alternating"];
@@ -59,7 +60,7 @@ impl Pattern {
         }
     }
 
-    /// What the text tells; nothing if no line matches.
+    /// The events in the text; none if no line matches.
     pub fn reported(&self, text: &str) -> Option<ReportedEvents> {
         let mut sums = Sums::default();
         for (place, found) in self.regex.captures_iter(text).enumerate() {
@@ -80,7 +81,7 @@ impl Pattern {
     }
 }
 
-/// Sums over lines, each with the weight of its events.
+/// Sums over lines, each weighted by its events.
 #[derive(Debug, Default)]
 struct Sums {
     lines: u64,
@@ -111,7 +112,7 @@ impl Sums {
     }
 }
 
-/// What several tell together: each weighs as much as its events.
+/// The combined report of several tasks, each weighted by its events.
 pub fn together(all: &[ReportedEvents]) -> Option<ReportedEvents> {
     let mut sums = Sums::default();
     for reported in all {
@@ -121,7 +122,8 @@ pub fn together(all: &[ReportedEvents]) -> Option<ReportedEvents> {
     sums.reported()
 }
 
-/// What marks tell, by the word that names who tells: the time of an event is that between two marks of the same.
+/// The events in marks, by the word that names the reporting task: the time of an event is that between two
+/// marks of one task.
 pub fn of_marks(marks: &[Mark]) -> Vec<(String, ReportedEvents)> {
     let mut by_name: Vec<(String, Vec<u64>)> = Vec::new();
     for mark in marks {
@@ -151,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_of_cmssw_tell_elapsed_and_cpu_time_in_turn() {
+    fn the_lines_of_cmssw_have_elapsed_and_cpu_time_in_turn() {
         let text = "- Avg event:   2.0\n- Avg event:   1.5\n- Avg event:   4.0\n- Avg event:   2.5\n";
         let reported = Pattern::new(CMS).unwrap().reported(text).unwrap();
         assert_eq!(reported, ReportedEvents { events: 2, elapsed_s: Some(3.0), cpu_s: Some(2.0) });
     }
 
     #[test]
-    fn groups_say_what_a_number_is_and_events_weigh() {
+    fn groups_name_a_number_and_events_weigh() {
         let pattern = Pattern::new(r"n=(?P<events>\d+) cpu=(?P<cpu>[\d.]+)").unwrap();
         let reported = pattern.reported("n=1 cpu=1.0\nn=3 cpu=2.0\n").unwrap();
         assert_eq!(reported, ReportedEvents { events: 4, elapsed_s: None, cpu_s: Some(1.75) });
@@ -168,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told() {
+    fn an_invalid_pattern_is_an_error() {
         assert!(Pattern::new("(").unwrap_err().to_string().contains("unclosed group"));
         assert!(Pattern::new("(?P<speed>x)").unwrap_err().to_string().contains("\"speed\""));
     }
 
     #[test]
-    fn marks_tell_events_by_who_tells_them() {
+    fn marks_are_events_of_the_task_that_they_name() {
         let mark = |at_ns, text: &str| Mark { at_ns, text: text.into() };
         let marks =
             [mark(0, "load"), mark(10, "event 7"), mark(15, "event 8"), mark(2_000_000_010, "event 7")];

@@ -1,6 +1,6 @@
-//! The memory of everything that was started, read while all of it stands still (the freezer of cgroup v2,
-//! `Documentation/admin-guide/cgroup-v2.rst`), so that what is summed belongs together: a page that moves from one process
-//! to another between two readings would count twice, or not at all.
+//! The memory of all started processes, read while all of them are frozen (the freezer of cgroup v2,
+//! `Documentation/admin-guide/cgroup-v2.rst`), so that the sums are consistent. Otherwise a page that moves
+//! from one process to another between two readings would count twice, or not at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use crate::sampler::now;
 use crate::sampler::smaps;
 use crate::sampler::tree::{self, LastReading, ProcessHandle, Texts};
 
-/// Moments are no closer than this, and no closer than so many times what the last reading took.
+/// Moments are at least this far apart, and at least a multiple of what the last reading took.
 const LEAST_GAP: Duration = Duration::from_millis(25);
 const GAP_FACTOR: u32 = 2;
-/// A group that does not stand still after so long is read as it is.
+/// A group that is not frozen after this time is read as it is.
 const STILL: Duration = Duration::from_millis(100);
-/// Of more members than these only sums are kept over time.
+/// With more members than this, only sums are stored over time.
 const MOST_MEMBERS: usize = 64;
-/// More moments than these are thinned: every other one goes.
+/// More moments than this are downsampled: every other one is dropped.
 const MOST_MOMENTS: usize = 240;
 
-/// What the whole system has, in bytes.
+/// The memory of the whole system, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct System {
     anonymous: u64,
     huge: u64,
 }
 
-/// What one process has at a moment.
+/// The memory of one process at a moment.
 #[derive(Debug)]
 struct Figures {
     resident: u64,
@@ -40,7 +40,7 @@ struct Figures {
     private_dirty: u64,
     huge: u64,
     merged: u64,
-    /// By what it is for: resident, and of that what nobody else has.
+    /// By part: resident memory, and its private share.
     parts: BTreeMap<Part, (u64, u64)>,
 }
 
@@ -56,7 +56,7 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// A camera that has seen the system before anything was started.
+    /// A reader that has recorded the system's memory before anything was started.
     pub fn new(runtime: Option<PathBuf>) -> GroupMemory {
         GroupMemory {
             runtime,
@@ -68,8 +68,8 @@ impl GroupMemory {
         }
     }
 
-    /// Reads the memory of these processes. `parent` is the one that forks, `members` those that are counted, of which
-    /// `expected` are awaited. Says how long not to read again.
+    /// Reads the memory of these processes. `parent` is the one that forks, `members` those that count, of
+    /// which `expected` are awaited. Returns how long not to read again.
     pub fn read(
         &mut self,
         pids: &[u32],
@@ -164,7 +164,7 @@ impl GroupMemory {
         let sum = |of: fn(&smaps::Mapping) -> u64| mappings.iter().map(of).sum::<u64>();
         Some(Figures {
             resident: sum(|mapping| mapping.amounts.resident),
-            // Rounded down for each mapping in smaps, and only once here.
+            // smaps rounds down for each mapping, and smaps_rollup only once.
             pss: field(&rollup, b"Pss:").unwrap_or_else(|| sum(|mapping| mapping.amounts.pss)),
             pss_anonymous: field(&rollup, b"Pss_Anon:").unwrap_or(0),
             uss: sum(|mapping| mapping.private),
@@ -175,7 +175,7 @@ impl GroupMemory {
         })
     }
 
-    /// What was read; times count from the moment at which the program began.
+    /// The result; times count from `began_ns`, when the program began.
     pub fn close(mut self, began_ns: u64) -> Memory {
         for moment in &mut self.memory.moments {
             moment.at_ns = (moment.at_ns + self.began_ns).saturating_sub(began_ns);
@@ -185,7 +185,7 @@ impl GroupMemory {
     }
 }
 
-/// The members that are there, in their order.
+/// The living members, in order.
 fn each(members: &[u32], all: &BTreeMap<u32, Figures>) -> Vec<MemberMemory> {
     let of = |figures: &Figures| MemberMemory {
         pss: figures.pss,
@@ -197,7 +197,7 @@ fn each(members: &[u32], all: &BTreeMap<u32, Figures>) -> Vec<MemberMemory> {
     members.iter().filter_map(|pid| all.get(pid)).map(of).collect()
 }
 
-/// What the children have of the parent's memory. All amounts are of all children together.
+/// What the children share of the parent's memory. All amounts are sums over all children.
 fn copy_on_write(
     parent: &BTreeMap<Part, (u64, u64)>,
     children: &[&BTreeMap<Part, (u64, u64)>],
@@ -214,7 +214,7 @@ fn copy_on_write(
             for child in children {
                 let (resident, private) = child.get(part).copied().unwrap_or_default();
                 let shared = resident.saturating_sub(private);
-                // What is not shared any more is a copy, as far as the child has anything instead.
+                // Memory that is no longer shared is a copy, as far as the child has private memory instead.
                 let copied = private.min(had.saturating_sub(shared));
                 row.shared += shared;
                 row.copied += copied;
@@ -236,7 +236,7 @@ fn name(part: &Part) -> String {
     }
 }
 
-/// Programs that stand still until this is dropped.
+/// Programs that are frozen until this is dropped.
 #[derive(Debug)]
 struct Still<'a> {
     groups: Vec<&'a Path>,
@@ -290,13 +290,13 @@ fn system() -> System {
     }
 }
 
-/// The amount in the line that begins so.
+/// The amount in the line with that name.
 fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
     smaps::kibibytes(line)
 }
 
-/// Everyone that these launchers have started.
+/// All processes that these launchers have started.
 pub fn everyone(launchers: &[u32]) -> Vec<u32> {
     launchers.iter().flat_map(|launcher| tree::descendants(*launcher).into_keys()).collect()
 }
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_is_told_from_what_is_new() {
+    fn copied_memory_is_distinguished_from_new_memory() {
         let part = |class| Part { class, name: String::new() };
         let parent = BTreeMap::from([(part(Class::Heap), (100, 100)), (part(Class::Stack), (8, 8))]);
         // One child wrote to 30 of the parent's 100 and has 50 more of its own; the other freed 40.

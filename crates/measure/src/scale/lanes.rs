@@ -1,15 +1,15 @@
 //! Which CPU each worker of a cell is put on.
 //!
-//! A cell of N processes has N *lanes*, each with a CPU. Workers come and go: a pool may end and another begin, a thread may
-//! start threads, and there may be more of them than lanes. A new worker gets the lane in which the fewest others work;
-//! when workers turn out to sleep, those that work are spread over the lanes again. Pure: what is known of the workers comes
-//! in, lanes come out.
+//! A cell of N processes has N *lanes*, each with a CPU. Workers come and go: a pool may end and another
+//! begin, a thread may start threads, and there may be more workers than lanes. A new worker gets the lane
+//! with the fewest living workers. When some workers turn out to sleep, those that work are spread over the
+//! lanes again. Pure: facts about the workers in, lanes out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A worker is judged to work or to sleep over at least so long, in nanoseconds.
+/// A worker is judged to work or to sleep over at least this time, in nanoseconds.
 const LEAST_SPAN: u64 = 20_000_000;
-/// It works if it used, or waited for, a CPU for so much of that time.
+/// It works if it used, or waited for, a CPU for this share of that time.
 const WORKS: f64 = 0.25;
 
 /// A worker: a thread or process.
@@ -19,25 +19,25 @@ struct Worker {
     lives: bool,
     /// Whether it works; unknown at first.
     works: Option<bool>,
-    /// When it was judged last, and what it had used and waited until then.
+    /// When it was last judged, and its used and waited CPU time until then.
     judged: Option<(u64, u64)>,
-    /// It has chosen its CPUs by itself.
+    /// It has set its own affinity.
     is_fixed: bool,
-    /// In which order it came.
+    /// The order of arrival.
     number: usize,
 }
 
-/// The lanes of a cell, and who is in them.
+/// The lanes of a cell, and the workers in them.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     count: usize,
-    /// The CPUs of the lanes, in turn; empty if nobody is put anywhere.
+    /// The CPUs of the lanes, in turn; empty if no affinity is set.
     cpus: Vec<u32>,
     workers: BTreeMap<u32, Worker>,
 }
 
 impl Lanes {
-    /// So many lanes, with these CPUs in turn.
+    /// `count` lanes, with these CPUs in turn.
     pub fn new(count: usize, cpus: &[u32]) -> Lanes {
         Lanes { count: count.max(1), cpus: cpus.to_vec(), workers: BTreeMap::new() }
     }
@@ -52,12 +52,13 @@ impl Lanes {
         self.workers.get(&pid).map(|worker| worker.lane)
     }
 
-    /// The lanes that nobody was ever in.
+    /// The lanes that never had a worker.
     pub fn unused(&self) -> Vec<usize> {
         (0..self.count).filter(|lane| !self.workers.values().any(|worker| worker.lane == *lane)).collect()
     }
 
-    /// Takes in who lives; who is new gets a lane. Who has ended stays in its lane's account.
+    /// Records which workers live; a new one gets a lane. A worker that has ended stays in its lane's
+    /// account.
     pub fn live(&mut self, pids: &[u32]) {
         for (pid, worker) in &mut self.workers {
             worker.lives = pids.contains(pid);
@@ -67,17 +68,17 @@ impl Lanes {
         }
     }
 
-    /// Takes in a worker that had ended before anybody looked.
+    /// Records a worker that ended before it was seen.
     pub fn ended(&mut self, pid: u32) {
         self.add(pid, false);
     }
 
-    /// Takes out who is no worker.
+    /// Removes a task that turned out to be no worker.
     pub fn remove(&mut self, pid: u32) {
         self.workers.remove(&pid);
     }
 
-    /// A worker that has chosen its CPUs by itself is not moved.
+    /// Fixes a worker that has set its own affinity: it is not moved.
     pub fn fix(&mut self, pid: u32) {
         if let Some(worker) = self.workers.get_mut(&pid) {
             worker.is_fixed = true;
@@ -96,7 +97,8 @@ impl Lanes {
                 living += usize::from(worker.lives);
                 working += usize::from(worker.lives && worker.works != Some(false));
             }
-            // Who has ended takes up no CPU, but has an account: of lanes as free as each other the least used is taken.
+            // A worker that has ended uses no CPU, but has an account: of equally free lanes it gets the
+            // least used.
             if lives {
                 (working, living, all)
             } else {
@@ -109,7 +111,7 @@ impl Lanes {
         self.workers.insert(pid, worker);
     }
 
-    /// Takes in what a living worker has used a CPU and waited for one, in all and until that moment.
+    /// Records the CPU time that a living worker has used and waited for, in total until `at_ns`.
     pub fn judge(&mut self, pid: u32, used_ns: u64, at_ns: u64) {
         let Some(worker) = self.workers.get_mut(&pid).filter(|worker| worker.lives) else { return };
         match worker.judged {
@@ -122,7 +124,8 @@ impl Lanes {
         }
     }
 
-    /// Spreads those that work evenly over the CPUs, with as few moves as that takes: the last to come is moved first.
+    /// Spreads the working tasks evenly over the CPUs, with as few moves as possible: the newest is moved
+    /// first.
     pub fn spread(&mut self) {
         let cpus: BTreeSet<u32> = (0..self.count).filter_map(|lane| self.cpu(lane)).collect();
         for _ in 0..self.workers.len() {
@@ -144,7 +147,7 @@ impl Lanes {
                 |lane: usize| self.workers.values().filter(move |worker| worker.lane == lane).count();
             let lanes = (0..self.count).filter(|lane| self.cpu(*lane) == Some(free));
             let Some(to) = lanes.min_by_key(|lane| inside(*lane)) else { return };
-            // No lane is left without anybody: those who do not work change places with one that is alone.
+            // No lane may become empty: sleeping workers change places with a worker that is alone.
             let changes = inside(from) == 1;
             for worker in self.workers.values_mut() {
                 if worker.number == number {
@@ -156,12 +159,12 @@ impl Lanes {
         }
     }
 
-    /// How many on that CPU are known to work.
+    /// The number of workers on that CPU that are known to work.
     fn working(&self, cpu: u32) -> usize {
         self.on(cpu).filter(|worker| worker.works == Some(true)).count()
     }
 
-    /// How many on that CPU are not known to sleep.
+    /// The number of workers on that CPU that are not known to sleep.
     fn perhaps_working(&self, cpu: u32) -> usize {
         self.on(cpu).filter(|worker| worker.works != Some(false)).count()
     }
@@ -171,7 +174,7 @@ impl Lanes {
     }
 }
 
-/// Whether so much in so long is work.
+/// Whether this much CPU time in this span counts as work.
 pub fn works(used_ns: u64, span_ns: u64) -> bool {
     used_ns as f64 >= WORKS * span_ns as f64
 }
@@ -204,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_share_a_cpu_beside_one_that_sleeps_are_parted() {
+    fn workers_that_share_a_cpu_while_another_is_idle_are_separated() {
         let mut lanes = Lanes::new(2, &[0, 1]);
-        // The first and the third sleep: those that work were put on the same CPU.
+        // The first and the third sleep: the working ones are on the same CPU.
         lanes.live(&[1, 2, 3, 4]);
         assert_eq!(lanes.lane(2), lanes.lane(4));
         for pid in 1..=4 {
@@ -215,15 +218,15 @@ mod tests {
         }
         lanes.spread();
         assert_eq!(of(&lanes, &[2, 4]), [1, 0]);
-        // Once is enough.
+        // A second call changes nothing.
         let before = lanes.clone();
         lanes.spread();
         assert_eq!(of(&lanes, &[1, 2, 3, 4]), of(&before, &[1, 2, 3, 4]));
     }
 
     #[test]
-    fn no_lane_is_left_without_anybody() {
-        // Four children on two CPUs, of which those on one sleep.
+    fn no_lane_is_left_empty() {
+        // Four children on two CPUs; those on one of them sleep.
         let mut lanes = Lanes::new(4, &[0, 1]);
         lanes.live(&[1, 2, 3, 4]);
         for pid in 1..=4 {
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_after_another_has_ended_takes_a_lane_that_is_unused() {
+    fn a_worker_that_follows_an_ended_one_takes_an_unused_lane() {
         let mut lanes = Lanes::new(3, &[0]);
         lanes.live(&[1]);
         lanes.live(&[]);
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_chosen_its_cpu_and_who_is_not_known_yet_is_not_moved() {
+    fn a_worker_with_its_own_affinity_or_unknown_activity_is_not_moved() {
         let mut lanes = Lanes::new(2, &[0, 1]);
         lanes.live(&[1, 2, 3, 4]);
         for pid in [2, 4] {
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ended_before_anybody_looked_is_spread_over_the_accounts() {
+    fn workers_that_ended_unseen_are_spread_over_the_accounts() {
         let mut lanes = Lanes::new(3, &[]);
         assert_eq!(lanes.unused(), [0, 1, 2]);
         for pid in 1..=4 {

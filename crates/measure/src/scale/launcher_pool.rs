@@ -1,8 +1,8 @@
-//! A pool: several launchers, which start their programs at the same moment, one each.
+//! A pool of several launchers, which start one program each at the same time.
 //!
-//! Every job has a launcher of its own, and with it all that a single run has: a control group, an account of its whole
-//! tree, the end of what it leaves behind. They start together because each waits for the same moment on the same clock
-//! before its execve (`runtime/launcher`), not because somebody wakes them one after the other.
+//! Every job has its own launcher, with all that a single run has: a control group, an account of its whole
+//! tree, and an end of the processes it leaves behind. They start together because each waits for the same
+//! time on the same clock before its execve (`runtime/launcher`). None has to be woken after another.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};
@@ -21,65 +21,65 @@ use crate::run::{add_forgotten, ending, LaunchSpec, Limits, RunError};
 use crate::sampler::now;
 use crate::taskstats::{Exit, Listener};
 
-/// What sending all requests takes, at least and for each: the start is no earlier.
+/// The time that sending all requests takes, at least and for each: the start is no earlier.
 const LEAD: Duration = Duration::from_millis(2);
 const LEAD_EACH: Duration = Duration::from_micros(150);
-/// The longest sleep between looks at time limits and Ctrl-C.
+/// The longest sleep between checks of time limits and Ctrl-C.
 const TICK: Duration = Duration::from_millis(100);
-/// What does not end when it is told to is given up after so long; the launchers themselves give up after five seconds.
+/// How long a program has to end when it is cancelled; the launchers themselves give up after five seconds.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// One program to start.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// What, with its words filled in.
+    /// The program, with its placeholders filled in.
     pub start: &'a LaunchSpec,
-    /// Where it may run; empty for anywhere.
+    /// The CPUs that it may use; empty for all.
     pub cpus: Vec<u32>,
-    /// Its standard output; standard error lies beside it.
+    /// Its standard output; standard error is written beside it.
     pub output: PathBuf,
-    /// The bytes of one more variable, so that the stack begins elsewhere in each run.
+    /// The size of an extra variable, which shifts the start of the stack in each run.
     pub padding: usize,
     /// It is load for the others: ended when they have ended, and in no account.
     pub load: bool,
 }
 
 impl Task<'_> {
-    /// Where its standard error lies.
+    /// Its standard error.
     pub fn errors(&self) -> PathBuf {
         self.output.with_extension("err")
     }
 }
 
-/// How one program went.
+/// The result of one program.
 #[derive(Debug)]
 pub struct Done {
-    /// What its launcher saw.
+    /// The launcher's reply.
     pub reply: Reply,
     /// How it ended.
     pub ending: Ending,
 }
 
-/// Who watches while a pool works.
+/// Observes a pool while it runs.
 pub trait RunObserver {
-    /// Looks at what has been started, by the numbers of the launchers, and says how long not to look again.
+    /// Looks at the started processes, given the launchers' numbers, and returns how long not to look again.
     fn look(&mut self, launchers: &[u32], groups: &[Option<PathBuf>]) -> Duration;
 }
 
-/// What became of all.
+/// The results of all tasks.
 #[derive(Debug)]
 pub struct GroupResult {
-    /// Of each task, in their order; those in the background too.
+    /// Of each task, in order, including load.
     pub done: Vec<Done>,
-    /// Every exit on the machine meanwhile, with the moment at which it was told.
+    /// Every exit on the machine during the run, with the time of its report.
     pub exits: Vec<(Exit, u64)>,
-    /// The kernel has dropped some of them.
+    /// The kernel has dropped some exits.
     pub exits_lost: bool,
-    /// The moment that was appointed for the start.
+    /// The appointed start time.
     pub appointed: Duration,
-    /// Counters of those in the foreground, by name.
+    /// Counters of the tasks that are not load, by name.
     pub counters: Vec<(Metric, f64)>,
-    /// CPU time of all that is ours meanwhile: this process and its launchers.
+    /// CPU time of this process and its launchers during the run.
     pub own_cpu_ns: u64,
     /// The machine before and after.
     pub machine: Option<(Snapshot, Snapshot)>,
@@ -89,20 +89,20 @@ pub struct GroupResult {
 
 #[derive(Debug)]
 struct Worker {
-    // In the order of dropping: the launcher must be gone before its group can be removed.
+    // Dropped in order: the launcher must have ended before its group can be removed.
     launcher: Launcher,
     counters: Counters,
     group: Cgroup,
-    /// What its group had used before.
+    /// The CPU time that its group had used before.
     used: Usage,
 }
 
-/// Launchers, as many as were ever needed at once.
+/// As many launchers as were ever needed at the same time.
 #[derive(Debug)]
 pub struct LauncherPool {
     workers: Vec<Worker>,
     listener: Option<Listener>,
-    /// Why there are no taskstats.
+    /// Why taskstats are unavailable.
     pub without_taskstats: Option<String>,
     metrics: Vec<Metric>,
     noise: Option<NoiseReader>,
@@ -110,7 +110,7 @@ pub struct LauncherPool {
 }
 
 impl LauncherPool {
-    /// A pool that counts these metrics, where they are counters and the machine has them.
+    /// A pool that counts those of these metrics that are counters and that the machine has.
     pub fn new(metrics: &[Metric]) -> LauncherPool {
         let (listener, without_taskstats) = match Listener::open() {
             Ok(listener) => (Some(listener), None),
@@ -126,7 +126,7 @@ impl LauncherPool {
         }
     }
 
-    /// Counters that cannot be had here, with the reason. Known once there is a first launcher.
+    /// Counters that are unavailable here, with the reason. Known once there is a first launcher.
     pub fn missing_counters(&mut self) -> Result<Vec<(Metric, String)>, RunError> {
         self.grow(1)?;
         Ok(self.workers.first().map(|worker| worker.counters.missing.clone()).unwrap_or_default())
@@ -143,10 +143,11 @@ impl LauncherPool {
         Ok(())
     }
 
-    /// Starts all tasks at one moment, and waits until those in the foreground have ended, and then all.
+    /// Starts all tasks at the same time, waits until those that are not load have ended, and then for the
+    /// others.
     ///
     /// # Errors
-    /// A launcher is gone, or something cannot be killed. How the programs end is no error.
+    /// A launcher has ended, or a process cannot be killed. A program's failure is not an error.
     pub fn run_all(
         &mut self,
         tasks: &[Task],
@@ -181,7 +182,7 @@ impl LauncherPool {
         })
     }
 
-    /// Asks every launcher for its program.
+    /// Sends every launcher the request for its program.
     fn begin<'a>(&mut self, tasks: &'a [Task<'a>], appointed: Duration) -> Result<Running<'a>, RunError> {
         let mut numbers = Vec::new();
         for (worker, task) in self.workers.iter_mut().zip(tasks) {
@@ -201,7 +202,7 @@ impl LauncherPool {
         })
     }
 
-    /// Until those in the foreground have ended, or must end; and then until all have ended.
+    /// Waits until all tasks but the load have ended, or must end, and then until the load has ended.
     fn wait(
         &mut self,
         running: &mut Running,
@@ -242,7 +243,7 @@ impl LauncherPool {
         }
     }
 
-    /// Tells every launcher whose program still runs to end it.
+    /// Cancels every program that still runs.
     fn end(&mut self, running: &mut Running, why: &Ending) -> Result<(), RunError> {
         for (place, worker) in self.workers.iter_mut().enumerate().take(running.tasks.len()) {
             if running.replies[place].is_none() {
@@ -254,9 +255,9 @@ impl LauncherPool {
         Ok(())
     }
 
-    /// What became of each.
+    /// The result of each task.
     fn done(&mut self, running: Running) -> Result<Vec<Done>, RunError> {
-        // It may have failed just before there was nothing left to measure.
+        // Load may have failed just before there was nothing left to measure.
         let without_load = failed_load(running.tasks, &running.replies);
         let mut done = Vec::new();
         let replies = running.replies.into_iter().zip(running.killed);
@@ -288,7 +289,7 @@ impl LauncherPool {
         Ok(())
     }
 
-    /// Sleeps until something has ended, or so much time has passed.
+    /// Sleeps until a reply arrives or `most` has passed.
     fn sleep(&self, replies: &[Option<Reply>], most: Duration) {
         let waiting = self.workers.iter().zip(replies).filter(|(_, reply)| reply.is_none());
         let mut descriptors: Vec<RawFd> = waiting.map(|(worker, _)| worker.launcher.as_raw_fd()).collect();
@@ -297,7 +298,8 @@ impl LauncherPool {
             descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
         let most = most.min(TICK);
         let time = libc::timespec { tv_sec: 0, tv_nsec: most.as_nanos() as libc::c_long };
-        // SAFETY: valid pollfds of that number and a valid timespec. Whatever ends the sleep, everything is looked at.
+        // SAFETY: valid pollfds of that number and a valid timespec. Whatever ends the sleep, the caller
+        // checks everything.
         unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, &time, std::ptr::null()) };
     }
 
@@ -322,9 +324,9 @@ impl LauncherPool {
 /// Tasks that have been started.
 struct Running<'a> {
     tasks: &'a [Task<'a>],
-    /// Of each request to its launcher.
+    /// The number of each request at its launcher.
     numbers: Vec<u64>,
-    /// Of those in the foreground: the launchers' numbers, and their control groups.
+    /// Of tasks that are not load: the launchers' numbers, and their control groups.
     launchers: Vec<u32>,
     groups: Vec<Option<PathBuf>>,
     replies: Vec<Option<Reply>>,
@@ -353,7 +355,7 @@ impl Running<'_> {
     }
 }
 
-/// How load has ended that was not told to.
+/// How load ended that was not cancelled.
 fn failed_load(tasks: &[Task], replies: &[Option<Reply>]) -> Option<String> {
     let load = tasks.iter().zip(replies).filter(|(task, _)| task.load);
     let ended =
@@ -397,7 +399,7 @@ fn written(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.len())
 }
 
-/// CPU time of this process, and of the launchers that it has waited for.
+/// CPU time of this process and of the launchers that it has reaped.
 fn own_cpu() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid timespec. The call cannot fail with this clock.

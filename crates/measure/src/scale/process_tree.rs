@@ -1,8 +1,8 @@
-//! The processes and threads that one program started: which is the parent, which are its members (children or threads). Each
-//! member gets a CPU of its own as soon as it exists, and an account of its own.
+//! The processes and threads that one program started: the parent, and its members (children or threads).
+//! Each member gets a CPU of its own as soon as it exists, and an account of its own.
 //!
-//! What is found in `/proc` goes into [`ProcessTree::seen`], which decides; the affinities to be set come out of it. Exact times come
-//! from taskstats at the end ([`ProcessTree::members`]).
+//! [`ProcessTree::seen`] takes what is found in `/proc` and decides; it returns the affinities to set. Exact
+//! times come from taskstats at the end ([`ProcessTree::members`]).
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use crate::taskstats::Exit;
 #[derive(Debug, Clone)]
 struct Task {
     parent: u32,
-    /// It came to the launcher when its own parent had ended.
+    /// It was reparented to the launcher when its own parent had ended.
     is_orphan: bool,
     /// When it was first seen and last, CLOCK_MONOTONIC.
     first_ns: u64,
     last_ns: u64,
-    /// It was there when somebody looked last.
+    /// It was alive at the last look.
     lives: bool,
     /// Its CPU time when it was last seen.
     cpu_ns: u64,
-    /// The CPUs on which it was put, and all on which it was ever put.
+    /// The CPUs of its last affinity, and all CPUs that it was ever put on.
     put_on: Option<Vec<u32>>,
     was_on: Vec<Vec<u32>>,
     moved_to: Option<String>,
-    /// It only starts others.
+    /// It only starts other programs.
     is_wrapper: bool,
 }
 
@@ -50,7 +50,7 @@ impl Task {
     }
 }
 
-/// What was started by one program.
+/// The processes and threads of one program.
 #[derive(Debug)]
 pub struct ProcessTree {
     mode: Mode,
@@ -62,15 +62,16 @@ pub struct ProcessTree {
     order: Vec<u32>,
     /// The program that the launcher started.
     root: Option<u32>,
-    /// Who is where; there is one member for each lane.
+    /// The lane of each task; there is one member for each lane.
     lanes: Lanes,
-    /// Of a process with threads: whether its first thread has worked of late, and what it had used when that was asked.
+    /// For a process with threads: whether its first thread has worked lately, and its CPU time when that was
+    /// checked.
     first_thread: (bool, Option<(u64, u64)>),
     before_fork: Option<(u32, u64, u64)>,
 }
 
 impl ProcessTree {
-    /// A tree of which `expected` members are awaited.
+    /// A tree that awaits `expected` members.
     pub fn new(mode: Mode, expected: usize, cpus: &[u32]) -> ProcessTree {
         let mut anywhere = cpus.to_vec();
         anywhere.sort_unstable();
@@ -88,20 +89,20 @@ impl ProcessTree {
         }
     }
 
-    /// Whether all members have been seen. One process that is alone so far may still fork.
+    /// Whether all members have been seen. A process that is alone so far may still fork.
     pub fn is_complete(&self) -> bool {
         self.chosen().is_some_and(|(parent, members)| {
             members.len() >= self.expected && (self.mode == Mode::Threads || !members.contains(&parent))
         })
     }
 
-    /// Takes in everyone who was seen at that moment, and says who is to be put where.
+    /// Records all tasks that were seen at that time; returns the affinities to set.
     pub fn seen(&mut self, snapshots: &[TaskSnapshot], at_ns: u64) -> Vec<SetAffinity> {
         self.tasks.values_mut().for_each(|task| task.lives = false);
         self.meet(snapshots, at_ns)
     }
 
-    /// Takes in those of the parent's children, or threads, that are new, and which of them all live.
+    /// Records the new children, or threads, of the parent, and which of all of them live.
     pub fn seen_more(
         &mut self,
         parent: u32,
@@ -128,7 +129,7 @@ impl ProcessTree {
                 self.order.push(snapshot.pid);
                 Task { is_orphan, ..Task::new(snapshot.parent, at_ns, snapshot.is_wrapper) }
             });
-            // Its parent may have ended since it was seen first.
+            // Its parent may have ended since it was first seen.
             task.is_orphan |= is_orphan;
             task.last_ns = at_ns;
             task.lives = true;
@@ -145,8 +146,8 @@ impl ProcessTree {
         self.places(parent, &members)
     }
 
-    /// Takes in what the living have used, in all, and says who is to be put elsewhere because of it. `used` gives the CPU
-    /// time of a process or thread, and how long it has waited for a CPU.
+    /// Records what the living have used in total; returns the affinities that must change because of it.
+    /// `used` returns the CPU time of a process or thread, and how long it has waited for a CPU.
     pub fn judge(&mut self, used: &dyn Fn(u32) -> Option<(u64, u64)>, at_ns: u64) -> Vec<SetAffinity> {
         for (pid, task) in self.tasks.iter_mut().filter(|(_, task)| task.lives) {
             let Some((cpu_ns, waited_ns)) = used(*pid) else { continue };
@@ -171,14 +172,14 @@ impl ProcessTree {
         self.mode == Mode::Threads
     }
 
-    /// The parent's CPU time when its first child, or thread, was there.
+    /// The parent's CPU time when its first child, or thread, existed.
     pub fn parent_had(&mut self, cpu_ns: u64) {
         if let Some((_, known, _)) = &mut self.before_fork {
             *known = cpu_ns;
         }
     }
 
-    /// The parent, if it has been seen to fork, or to start a thread.
+    /// The parent, if it was seen to fork, or to start a thread.
     pub fn has_forked(&self) -> Option<u32> {
         self.before_fork.map(|(parent, _, _)| parent)
     }
@@ -188,17 +189,17 @@ impl ProcessTree {
         self.tasks.contains_key(&pid)
     }
 
-    /// Who the parent is, whose CPU time at the fork matters.
+    /// The parent, whose CPU time at the fork matters.
     pub fn parent(&self) -> Option<u32> {
         self.chosen().map(|(parent, _)| parent)
     }
 
-    /// Every child or thread that works for the program, whichever member it belongs to.
+    /// Every child or thread that works for the program, of all members.
     pub fn member_pids(&self) -> Vec<u32> {
         self.chosen().map(|(_, members)| members).unwrap_or_default()
     }
 
-    /// Those of them that lived when somebody looked last.
+    /// Those of them that were alive at the last look.
     pub fn living_members(&self) -> Vec<u32> {
         let lives = |pid: &u32| self.tasks.get(pid).is_some_and(|task| task.lives);
         self.member_pids().into_iter().filter(lives).collect()
@@ -209,14 +210,14 @@ impl ProcessTree {
         self.lanes.lane(pid)
     }
 
-    /// Whether one of the members has chosen its CPUs by itself.
+    /// The CPUs of each member that has set its own affinity.
     pub fn moved_to(&self) -> impl Iterator<Item = &str> {
         self.tasks.values().filter_map(|task| task.moved_to.as_deref())
     }
 
-    /// The parent and the members: those whose parent is the same. Of several parents the first, from the root, that has as
-    /// many as are expected, or else the one that has most. Who only starts others is none. Orphans of its children are
-    /// its children.
+    /// The parent and the members: the tasks with the same parent. Of several parents it is the first, from
+    /// the root, with as many children as expected, or else the one with the most. Programs that only start
+    /// others are no parents. Orphans of its children count as its children.
     fn chosen(&self) -> Option<(u32, Vec<u32>)> {
         let mut of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for pid in &self.order {
@@ -244,7 +245,8 @@ impl ProcessTree {
         let candidates = parents(false);
         let exact = candidates.iter().find(|(_, children)| children.len() == self.expected);
         let most = candidates.iter().rev().max_by_key(|(_, children)| children.len());
-        // A shell or make may be the one whose children do the work: when it has as many, and there are several.
+        // The children of a shell or make may do the work: if it has as many as expected, and there are
+        // several.
         let wrappers = parents(true);
         let started =
             wrappers.iter().find(|(_, children)| self.expected > 1 && children.len() >= self.expected);
@@ -252,7 +254,7 @@ impl ProcessTree {
         if let Some((parent, children)) = exact.or(started.filter(|_| too_few)).or(most) {
             return Some((*parent, children.iter().copied().chain(orphans()).collect()));
         }
-        // One that does not fork is its own only member; if it forked, and nobody saw, there are orphans.
+        // A process that does not fork is its own only member; if it forked unseen, there are orphans.
         let is_program = |pid: &&u32| known(pid).is_some_and(|task| !task.is_wrapper && !task.is_orphan);
         let alone = self.order.iter().rev().find(is_program)?;
         let orphans: Vec<u32> = orphans().collect();
@@ -262,8 +264,8 @@ impl ProcessTree {
         }
     }
 
-    /// The process that works with threads, and its threads. The first has its process's number. It is a worker, the last
-    /// to be placed, if there would be too few without it: it began first, and may do something else besides.
+    /// The process that works with threads, and its threads. The first thread has its process's number. It
+    /// counts as a worker, placed last, only if there would be too few without it: it may do other work.
     fn chosen_threads(&self, of: BTreeMap<u32, Vec<u32>>) -> Option<(u32, Vec<u32>)> {
         let known = |pid: &u32| self.tasks.get(pid);
         let (process, mut threads) = of.into_iter().max_by_key(|(process, threads)| {
@@ -283,8 +285,8 @@ impl ProcessTree {
         let is_threads = self.is_threads();
         let mut living: Vec<u32> =
             members.iter().copied().filter(|pid| lives(pid) && !(is_threads && *pid == parent)).collect();
-        // The first thread may run anywhere, since others that it starts begin where it is; but where it works beside one too
-        // few, the free CPU is its own.
+        // The first thread may run anywhere, since threads that it starts inherit its affinity. But where it
+        // works and one worker is missing, it gets the free CPU.
         let joins = is_threads && self.first_thread.0 && !living.is_empty();
         if joins && living.len() + 1 == self.expected && lives(&parent) {
             living.push(parent);
@@ -306,7 +308,7 @@ impl ProcessTree {
             }
             let wanted = match self.lanes.lane(*pid).and_then(|lane| self.lanes.cpu(lane)) {
                 Some(cpu) => vec![cpu],
-                // Who was taken for a member and is none may run anywhere again.
+                // A task that was wrongly taken for a member may run anywhere again.
                 None if task.put_on.is_some() => self.anywhere.clone(),
                 None => continue,
             };
@@ -320,11 +322,11 @@ impl ProcessTree {
         changes
     }
 
-    /// Whether a process that is seen for the first time, and may run there, has chosen that by itself: what it was given by
-    /// its parent is all CPUs of the cell.
+    /// Whether a process that is seen for the first time, with these CPUs, has set its own affinity: its
+    /// parent's affinity would be all CPUs of the cell.
     pub fn has_chosen(&self, change: &SetAffinity, cpus: &[u32]) -> bool {
-        // A task inherits the affinity that its parent was given. Which thread has started another, and
-        // whose child an orphan was, is not known.
+        // A task inherits its parent's affinity. Which thread started another is unknown, and so is an
+        // orphan's parent.
         let task = self.tasks.get(&change.pid);
         let parent = task.map(|task| task.parent);
         let is_anybodys = self.is_threads() || task.is_some_and(|task| task.is_orphan);
@@ -335,7 +337,7 @@ impl ProcessTree {
         change.first && cpus != self.anywhere && cpus != change.cpus && !given
     }
 
-    /// Takes in where a member was found, when it had been put somewhere before.
+    /// Records the affinity that a member was found with, after it had been put on a CPU.
     pub fn found_on(&mut self, pid: u32, cpus: &[u32]) {
         if let Some(task) = self.tasks.get_mut(&pid) {
             if task.put_on.as_deref().is_some_and(|put_on| put_on != cpus) {
@@ -346,8 +348,8 @@ impl ProcessTree {
         }
     }
 
-    /// Takes in members that were gone before anybody looked: those of the parent's children, or threads, whose end the
-    /// kernel told. `root` is the first process.
+    /// Records members that ended unseen: children, or threads, of the parent whose exit the kernel reported.
+    /// `root` is the first process.
     pub fn learn(&mut self, root: u32, exits: &[(Exit, u64)]) {
         let parent = match self.chosen() {
             Some((parent, members)) if !members.contains(&parent) || self.is_threads() => parent,
@@ -364,7 +366,7 @@ impl ProcessTree {
             .collect();
         missed.sort_unstable();
         for (began_ns, pid) in missed {
-            // So that the parent can be chosen, even if nobody was seen at all.
+            // Allows the parent to be chosen, even if no child was seen at all.
             if !self.is_threads() && !self.tasks.contains_key(&parent) {
                 self.order.insert(0, parent);
                 self.tasks.insert(parent, Task::new(0, began_ns, false));
@@ -378,7 +380,7 @@ impl ProcessTree {
         for pid in members.into_iter().filter(|pid| !is_threads || *pid != parent) {
             self.lanes.ended(pid);
         }
-        // The first thread has a lane of its own if nobody else has it; if somebody has, it is no worker.
+        // The first thread gets an otherwise unused lane; if there is none, it is no worker.
         if is_threads {
             self.lanes.remove(parent);
             if !self.lanes.unused().is_empty() && self.tasks.contains_key(&parent) {
@@ -390,7 +392,7 @@ impl ProcessTree {
     /// The parent's figures at the fork; `began_ns` is when the program began.
     pub fn before_fork(&self, began_ns: u64, exits: &[(Exit, u64)]) -> Option<BeforeFork> {
         let (parent, cpu_ns, at_ns) = self.before_fork?;
-        // The first member's beginning is known better from its end than from the moment at which it was seen.
+        // The first member's end and duration give its start more exactly than the time at which it was seen.
         let members = self.member_pids();
         let reported = exits
             .iter()
@@ -401,8 +403,8 @@ impl ProcessTree {
         Some(BeforeFork { cpu_ns, elapsed_ns: at_ns - began_ns })
     }
 
-    /// The members, one for each lane, by what was seen of those in it and what the kernel told at their end. `counted` are
-    /// CPU times that were counted from the moment at which each was first seen.
+    /// The members, one for each lane, from the observed tasks of the lane and the kernel's reports at their
+    /// end. `counted` are CPU times counted from the time at which each task was first seen.
     pub fn members(&self, began_ns: u64, exits: &[(Exit, u64)], counted: &BTreeMap<u32, u64>) -> Vec<Member> {
         let of_task = self.members_of_tasks(began_ns, exits, counted);
         let mut lanes: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
@@ -429,7 +431,7 @@ impl ProcessTree {
             .map(|(exit, _)| (exit.tgid, exit.parent))
             .chain(self.tasks.iter().map(|(pid, task)| (*pid, task.parent)))
             .collect();
-        // Whose child it is, or whose child's child.
+        // The member that a process is, or descends from.
         let head = |tgid: u32| {
             let mut at = tgid;
             for _ in 0..=parents.len() {
@@ -461,7 +463,7 @@ impl ProcessTree {
             let (cpu_ns, exact) = match counted.get(pid) {
                 _ if is_told => (reported, true),
                 Some(counted) => (*counted, true),
-                // Ticks, or what was read at some moment before the end: both say too little.
+                // Ticks, or a reading some time before the end: both are too low.
                 None => (reported.max(task.cpu_ns), false),
             };
             Some(Member {
@@ -478,7 +480,7 @@ impl ProcessTree {
             })
         };
         let mut tasks: Vec<Member> = members.iter().filter_map(one).collect();
-        // What its parent was counted with is its own.
+        // An orphan's own CPU time is part of what its parent was counted with.
         for orphan in members.iter().filter(|pid| self.tasks.get(pid).is_some_and(|task| task.is_orphan)) {
             let own = tasks.iter().find(|task| task.pid == *orphan).map_or(0, |task| task.cpu_ns);
             let parent = self.tasks.get(orphan).map(|task| task.parent);
@@ -497,14 +499,14 @@ impl ProcessTree {
         let members = self.member_pids();
         exits
             .iter()
-            // SIGTERM is how a parent ends workers that wait for more (Python's pools do).
+            // SIGTERM is how a parent ends workers that wait for more work (Python's pools do).
             .filter(|(exit, _)| exit.pid == exit.tgid && exit.status != 0 && exit.status != libc::SIGTERM)
             .filter_map(|(exit, _)| Some((members.iter().position(|pid| *pid == exit.pid)?, exit.status)))
             .collect()
     }
 }
 
-/// Those who were in a lane, as one member: it has the number of the one that used most.
+/// The tasks of a lane as one member: it has the number of the task that used most CPU time.
 fn merged(cpu: Option<u32>, mut tasks: Vec<Member>) -> Option<Member> {
     tasks.sort_by_key(|task| std::cmp::Reverse(task.cpu_ns));
     let first = tasks.first()?.clone();

@@ -1,4 +1,4 @@
-//! What `/proc` shows of the processes and threads of one program, where they may run, and their CPU time.
+//! What `/proc` shows of one program's processes and threads: where they may run, and their CPU time.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ const WRAPPERS: [&str; 12] =
 pub struct TaskSnapshot {
     /// Its number.
     pub pid: u32,
-    /// Its parent's; of a thread: its process's.
+    /// The parent process; for a thread, its process.
     pub parent: u32,
     /// Its parent is the launcher: it is the program, or an orphan.
     pub is_launched: bool,
@@ -34,8 +34,8 @@ pub struct TaskSnapshot {
     pub is_wrapper: bool,
 }
 
-/// All tasks that a launcher has started, as `/proc` shows them now. The launcher's own child does not count before it has
-/// executed the program.
+/// All tasks that a launcher has started, as `/proc` shows them now. The launcher's own child counts once it
+/// has executed the program.
 pub fn all_tasks(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>) -> Vec<TaskSnapshot> {
     let mut snapshots = Vec::new();
     for (pid, parent) in tree::descendants(launcher) {
@@ -55,8 +55,8 @@ pub fn all_tasks(mode: Mode, launcher: u32, launcher_file: Option<&PathBuf>) -> 
     snapshots
 }
 
-/// Which children or threads of the parent live, and those of them that are not known yet: what is worth a look now and then,
-/// however many there are already.
+/// The parent's living children or threads, and those of them that are not known yet. Cheap enough to be
+/// called often, however many exist already.
 pub fn new_tasks(mode: Mode, parent: u32, known: &dyn Fn(u32) -> bool) -> (Vec<TaskSnapshot>, Vec<u32>) {
     let living: Vec<u32> = if mode == Mode::Threads {
         tree::threads(parent)
@@ -78,7 +78,7 @@ fn is_wrapper(program: Option<&Path>) -> bool {
     name.is_some_and(|name| WRAPPERS.iter().any(|wrapper| name == *wrapper))
 }
 
-/// The CPU time of a process until now, or of one of its threads.
+/// The CPU time of a process, or of one of its threads, until now.
 pub fn used(mode: Mode, process: u32, pid: u32) -> u64 {
     if mode == Mode::Threads {
         return thread_cpu(process, pid).unwrap_or(0);
@@ -86,21 +86,21 @@ pub fn used(mode: Mode, process: u32, pid: u32) -> u64 {
     tree::threads(pid).into_iter().filter_map(|thread| thread_cpu(pid, thread)).sum()
 }
 
-/// Whose CPU time is counted.
+/// The tasks whose CPU time is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// A thread's own.
     Thread,
-    /// A process's, with what it will start.
+    /// A process's, with the processes that it will start.
     Tree,
     /// A process's own, with the threads that it will start.
     Process,
 }
 
-/// The CPU time of a task from now on; what it has used so far.
+/// A counter of a task's CPU time from now on, and what the task has used so far.
 ///
-/// `/proc` forgets a process when it ends, and taskstats count ticks where the kernel has no delay accounting: a counter of
-/// the kernel's own (`PERF_COUNT_SW_TASK_CLOCK`) outlives whom it counts.
+/// `/proc` drops a process when it ends, and taskstats count ticks where the kernel has no delay accounting.
+/// A kernel counter (`PERF_COUNT_SW_TASK_CLOCK`) outlives its task.
 pub fn counter(scope: Scope, process: u32, pid: u32) -> Option<TaskCounter> {
     let open = |thread: u32| {
         let mut builder = perf_event::Builder::new(perf_event::events::Software::TASK_CLOCK);
@@ -108,7 +108,7 @@ pub fn counter(scope: Scope, process: u32, pid: u32) -> Option<TaskCounter> {
         builder.inherit(scope != Scope::Thread).inherit_thread(scope == Scope::Process);
         builder.build().ok()
     };
-    // Only threads to come are inherited: those that are there have a counter each.
+    // Only future threads inherit a counter: existing ones get a counter each.
     let threads = if scope == Scope::Thread { vec![pid] } else { tree::threads(pid) };
     let mut counters: Vec<perf_event::Counter> = threads.into_iter().filter_map(open).collect();
     if counters.is_empty() {
@@ -129,7 +129,7 @@ pub struct TaskCounter {
 }
 
 impl TaskCounter {
-    /// All that it has used, what was used before it was counted included.
+    /// The task's total CPU time, including the time before it was counted.
     pub fn read(&mut self) -> Option<u64> {
         let counted = self.counters.iter_mut().map(perf_event::Counter::read);
         Some(self.before + counted.sum::<std::io::Result<u64>>().ok()?)
@@ -142,7 +142,7 @@ fn thread_cpu(pid: u32, thread: u32) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Sets the affinity of a process or thread, which may be gone.
+/// Sets the affinity of a process or thread, which may have ended.
 pub fn set_affinity(change: &SetAffinity) -> std::io::Result<()> {
     // SAFETY: a cpu_set_t is plain bits, and zero is its empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -160,7 +160,7 @@ pub fn set_affinity(change: &SetAffinity) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The CPUs on which a process or thread may run; none if it is gone.
+/// The CPUs on which a process or thread may run; none if it has ended.
 pub fn affinity(pid: u32) -> Option<Vec<u32>> {
     // SAFETY: a cpu_set_t is plain bits.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

@@ -1,17 +1,17 @@
-//! How long the tasks of an attempt ran and how long they waited for a CPU: `/proc/PID/task/TID/schedstat`, whose first two
-//! numbers are both, in nanoseconds (Documentation/scheduler/sched-stats.rst; it takes CONFIG_SCHED_INFO). Read now and
-//! then while they live, since the kernel forgets a thread's when it ends: what is missing is what came after the last
-//! reading.
+//! How long the tasks of an attempt ran, and how long they waited for a CPU: the first two numbers of
+//! `/proc/PID/task/TID/schedstat`, in nanoseconds (Documentation/scheduler/sched-stats.rst; needs
+//! CONFIG_SCHED_INFO). Read at intervals while the tasks live, since the kernel drops a thread's numbers when
+//! it ends: the time after the last reading is missing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::sampler::tree;
 
-/// More threads than these are not read: it would take longer than what it is to tell.
+/// More threads than this are not read: reading would take too long.
 const MOST_THREADS: usize = 4096;
 
-/// What the scheduler says of a task: nanoseconds.
+/// The scheduler's account of a task, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
     /// On a CPU.
@@ -24,10 +24,10 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy)]
 struct Thread {
     process: u32,
-    /// Which of the programs started it.
+    /// The index of the program that started it.
     root: usize,
     last: Reading,
-    /// Of threads that had its number before.
+    /// Of earlier threads with the same number.
     before: Reading,
 }
 
@@ -40,11 +40,11 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Reads every thread of all that these launchers have started.
+    /// Reads every thread of all processes that these launchers have started.
     pub fn look(&mut self, launchers: &[u32], launcher_file: Option<&PathBuf>) {
         for (root, &launcher) in launchers.iter().enumerate() {
             for (pid, parent) in tree::descendants(launcher) {
-                // What waits for the appointed moment is no program yet.
+                // A process that waits for the appointed time is no program yet.
                 if parent == launcher && tree::program(pid).as_ref() == launcher_file {
                     continue;
                 }
@@ -67,19 +67,19 @@ impl Waits {
             last: Reading::default(),
             before: Reading::default(),
         });
-        // Neither ever falls: another thread has the number now.
+        // Neither ever falls: the number now belongs to another thread.
         if reading.ran_ns < known.last.ran_ns || reading.waited_ns < known.last.waited_ns {
             known.before = known.whole();
         }
         (known.process, known.root, known.last) = (process, root, reading);
     }
 
-    /// What a thread has used; of its number's last owner.
+    /// What a thread has used; the last one with that number.
     pub fn thread(&self, thread: u32) -> Option<Reading> {
         self.threads.get(&thread).map(|known| known.last)
     }
 
-    /// What a process's threads have used, those that have ended too.
+    /// What a process's threads have used, including those that have ended.
     pub fn process(&self, pid: u32) -> Option<Reading> {
         let mut sum = None;
         for thread in self.threads.values().filter(|thread| thread.process == pid) {
@@ -89,7 +89,8 @@ impl Waits {
         sum
     }
 
-    /// Everything, and the longest wait within one group. `group` names it by program, process and thread.
+    /// The total, and the longest wait within one group. `group` names the group of a program, process and
+    /// thread.
     pub fn total(&self, group: &dyn Fn(usize, u32, u32) -> u64) -> Option<(Reading, u64)> {
         if self.unknown {
             return None;
@@ -101,11 +102,11 @@ impl Waits {
             *groups.entry(group(thread.root, thread.process, *number)).or_default() +=
                 thread.whole().waited_ns;
         }
-        // A kernel that keeps no such account writes zeros.
+        // A kernel without such an account writes zeros.
         (sum.ran_ns > 0).then(|| (sum, groups.into_values().max().unwrap_or(0)))
     }
 
-    /// How many tasks wanted a CPU for at least so long.
+    /// The number of tasks that wanted a CPU for at least this long.
     pub fn wanting(&self, at_least_ns: u64) -> usize {
         let wants = |thread: &&Thread| thread.whole().ran_ns + thread.whole().waited_ns >= at_least_ns;
         self.threads.values().filter(wants).count()
@@ -124,7 +125,7 @@ impl Reading {
     }
 }
 
-/// Reads a thread; nothing if it is gone. A kernel without the account has no such file, while the thread is there.
+/// Reads a thread; none if it has ended. A kernel without the account has no such file for a living thread.
 fn read(pid: u32, thread: u32, unknown: &mut bool) -> Option<Reading> {
     let folder = format!("/proc/{pid}/task/{thread}");
     match std::fs::read_to_string(format!("{folder}/schedstat")) {
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_has_used_is_not_lost_when_it_ends_or_another_gets_its_number() {
+    fn a_threads_usage_survives_its_end_and_the_reuse_of_its_number() {
         let mut waits = Waits::default();
         waits.take(0, 10, 11, reading(5, 2));
         waits.take(0, 10, 11, reading(7, 3));
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_was_seen_of_is_unknown() {
+    fn without_a_reading_the_waiting_is_unknown() {
         assert_eq!(Waits::default().total(&|_, _, _| 0), None);
         assert_eq!(parse("12 34 5\n"), Some(reading(12, 34)));
         assert_eq!(parse(""), None);

@@ -1,5 +1,5 @@
-//! Watches an attempt: finds the tasks and sets their CPUs, reads how long they waited for it, hears marks, has
-//! memory read.
+//! Watches an attempt: finds the tasks and sets their CPUs, reads how long they waited for a CPU, reads
+//! marks, and has memory read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,20 +20,20 @@ use crate::memory::runtime_of;
 use crate::sampler::marks::Marks;
 use crate::sampler::{now, tree};
 
-/// While members are still awaited, and soon after somebody came, they are looked for so often: until then they may be on
-/// each other's CPUs.
+/// The interval between looks for members while some are awaited, or soon after one came: until then two of
+/// them may share a CPU.
 const AWAITING: Duration = Duration::from_millis(2);
 const SOON: Duration = Duration::from_millis(50);
-/// When nobody new has come for so long, they are looked for less often.
+/// After this time without a new task, looks become less frequent.
 const PATIENT: Duration = Duration::from_secs(5);
 const LESS_OFTEN: Duration = Duration::from_millis(20);
-/// How often it is asked whether the machine has a new process or thread; if it has, it is looked for.
+/// How often the watcher checks whether the machine has a new process or thread; if so, it looks for members.
 const ANYBODY_NEW: Duration = Duration::from_millis(10);
-/// Everyone is looked at after at most so long, and after this share of the time that has passed: what is read of those who
-/// live is then never older than that share of their lives.
+/// All tasks are read after at most this time, and after this share of the time that has passed: readings of
+/// living tasks are then never older than that share of their lives.
 const ALL_THERE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 4;
-/// A look is followed by at least so many times its own length.
+/// The pause after a look is at least this many times its length.
 const PAUSE: u32 = 50;
 
 /// Watches an attempt.
@@ -52,7 +52,7 @@ pub(super) struct Watcher {
     began: Instant,
     newest: Instant,
     seen: usize,
-    /// When everyone was looked at last, and how long that takes to be due again.
+    /// When all tasks were last read, and when that is due again.
     all_seen: Option<(Instant, Duration)>,
     looked: Instant,
     look_again: Duration,
@@ -60,9 +60,9 @@ pub(super) struct Watcher {
     pub(super) remarks: Vec<String>,
     /// A counter for each task of the members, and for the parent.
     counters: BTreeMap<u32, TaskCounter>,
-    /// What the counters of those who have ended had counted.
+    /// The final counts of tasks that have ended.
     counted: BTreeMap<u32, u64>,
-    /// CPU times that are asked for when an attempt has ended go by these.
+    /// Counters for the CPU times that are requested after the attempt has ended.
     parents: BTreeMap<u32, TaskCounter>,
 }
 
@@ -95,7 +95,8 @@ impl Watcher {
         }
     }
 
-    /// The CPU time of each task of the members, and of the parent if it is none of them, now that all have ended.
+    /// The CPU time of each task of the members, and of the parent if it is not a member, after all have
+    /// ended.
     pub(super) fn counted(&mut self) -> (BTreeMap<u32, u64>, Option<u64>) {
         let mut counted = std::mem::take(&mut self.counted);
         for (pid, counter) in &mut self.counters {
@@ -109,7 +110,7 @@ impl Watcher {
         (counted, of_parent)
     }
 
-    /// Counts the CPU time of members that have come, and keeps that of those who have ended.
+    /// Counts the CPU time of new members, and stores that of members that have ended.
     fn count_members(&mut self, living: Option<&[u32]>) {
         let Some(parent) = self.tree.parent() else { return };
         let members = self.tree.member_pids();
@@ -126,7 +127,7 @@ impl Watcher {
                 self.parents.insert(parent, counter);
             }
         }
-        // A thread that has ended has used all that it will; what a child has started may go on without it.
+        // A thread that has ended uses no more CPU time; a child's own children may continue without it.
         if let (Mode::Threads, Some(living)) = (self.mode, living) {
             let ended: Vec<u32> =
                 self.counters.keys().copied().filter(|pid| *pid != parent && !living.contains(pid)).collect();
@@ -137,8 +138,8 @@ impl Watcher {
         }
     }
 
-    /// Whether the machine has a new process or thread since this was asked last: the last word of `/proc/loadavg` is the
-    /// number that was given last.
+    /// Whether the machine has a new process or thread since the last call: the last word of `/proc/loadavg`
+    /// is the newest process number.
     fn is_anybody_new(&mut self) -> bool {
         let mut text = [0; 128];
         let read = self.load.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
@@ -150,7 +151,7 @@ impl Watcher {
         !is_known
     }
 
-    /// Looks who is there, and puts what is new on a CPU.
+    /// Finds living members, and puts new ones on a CPU.
     fn find_members(&mut self, launchers: &[u32]) {
         let began = Instant::now();
         let is_due = self.all_seen.is_none_or(|(at, gap)| at.elapsed() >= gap);
@@ -167,7 +168,7 @@ impl Watcher {
         let parent =
             self.tree.parent().filter(|parent| self.mode == Mode::Threads || !members.contains(parent));
         let known_fork = self.tree.has_forked();
-        // The whole tree now and then: who was taken for the parent need not be it.
+        // Reads the whole tree at intervals: the chosen parent may be the wrong one.
         let (mut changes, living) = match parent.filter(|_| !is_due) {
             Some(parent) => {
                 let (new, living) = task_snapshot::new_tasks(self.mode, parent, &|pid| self.tree.knows(pid));
@@ -205,7 +206,7 @@ impl Watcher {
         self.look_again = self.pace(began.elapsed());
     }
 
-    /// When to look again, after a look that took so long.
+    /// When to look again, after a look that took `took`.
     fn pace(&self, took: Duration) -> Duration {
         let quiet = self.newest.elapsed();
         let gap = match self.tree.is_complete() {
@@ -213,7 +214,7 @@ impl Watcher {
             false if quiet > PATIENT => LESS_OFTEN,
             _ => AWAITING,
         };
-        // Until all are there nobody waits for their placement.
+        // Until all members exist, none waits for its placement.
         if self.tree.is_complete() {
             gap.max(took * PAUSE)
         } else {
@@ -221,7 +222,7 @@ impl Watcher {
         }
     }
 
-    /// Moves members when those that work are on the same CPU.
+    /// Moves members when several working ones are on the same CPU.
     fn judge(&mut self) -> Vec<SetAffinity> {
         let (waits, is_threads) = (&self.waits, self.mode == Mode::Threads);
         let used = |pid: u32| {
@@ -254,7 +255,7 @@ impl Watcher {
         }
     }
 
-    /// Reads how long jobs have waited; nobody is put anywhere.
+    /// Reads how long jobs have waited; no affinity is set.
     fn look_at_jobs(&mut self, launchers: &[u32]) {
         let began = Instant::now();
         if self.launcher_file.is_none() {
@@ -292,7 +293,7 @@ impl RunObserver for Watcher {
                         (None, roots.collect())
                     }
                     Mode::Fork => (self.tree.parent(), self.tree.member_pids()),
-                    // Threads have their memory in common.
+                    // Threads share one memory.
                     Mode::Threads => (None, self.tree.parent().into_iter().collect()),
                 };
                 let expected = if self.mode == Mode::Threads { 1 } else { self.expected };

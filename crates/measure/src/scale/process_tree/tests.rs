@@ -20,7 +20,7 @@ fn each_child_is_put_on_a_cpu_of_its_own_once() {
 }
 
 #[test]
-fn a_shell_that_starts_the_program_is_no_parent_and_the_program_no_child() {
+fn a_shell_that_starts_the_program_is_not_its_parent() {
     let mut tree = ProcessTree::new(Mode::Fork, 1, &[0]);
     let start = [snapshot(10, 1, true), snapshot(11, 10, false)];
     tree.seen(&start, 1);
@@ -32,8 +32,9 @@ fn a_shell_that_starts_the_program_is_no_parent_and_the_program_no_child() {
 }
 
 #[test]
-fn who_was_taken_for_a_member_may_run_anywhere_again() {
-    // A is_wrapper that is not known as one: the program is its only child, until it has children itself.
+fn a_task_wrongly_taken_for_a_member_may_run_anywhere_again() {
+    // A wrapper program that is not known as one: the program is its only child, until it has children
+    // itself.
     let mut tree = ProcessTree::new(Mode::Fork, 2, &[0, 1]);
     let start = [snapshot(10, 1, false), snapshot(11, 10, false)];
     assert_eq!(tree.seen(&start, 1), [SetAffinity { pid: 11, cpus: vec![0], first: true }]);
@@ -55,7 +56,7 @@ fn a_shell_whose_children_do_the_work_is_the_parent() {
 }
 
 #[test]
-fn a_pool_that_follows_another_takes_its_places_and_belongs_to_the_same_members() {
+fn a_second_pool_takes_the_places_of_the_first_and_belongs_to_its_members() {
     for mode in [Mode::Fork, Mode::Threads] {
         let mut tree = ProcessTree::new(mode, 2, &[4, 6]);
         let one = |pid| TaskSnapshot { pid, parent: 10, is_launched: false, is_wrapper: false };
@@ -74,22 +75,22 @@ fn a_pool_that_follows_another_takes_its_places_and_belongs_to_the_same_members(
 }
 
 #[test]
-fn the_worker_of_a_child_that_has_ended_is_a_child_of_the_program() {
+fn an_orphan_of_an_ended_child_counts_as_a_child_of_the_program() {
     let mut tree = ProcessTree::new(Mode::Fork, 1, &[3]);
     tree.seen(&[snapshot(10, 1, false), snapshot(11, 10, false)], 1);
     let changes = tree.seen(&[snapshot(10, 1, false), snapshot(12, 1, false)], 2);
     assert_eq!(changes, [SetAffinity { pid: 12, cpus: vec![3], first: true }]);
     assert_eq!((tree.parent(), tree.member_pids()), (Some(10), vec![11, 12]));
-    // One that was seen while its parent lived; what that was counted with is not counted twice.
+    // One that was seen while its parent lived; the parent's counted time is not counted twice.
     let mut tree = ProcessTree::new(Mode::Fork, 1, &[3]);
     tree.seen(&[snapshot(10, 1, false), snapshot(11, 10, false), snapshot(12, 11, false)], 1);
     tree.seen(&[snapshot(10, 1, false), snapshot(12, 1, false)], 2);
     assert_eq!(tree.member_pids(), [11, 12]);
     let put = SetAffinity { pid: 12, cpus: vec![4], first: true };
-    assert!(!tree.has_chosen(&put, &[3]), "it was given its parent's");
+    assert!(!tree.has_chosen(&put, &[3]), "it inherited its parent's");
     let members = tree.members(0, &[], &BTreeMap::from([(11, 105), (12, 100)]));
     assert_eq!((members.len(), members[0].pid, members[0].cpu_ns), (1, 12, 105));
-    // Of children that nobody saw only the orphans are left.
+    // Of unseen children only the orphans are left.
     let mut tree = ProcessTree::new(Mode::Fork, 2, &[]);
     tree.seen(&[snapshot(10, 1, false), snapshot(12, 1, false), snapshot(13, 1, false)], 1);
     assert_eq!((tree.parent(), tree.member_pids()), (Some(10), vec![12, 13]));
@@ -124,10 +125,10 @@ fn the_process_with_threads_is_the_one_that_works() {
 }
 
 #[test]
-fn a_thread_that_was_given_its_place_has_not_chosen_it() {
+fn a_thread_that_inherited_its_affinity_has_not_set_it() {
     let mut tree = ProcessTree::new(Mode::Threads, 2, &[1, 0]);
     let thread = |pid| snapshot(pid, 10, false);
-    // A thread that another starts begins where that one was put.
+    // A thread inherits the affinity of the thread that starts it.
     tree.seen(&[thread(10), thread(11)], 1);
     let changes = tree.seen(&[thread(10), thread(11), thread(12)], 2);
     let last = changes.iter().find(|put| put.pid == 12).unwrap();
@@ -146,7 +147,7 @@ fn the_first_thread_is_a_worker_only_if_there_would_be_too_few_without_it() {
 }
 
 #[test]
-fn a_member_is_accounted_with_what_it_started_itself() {
+fn a_member_is_accounted_with_its_descendants() {
     let mut tree = ProcessTree::new(Mode::Fork, 1, &[]);
     tree.seen(&[snapshot(10, 1, false), snapshot(11, 10, false)], 100);
     let exit = |pid, parent, cpu_ns, status| Exit {
@@ -170,7 +171,7 @@ fn a_member_is_accounted_with_what_it_started_itself() {
 }
 
 #[test]
-fn one_that_does_not_fork_is_its_own_member() {
+fn a_process_that_does_not_fork_is_its_own_member() {
     let mut tree = ProcessTree::new(Mode::Fork, 1, &[3]);
     assert_eq!(
         tree.seen(&[snapshot(10, 1, false)], 1),
@@ -181,7 +182,7 @@ fn one_that_does_not_fork_is_its_own_member() {
 }
 
 #[test]
-fn a_member_that_went_elsewhere_by_itself_is_found_out() {
+fn a_member_that_set_its_own_affinity_is_detected() {
     let mut tree = ProcessTree::new(Mode::Fork, 1, &[3]);
     tree.seen(&[snapshot(10, 1, false)], 1);
     tree.found_on(10, &[3]);
