@@ -7,6 +7,8 @@
 
 pub mod autocorrelation;
 pub mod bootstrap;
+mod comparison;
+mod decision;
 pub mod distribution;
 mod effect;
 mod judge;
@@ -32,7 +34,8 @@ use widthwise_experiment::outcome::{Round, Run, Source};
 use widthwise_experiment::role::control_of;
 use widthwise_experiment::{Experiment, Metric};
 
-pub use judge::{half_width, judge, FEWEST_PAIRS, TEN_RUNS};
+pub use comparison::{FEWEST_PAIRS, TEN_RUNS};
+pub use judge::{half_width, judge};
 pub use runtime::{RuntimePart, RuntimeShare};
 
 /// The outcome of a verdict, in one word. `Lower` and `Higher` compare the variant's figure with the baseline's;

@@ -6,8 +6,14 @@ use widthwise_experiment::metric::Family;
 use widthwise_experiment::outcome::{Ending, Reading, RoundKind, Run, Source};
 use widthwise_experiment::Metric;
 
-use crate::runtime::{RUNTIME_CPU, WITH_RUNTIME};
 use crate::Evidence;
+
+/// The metrics that include the runtime's work. The kernel splits user and system time by ticks, so all of the
+/// runtime's user time may be in either.
+pub(crate) const WITH_RUNTIME: [&str; 4] = ["cpu", "wall", "user", "system"];
+
+/// The metric of the runtime's own CPU time.
+pub(crate) const RUNTIME_CPU: &str = "runtime_cpu";
 
 /// The runs of a campaign that count, by variant and round.
 #[derive(Clone)]

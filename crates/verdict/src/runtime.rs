@@ -6,23 +6,17 @@
 use widthwise_experiment::metric::find;
 use widthwise_experiment::Metric;
 
-use crate::judge::{baselines, blank, compare, log_ratios, worded, Comparison, Obstacle, FEWEST_PAIRS};
-use crate::pairs::{Campaign, Pair};
+use crate::comparison::{baselines, compare, log_ratios, Comparison, Obstacle, FEWEST_PAIRS};
+use crate::decision::{blank, worded};
+use crate::pairs::{Campaign, Pair, RUNTIME_CPU, WITH_RUNTIME};
 use crate::rng::Rng;
 use crate::wording::{numbers, share, share_between};
 use crate::{Evidence, Verdict, Word};
-
-/// The metrics that include the runtime's work. The kernel splits user and system time by ticks, so all of the
-/// runtime's user time may be in either.
-pub(crate) const WITH_RUNTIME: [&str; 4] = ["cpu", "wall", "user", "system"];
 
 /// An upper limit of the work that the runtime does not count, as a multiple of what it counts. It misses the effect of
 /// traps on caches and predictors, the copying of mappings at fork, the kernel's work at execve, and its sleeps. (It
 /// misses a fifth in a program that reads directories, more than half in one that only forks or executes itself.)
 const MAY_LACK: f64 = 1.5;
-
-/// The metric of the runtime's own CPU time.
-pub(crate) const RUNTIME_CPU: &str = "runtime_cpu";
 
 /// How much of a variant's time the x32 runtime took.
 #[derive(Debug, Clone, PartialEq)]

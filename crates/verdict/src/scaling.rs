@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::bootstrap::{intervals, reach, Interval, Widening};
-use crate::judge::{log_ratios, FEWEST_PAIRS};
+use crate::comparison::{log_ratios, FEWEST_PAIRS};
 use crate::pairs::Pair;
 use crate::rng::Rng;
 use crate::starvation::Starved;

@@ -1,0 +1,197 @@
+//! From a comparison to a verdict: its figures, its word, and the reason for a word that claims nothing.
+
+use widthwise_experiment::{Experiment, Metric};
+
+use crate::bootstrap::Interval;
+use crate::comparison::{Comparison, Obstacle, NOTHING_READ};
+use crate::effect::{Floor, Scale};
+use crate::wording::margin;
+use crate::{Verdict, Word};
+
+/// A verdict with nothing in it yet.
+pub(crate) fn blank(experiment: &Experiment, variant: &str, metric: Metric) -> Verdict {
+    Verdict {
+        metric,
+        variant: variant.to_owned(),
+        baseline: experiment.baseline.clone(),
+        ratio: None,
+        difference: None,
+        baseline_mean: None,
+        low: None,
+        high: None,
+        confidence: experiment.judging.confidence,
+        equal_within: experiment.judging.equal_within,
+        floor: None,
+        difference_floor: None,
+        pairs: 0,
+        p: None,
+        adjusted_p: None,
+        coverage: 1.0,
+        source: None,
+        word: Word::NoData,
+        reason: None,
+    }
+}
+
+/// The verdict where no comparison could be made.
+pub(crate) fn stopped(
+    blank: Verdict,
+    obstacle: &Obstacle,
+    control: &Result<Comparison, Obstacle>,
+) -> Verdict {
+    let (word, reason, count) = match obstacle {
+        Obstacle::Missing(reason) => (Word::NoData, reason, NOTHING_READ),
+        Obstacle::Withheld(reason, count) | Obstacle::TooFew(reason, count) => {
+            (Word::Withheld, reason, *count)
+        }
+    };
+    let verdict = Verdict {
+        word,
+        reason: Some(reason.clone()),
+        pairs: count.pairs,
+        coverage: count.coverage,
+        source: count.source,
+        ..blank
+    };
+    match control {
+        Ok(control) => with_floor(verdict, floor_of(control), control.scale),
+        Err(_) => verdict,
+    }
+}
+
+/// The figures of a comparison, without a word yet.
+pub(crate) fn figures(blank: Verdict, comparison: &Comparison) -> Verdict {
+    let Comparison { interval: Interval { estimate, low, high }, scale, p, count } = comparison;
+    let blank =
+        Verdict { p: Some(*p), pairs: count.pairs, coverage: count.coverage, source: count.source, ..blank };
+    match scale {
+        Scale::Log => {
+            Verdict { ratio: Some(estimate.exp()), low: Some(low.exp()), high: Some(high.exp()), ..blank }
+        }
+        Scale::Difference { baseline } => Verdict {
+            difference: Some(*estimate),
+            baseline_mean: Some(*baseline),
+            low: Some(*low),
+            high: Some(*high),
+            ..blank
+        },
+    }
+}
+
+/// The verdict with the floor as it is on that scale.
+pub(crate) fn with_floor(verdict: Verdict, floor: Floor, scale: Scale) -> Verdict {
+    let departure = Some(floor.on(scale));
+    match scale {
+        Scale::Log => Verdict { floor: departure, ..verdict },
+        Scale::Difference { .. } => Verdict { difference_floor: departure, ..verdict },
+    }
+}
+
+pub(crate) fn floor_of(control: &Comparison) -> Floor {
+    Floor::of(control.interval, control.scale)
+}
+
+/// The word. For a difference, the interval must exclude none, the estimate exceed the floor, and the adjusted p-value
+/// be small enough. Otherwise the variant is equivalent if its whole interval lies inside the margin, and else
+/// inconclusive.
+pub(crate) fn worded(
+    blank: Verdict,
+    comparison: &Comparison,
+    adjusted: f64,
+    control: &Result<Comparison, Obstacle>,
+    allowed: Option<&str>,
+) -> Verdict {
+    let figures = Verdict { adjusted_p: Some(adjusted), ..figures(blank, comparison) };
+    let floor = match control {
+        Ok(control) => floor_of(control),
+        Err(Obstacle::Missing(why) | Obstacle::Withheld(why, _) | Obstacle::TooFew(why, _)) => {
+            return Verdict {
+                word: Word::Withheld,
+                reason: Some(format!("there is no floor, because of the A/A pair: {why}")),
+                ..figures
+            };
+        }
+    };
+    let (word, reason) = match doubt(&figures, comparison, adjusted, floor) {
+        None if comparison.interval.estimate < 0.0 => (Word::Lower, None),
+        None => (Word::Higher, None),
+        Some(doubt) => {
+            let (word, reason) = equivalence(&figures, comparison, &doubt);
+            (word, Some(reason))
+        }
+    };
+    let reason = match (reason, allowed) {
+        (Some(reason), Some(allowed)) => Some(format!("{reason}; {allowed}")),
+        (reason, allowed) => reason.or(allowed.map(str::to_owned)),
+    };
+    with_floor(Verdict { word, reason, ..figures }, floor, comparison.scale)
+}
+
+/// Why no difference can be called.
+pub(crate) enum Doubt {
+    /// The interval includes no difference.
+    Included,
+    /// A difference was seen; the text gives the reason against calling it one.
+    Seen(String),
+}
+
+pub(crate) fn doubt(
+    figures: &Verdict,
+    comparison: &Comparison,
+    adjusted: f64,
+    floor: Floor,
+) -> Option<Doubt> {
+    let Comparison { interval, scale, .. } = comparison;
+    if includes_none(*interval) {
+        return Some(Doubt::Included);
+    }
+    let text = |departure| scale.text(departure, figures.metric.unit);
+    let (seen, floor) = (scale.departure(interval.estimate), floor.on(*scale));
+    let against = if seen <= floor {
+        format!("this machine's floor is {}", text(floor))
+    } else if adjusted > 1.0 - figures.confidence {
+        format!("among all comparisons it may be chance (p {adjusted:.2})")
+    } else {
+        return None;
+    };
+    Some(Doubt::Seen(format!("a difference of {} was seen, but {against}", text(seen))))
+}
+
+pub(crate) fn includes_none(interval: Interval) -> bool {
+    interval.low <= 0.0 && interval.high >= 0.0
+}
+
+/// Whether the two are equivalent, by two one-sided tests: the whole interval lies inside the margin. An interval of 95
+/// % errs by 2.5 % to either side, so a difference as large as the margin is called none in 2.5 % of all cases.
+pub(crate) fn equivalence(figures: &Verdict, comparison: &Comparison, doubt: &Doubt) -> (Word, String) {
+    let Comparison { interval, scale, .. } = comparison;
+    let margin = margin(figures.equal_within);
+    let is_within = scale.is_within(*interval, figures.equal_within);
+    let word = if is_within { Word::NoDifference } else { Word::Inconclusive };
+    let reason = match (doubt, is_within) {
+        (Doubt::Included, true) if interval.low == interval.high => "equal in every run".to_owned(),
+        (Doubt::Included, true) => format!("its whole interval lies within {margin}"),
+        (Doubt::Included, false) => {
+            format!("its interval includes no difference and reaches beyond {margin}")
+        }
+        (Doubt::Seen(what), true) => format!("{what}; its whole interval lies within {margin}"),
+        (Doubt::Seen(what), false) => format!("{what}; its interval reaches beyond {margin}"),
+    };
+    (word, reason)
+}
+
+/// The A/A control's verdict. It is never `lower` or `higher`: its difference is part of the floor.
+pub(crate) fn of_control(blank: Verdict, comparison: &Comparison) -> Verdict {
+    let Comparison { interval, scale, .. } = comparison;
+    let figures = figures(blank, comparison);
+    let doubt = if includes_none(*interval) {
+        Doubt::Included
+    } else {
+        let seen = scale.text(scale.departure(interval.estimate), figures.metric.unit);
+        Doubt::Seen(format!(
+            "an A/A difference: the baseline differs from itself by {seen} here, which the floor includes"
+        ))
+    };
+    let (word, reason) = equivalence(&figures, comparison, &doubt);
+    with_floor(Verdict { word, reason: Some(reason), ..figures }, floor_of(comparison), *scale)
+}
