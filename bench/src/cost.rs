@@ -76,11 +76,9 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             .into(),
         method: format!(
             "`nothing` is a static program that ends at once. Each tool's whole process was measured, children and report \
-             included, over {runs} runs and over {}: the difference is free of what it costs to begin. The median of {times} such \
-             differences is shown. The program's own is what `start` takes, which does nothing but vfork, execve and waitpid: {:.0} \
-             µs of wall time, {:.0} µs of CPU time. Widthwise keeps every reading and a digest of the answer of each run \
-             in a database, and ends with bootstrap intervals and a page on which every run is a dot; hyperfine keeps wall times \
-             and ends with their mean. What `widthwise report` takes on the same campaign stands for judging and reporting.",
+             included, over {runs} runs and over {}: the difference excludes the cost of the start. The median of {times} such \
+             differences is shown. The program's own cost is that of `start`, which only calls vfork, execve and waitpid: {:.0} \
+             µs of wall time, {:.0} µs of CPU time. Widthwise stores every reading and an output digest of each run in a database, and ends with bootstrap intervals and a page on which every run is a dot; hyperfine stores wall times and ends with their mean. Judging and reporting is the time of `widthwise report` on the same campaign.",
             runs / 2,
             floor.wall,
             floor.cpu,

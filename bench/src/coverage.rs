@@ -20,13 +20,12 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let lowest = cells.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = cells.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Ok(Section {
-        bar: "on synthetic data (drift, autocorrelation, outliers, two modes) the 95 % interval holds the truth in 93 to 97 % of \
-              campaigns, also when `--precision` decides when to stop."
+        bar: "on synthetic data (drift, autocorrelation, outliers, two modes) the 95 % interval includes the truth in 93 to 97 % of campaigns, also when `--precision` decides when to stop."
             .into(),
         method: format!(
-            "{replications} made-up campaigns for each cell, so that chance alone moves a cell by ±{:.1} points. The last column \
+            "{replications} synthetic campaigns for each cell, so that chance alone moves a cell by ±{:.1} points. The last column \
              stops as `--precision` does, after the mean number of rounds in brackets. hyperfine gives no intervals. docs/verdicts.md \
-             has the rest of what the simulation prints.",
+             has the rest of the simulation's output.",
             196.0 * (0.95 * 0.05 / f64::from(replications)).sqrt()
         ),
         commands: vec![typed("cargo run --release", &arguments)],
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     const SAID: &str = "Coverage, 1000 campaigns a cell:\n\n\
-                        | noise | 10 rounds | `--precision` (rounds it took) |\n\
+                        | noise | 10 rounds | `--precision` (rounds) |\n\
                         | --- | ---: | ---: |\n\
                         | 95 % quiet | 95.1 % | 92.9 % (33) |\n\n\
                         Planted:\n\n| truth |\n| ---: |\n| 1 % |\n";

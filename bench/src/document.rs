@@ -8,10 +8,10 @@ use widthwise_experiment::units::thousands;
 
 use crate::section::{NOT_REACHED, REACHED};
 
-const HEAD: &str = "# What is claimed, measured\n\n\
-     `make bench` measures every claim beside its peer, in one run on one machine, and writes this page; a claim's name measures that\n\
-     one alone. The peer is [hyperfine](https://github.com/sharkdp/hyperfine) from Debian's package, called with `-N` (no shell), unless\n\
-     a section names another. The programs are those of `bench/programs` and `tests/programs`, built in a folder of their own, in which the commands are run.\n";
+const HEAD: &str = "# Benchmarks\n\n\
+     `make bench` measures every claim beside a comparable tool, in one run on one machine, and writes this page. With a claim's name it measures that\n\
+     claim alone. The comparable tool is [hyperfine](https://github.com/sharkdp/hyperfine) from Debian's package, called with `-N` (no shell), unless\n\
+     a section names another. The programs are those of `bench/programs` and `tests/programs`, built in a separate folder, in which the commands run.\n";
 
 /// The page.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl Document {
 fn outcome(section: &str) -> (&str, &str) {
     let says = |marker| section.lines().find_map(|line: &str| line.strip_prefix(marker)).map(str::trim);
     match (says(REACHED), says(NOT_REACHED)) {
-        (Some(sentence), _) => ("reached", sentence),
-        (_, Some(sentence)) => ("**not reached**", sentence),
+        (Some(sentence), _) => ("pass", sentence),
+        (_, Some(sentence)) => ("**fail**", sentence),
         _ => ("not measured", ""),
     }
 }
@@ -145,14 +145,14 @@ mod tests {
     fn a_section_that_is_not_measured_anew_keeps_its_text_and_its_place() {
         let titles = ["Cost of a run", "Peak memory"];
         let mut first = Document::empty(&titles);
-        first.put("Peak memory", "The bar: 1 %\n\n**Reached:** by far.\n");
-        first.put("Cost of a run", "The bar: a ratio of 1\n\n**Not reached:** 1.2.\n");
+        first.put("Peak memory", "Threshold: 1 %\n\n**Passed:** by far.\n");
+        first.put("Cost of a run", "Threshold: a ratio of 1\n\n**Failed:** 1.2.\n");
         let mut second = Document::parse(&first.text(), &titles);
         assert_eq!(second.text(), first.text());
-        second.put("Cost of a run", "**Reached:** 0.9.\n");
+        second.put("Cost of a run", "**Passed:** 0.9.\n");
         let text = second.text();
-        assert!(text.contains("| [Cost of a run](#cost-of-a-run) | reached | 0.9. |"), "{text}");
-        assert!(text.contains("| [Peak memory](#peak-memory) | reached | by far. |"), "{text}");
+        assert!(text.contains("| [Cost of a run](#cost-of-a-run) | pass | 0.9. |"), "{text}");
+        assert!(text.contains("| [Peak memory](#peak-memory) | pass | by far. |"), "{text}");
         assert!(text.find("## Cost of a run") < text.find("## Peak memory"), "{text}");
         assert!(!text.contains("1.2"), "{text}");
     }

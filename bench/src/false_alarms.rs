@@ -45,8 +45,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     }
     drop(load);
 
-    let mut table =
-        Table::new(["who called a difference", "false differences", "share", "its 95 % interval"]);
+    let mut table = Table::new(["tool and metric", "false differences", "share", "its 95 % interval"]);
     let mut row = |who: &str, share: Share| {
         let (low, high) = share.interval();
         let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
@@ -59,14 +58,10 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     row("hyperfine, in wall time", alarms.peer);
     Ok(Section {
         bar: format!(
-            "{campaigns} comparisons of one program with itself, on a machine with a background load that comes and goes, yield at \
-             most 5 % false differences at 95 %: in all metrics together."
+            "{campaigns} comparisons of one program with itself, on a machine with an intermittent background load, yield at most 5 % false differences at 95 %, in all metrics together."
         ),
         method: format!(
-            "A loop of about {} ms, {rounds} runs of each side in each comparison; Widthwise and hyperfine took turns under the \
-             same load. {} A comparison counts against Widthwise if any verdict is `lower` or `higher`, on `b` or on the \
-             baseline's own twin. hyperfine makes no test of its own; for it a difference is called when Welch's t test on its \
-             exported times does so at 95 %, as its own `scripts/welch_ttest.py` does.",
+            "A loop of about {} ms, {rounds} runs of each side in each comparison; Widthwise and hyperfine ran alternately under the same load. {} A comparison counts against Widthwise if any verdict is `lower` or `higher`, on `b` or on the A/A control. hyperfine itself has no test; its exported times are compared by Welch's t test at 95 %, as its `scripts/welch_ttest.py` does.",
             LASTS.as_millis(),
             Load::ABOUT,
         ),
@@ -74,7 +69,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         table,
         reached: alarms.any.fraction() <= MOST,
         sentence: format!(
-            "Widthwise called {} false differences ({} in CPU time alone), hyperfine's times {}.",
+            "Widthwise reported {} false differences ({} in CPU time alone), hyperfine's times {}.",
             alarms.any, alarms.cpu, alarms.peer
         ),
     })

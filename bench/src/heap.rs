@@ -105,7 +105,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         bar: format!(
             "on a small program with many blocks, a block with stacks costs at most half of what it costs under heaptrack; without \
              stacks the program takes at most {WITHOUT_STACKS} times its own time; the log is at most as large as heaptrack's before \
-             it is compressed, and it is read at least as fast. On a program with much text, a compiler, the time added is at most \
+             it is compressed, and it is read at least as fast. On a program with much code, a compiler, the time added is at most \
              {COMPILER_WITH_STACKS} of the time that heaptrack adds, without stacks at most {COMPILER_WITHOUT_STACKS} of it; \
              at least {} % of the stacks are complete.",
             COMPILER_COMPLETE * 100.0
@@ -176,7 +176,7 @@ fn judged(compiler: &Measured) -> (String, bool) {
 
 fn method(trees: &Measured, compiler: &Measured, lines: usize) -> String {
     format!(
-        "*trees*: a program of some 1.5 million blocks, by calls up to twenty deep, that does some 0.2 µs of work of its own for each. \
+        "*trees*: a program of some 1.5 million blocks, by calls up to twenty deep, that works some 0.2 µs for each. \
          *cc1plus*: gcc's compiler of C++ with a preprocessed file, {lines} lines beside those of the standard headers, of classes, \
          templates, containers and random statements; it asks for {:.1} million blocks. \
          CPU time, by a campaign for each program, whose variants are the program alone and under each recorder; heaptrack's is preloaded and \

@@ -75,12 +75,10 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     }
     Ok(Section {
         bar: "the peak memory of a program that touches exactly N MiB, N from 1 to 1000, is N within 1 % plus the C library's own \
-              (what is measured with N = 0), and is not floored by whatever started it."
+              (the value for N = 0), and does not depend on the size of the process that started it."
             .into(),
-        method: "The median of five rounds. `off by` is what is left when N and the peak with N = 0 are taken away, as a share of \
-                 N. Debian 12's hyperfine reports no memory; tools that do (GNU time, pyperf, later hyperfines) read \
-                 getrusage(RUSAGE_CHILDREN), which on Linux is never less than the size of the process that forked: `parent` does \
-                 just that."
+        method: "The median of five rounds. `off by` is the peak minus N and minus the peak with N = 0, as a share of N. Debian 12's hyperfine reports no memory; tools that do (GNU time, pyperf, later hyperfines) read \
+                 getrusage(RUSAGE_CHILDREN), which on Linux is at least the size of the process that forked; `parent` shows this."
             .into(),
         commands: vec![
             campaign::command(&arguments(work_directory, 1000, &[])),
@@ -90,7 +88,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         table,
         reached,
         sentence: format!(
-            "Widthwise's reading is off by {:+.2} % of N at worst, whatever the size of what started the program.",
+            "Widthwise's reading is off by {:+.2} % of N at worst, for every size of the starting process.",
             worst * 100.0
         ),
     })

@@ -108,12 +108,10 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         fit(work_directory, &mut table)?;
     }
     Ok(Section {
-        bar: "every row of the paper's tables is measured in three ABIs by one experiment, ends in the same answer in all of them, and has ratios to x86-64. How large the \
-              ratios are is not promised: it is what is asked."
+        bar: "every row of the paper's tables is measured in three ABIs by one experiment, has the same output in all of them, and has ratios to x86-64. There is no threshold for the ratios: they are the result."
             .into(),
         method: format!(
-            "One row is one campaign of `experiments/peringer-2007/widthwise.toml`, whose README says what the rows are and how they differ from the \
-             paper's: {} rounds, as many as the paper's runs, at `-O2`. CPU time for each switch, process or step; ratios are to x86-64, with 95 % intervals, where the \
+            "One row is one campaign of `experiments/peringer-2007/widthwise.toml`, whose README describes the rows and how they differ from the paper's: {} rounds, as many as the paper's runs, at `-O2`. CPU time for each switch, process or step; ratios are to x86-64, with 95 % intervals, where the \
              paper's are its 32 bits to its 64. x32 runs in user space where the kernel has none. Bytes are the peak of half a million waiting \
              processes less that of one, divided by their number. The paper's machine: Athlon 64 3000+, gcc 4.1.2 `-O2`, Linux 2.6.18.",
             work_directory.count(10, 6)
@@ -122,7 +120,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
         table,
         reached: known == count,
         sentence: format!(
-            "{shown} rows in {} ABIs, the same answer in all; {known} of {count} ratios are known.",
+            "{shown} rows in {} ABIs, the same output in all; {known} of {count} ratios are known.",
             abis.len()
         ),
     })

@@ -154,23 +154,20 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let truths = KNOWN.iter().filter(|known| known.truth.is_some()).count();
     Ok(Section {
         bar: format!(
-            "on programs whose growth is known intervals hold the truth (within 1 %, for what a process takes by itself) and are at most {:.0} % wide \
+            "on programs with known scaling, intervals include the truth (within 1 %, for the memory of a process alone) and are at most {:.0} % wide \
              to either side on 2 CPUs; sums of anonymous memory over processes agree with the system's AnonPages within {:.0} %; a process costs at \
              most {COST_MS} ms to start, to watch and to account for.",
             100.0 * WIDTH,
             100.0 * AGREEMENT
         ),
-        method: "Children, jobs or threads that compute, copy, wait for one lock or sleep for known times, and that share, write to and ask for \
-                 known memory (`tests/programs/crew.c`). What copying should yield is the machine's affair: only the width is judged. The toy \
-                 reconstruction with 1, 2, 4 and 8 children and jobs. The cost is that of ten rounds more of 400 processes that do nothing, their own \
-                 start and end included."
+        method: "Children, jobs or threads that compute, copy, wait for one lock or sleep for known times, and that share, write and allocate known amounts of memory (`tests/programs/crew.c`). The speed-up of copying depends on the machine: only the interval's width is checked. The toy \
+                 reconstruction with 1, 2, 4 and 8 children and jobs. The cost is that of ten additional rounds of 400 processes that do nothing, including their start and end."
             .to_owned(),
         commands,
         table,
         reached,
         sentence: format!(
-            "{held} of {truths} truths are held, the widest interval is {:.1} % to one side; sums of memory are within {:.1} % of the system's (8 children \
-             take {:.0} % less than 8 jobs); a process costs {cost:.2} ms.",
+            "{held} of {truths} truths are in their intervals, the widest interval is {:.1} % to one side; sums of memory are within {:.1} % of the system's (8 children use {:.0} % less than 8 jobs); a process costs {cost:.2} ms.",
             100.0 * widest,
             100.0 * furthest,
             100.0 * saving

@@ -72,7 +72,7 @@ impl Section {
         let commands: String = self.commands.iter().map(|command| format!("{command}\n")).collect();
         let which = if commands.is_empty() { "" } else { "   # which runs:" };
         format!(
-            "The bar: {}\n\n{}\n\n{}\n\n```sh\ncargo run --release --package widthwise-bench -- {claim}{which}\n\
+            "Threshold: {}\n\n{}\n\n{}\n\n```sh\ncargo run --release --package widthwise-bench -- {claim}{which}\n\
              {commands}```\n\n{}\n{} {}\n",
             self.bar,
             surroundings.line(),
@@ -85,9 +85,9 @@ impl Section {
 }
 
 /// What a section's last line begins with, if its bar was reached.
-pub const REACHED: &str = "**Reached:**";
+pub const REACHED: &str = "**Passed:**";
 /// And if it was not.
-pub const NOT_REACHED: &str = "**Not reached:**";
+pub const NOT_REACHED: &str = "**Failed:**";
 
 #[cfg(test)]
 mod tests {
@@ -106,12 +106,12 @@ mod tests {
             sentence: "it was not.".into(),
         };
         let text = section.text("cost", &Surroundings::now());
-        assert!(text.starts_with("The bar: less than the peer's.\n"), "{text}");
+        assert!(text.starts_with("Threshold: less than the peer's.\n"), "{text}");
         assert!(text.contains("widthwise-bench -- cost   # which runs:\nwidthwise compare\n```\n"), "{text}");
         assert!(
             text.contains("|  | widthwise | hyperfine |\n| --- | ---: | ---: |\n| wall | 3 | 4 |\n"),
             "{text}"
         );
-        assert!(text.ends_with("\n**Not reached:** it was not.\n"), "{text}");
+        assert!(text.ends_with("\n**Failed:** it was not.\n"), "{text}");
     }
 }

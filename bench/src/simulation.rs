@@ -64,7 +64,7 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     if !work_directory.quick {
         lines.push(beside_simpy(work_directory, &folder.join("mm1"), &mut commands)?);
     }
-    let mut table = Table::new(["", "own", "beside", "ratio", "bar"]);
+    let mut table = Table::new(["", "own", "beside", "ratio", "threshold"]);
     for line in &lines {
         let bar = line.bar.map_or(String::new(), |bar| format!("{bar:.3}"));
         table.row([
@@ -90,8 +90,8 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
             BYTES[0].1, BYTES[1].1
         ),
         method: format!(
-            "The programs of `sim/bench`, in which contestants take turns; medians of {rounds} rounds and of their ratios. *Hot*: two \
-             processes in turn. A *turn* is what a process pays for `co_await wait(0.0)`: the dispatcher and its event list are in it. Ratios \
+            "The programs of `sim/bench`, in which the compared programs run alternately; medians of {rounds} rounds and of their ratios. *Hot*: two \
+             processes in turn. A *turn* is the cost of `co_await wait(0.0)` for a process, including the dispatcher and its event list. Ratios \
              of turns are to a bare C++20 coroutine's resume, hot, one way. M/M/1: a million customers, the same model as SimPy's users \
              write it ({SIMPY}, from its package index), CPU time of the whole process by a campaign. Work for an error: of the best of tsit5, vern7, vern8 and rkf8 beside the \
              best of odeint's dopri5 and fehlberg78, read off between runs at tolerances from 0.1 to 1e-13; rodas4 beside its rosenbrock4. That \

@@ -29,7 +29,7 @@ impl Surroundings {
     /// In one line.
     pub fn line(&self) -> String {
         let others = self.others.map_or(String::new(), |share| {
-            format!("; just before, others kept the CPUs busy for {:.0} % of the time", share * 100.0)
+            format!("; just before, other programs used the CPUs for {:.0} % of the time", share * 100.0)
         });
         let minutes = self.began.elapsed().as_secs_f64() / 60.0;
         format!(

@@ -71,7 +71,8 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     let runtime = widthwise_x32run::place_in(work_directory.folder())?;
     let bench = Bench { work_directory, runtime };
     bench.build()?;
-    let mut table = Table::new(["", "x86-64", "x86-64, armed", "x32", "x32 / x86-64", "x32 / armed", "bar"]);
+    let mut table =
+        Table::new(["", "x86-64", "x86-64, armed", "x32", "x32 / x86-64", "x32 / armed", "threshold"]);
     let mut missed: Vec<String> = Vec::new();
     let calls = bench.calls(&mut table, &mut missed)?;
     let start = bench.start_up(&mut table, &mut missed)?;

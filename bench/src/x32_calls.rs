@@ -54,11 +54,9 @@ pub fn measure(work_directory: &WorkDirectory) -> anyhow::Result<Section> {
     }
     ratios.sort_by(f64::total_cmp);
     Ok(Section {
-        bar: "no call costs more than twice what it costs an x86-64 program with the same dispatch armed, but for those of which \
-              docs/x32.md says why."
+        bar: "no call costs more than twice what it costs an x86-64 program with the same dispatch armed, except those that docs/x32.md explains."
             .into(),
-        method: "Nanoseconds, the least of many short spells, both sides in turns. Most calls are of the cheap kind: on nothing, or refused \
-                 by the kernel for what they ask, which shows what the way to the kernel adds."
+        method: "Nanoseconds, the least of many short spells, both sides in turns. Most calls are cheap: they do nothing, or the kernel refuses their arguments, which shows the cost of the way to the kernel."
             .into(),
         commands: vec![
             typed("./every_call-x86-64", &armed),
