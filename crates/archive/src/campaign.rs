@@ -1,4 +1,4 @@
-//! The archive of one campaign, made, resumed or read.
+//! The archive of one campaign: create, resume or read it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -21,7 +21,7 @@ use crate::slug::is_one_component;
 /// The archive of one campaign: a folder, and the SQLite file in it.
 #[derive(Debug)]
 pub struct Archive {
-    // Dropped in this order: the lock is given back after the file is closed.
+    // Fields drop in this order: the lock is released after the file is closed.
     pub(crate) connection: Connection,
     pub(crate) writer: Option<Writer>,
     pub(crate) folder: PathBuf,
@@ -30,7 +30,7 @@ pub struct Archive {
     pub(crate) next_round: u32,
 }
 
-/// What the process that measures the campaign knows besides.
+/// The state of the process that measures the campaign.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) session: i64,
@@ -38,9 +38,9 @@ pub(crate) struct Writer {
     pub(crate) metrics: HashMap<String, i64>,
     /// The round whose runs are being added.
     pub(crate) round: Option<u32>,
-    /// Runs added since the log was last folded into the file.
+    /// Runs added since the last checkpoint.
     pub(crate) in_log: u32,
-    /// What is written is kept by [`Archive::commit`], and not by each call.
+    /// Whether [`Archive::commit`] commits what is written, instead of each call.
     pub(crate) batches: bool,
     /// When this session's first round began.
     pub(crate) since: Option<Instant>,
@@ -48,16 +48,15 @@ pub(crate) struct Writer {
 }
 
 impl Archive {
-    /// Begins a campaign: makes its folder in `parent` (`.widthwise`, made too if need be) and takes its lock. The
-    /// folder's name is the day of `metadata.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` … after
-    /// it if that is there.
+    /// Creates a campaign: makes its folder in `parent` (`.widthwise`, created if absent) and takes its lock. The
+    /// folder's name is the day of `metadata.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` …
+    /// after it if that exists.
     pub fn create(parent: &Path, metadata: &Metadata) -> Result<Archive, ArchiveError> {
         let suffix = if metadata.scaling.is_some() { "-scale" } else { "" };
         let folder = folder::claim(parent, &metadata.created, &format!("{}{suffix}", metadata.program))?;
         let begun = Archive::begin(&folder, metadata);
         if begun.is_err() {
-            // It was made a moment ago and has nothing of the user's in it; if it cannot be removed, it says itself
-            // that it was cut off.
+            // The new folder has no user data; if it cannot be removed, opening it reports an interrupted start.
             let _ = fs::remove_dir_all(&folder);
         }
         let mut archive = begun?;
@@ -81,16 +80,16 @@ impl Archive {
         Archive::take_up(connection, lock, folder.to_owned(), file, metadata.clone())
     }
 
-    /// Goes on with the campaign in this folder (or the one that a link such as `.widthwise/latest` points at): takes
-    /// its lock and begins a new session. A round that was cut off stays as it is, [interrupted], and is not gone on
-    /// with: the next one is [`Archive::next_round`].
+    /// Resumes the campaign in this folder (or the target of a link such as `.widthwise/latest`): takes its lock and
+    /// begins a new session. An interrupted round stays [interrupted] and is not continued: the next one is
+    /// [`Archive::next_round`].
     ///
     /// Compare [`Archive::changed`] before adding anything.
     ///
     /// [interrupted]: widthwise_experiment::outcome::RoundKind::Interrupted
     pub fn resume(folder: &Path) -> Result<Archive, ArchiveError> {
         let folder = folder::resolve_whole(folder);
-        // Whatever is not an archive, or not whole, is left without even a lock file.
+        // A folder without an undamaged archive gets no lock file.
         drop(open::for_reading(&folder)?);
         let lock = Lock::take(&folder)?;
         let found = open::for_reading(&folder)?;
@@ -163,7 +162,7 @@ impl Archive {
         Ok(self.folder.join("build").join(&self.variant(variant)?.slug))
     }
 
-    /// The file for what a variant answered.
+    /// The file for a variant's output.
     pub fn output_file(&self, variant: &str) -> Result<PathBuf, ArchiveError> {
         Ok(self.folder.join("output").join(&self.variant(variant)?.slug))
     }
@@ -174,8 +173,8 @@ impl Archive {
         })
     }
 
-    /// What is no longer as it was when the campaign began, one sentence's worth each: `x32 binary: its content
-    /// changed`, `compiler gcc-12: 12.2.0 → 12.3.0`, `input bench.lua: is gone`. Empty: go on.
+    /// The changes since the campaign began, one phrase each: `x32 binary: its content changed`, `compiler gcc-12:
+    /// 12.2.0 → 12.3.0`, `input bench.lua: is gone`. Resuming requires an empty list.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
         metadata::differences(&self.metadata.fingerprint, now)
     }
@@ -193,8 +192,8 @@ impl Archive {
 }
 
 impl Drop for Archive {
-    /// Leaves one plain file: no log beside it, so that it can be copied alone and read from a read-only folder. If
-    /// somebody is reading just now, or no room is left, the log stays, and is as good.
+    /// Folds the log into the file, so that the file can be copied alone and read from a read-only folder. If another
+    /// process is reading or the disk is full, the log stays, without loss.
     fn drop(&mut self) {
         if self.writer.is_some() {
             let _ = self.connection.busy_timeout(Duration::ZERO);
@@ -236,7 +235,7 @@ pub(crate) fn write_metadata(connection: &Connection, metadata: &Metadata) -> ru
     write_metrics(connection)
 }
 
-/// Every metric this build knows: a later one, resuming, may know more.
+/// Every metric this build knows; a later build that resumes may know more.
 fn write_metrics(connection: &Connection) -> rusqlite::Result<()> {
     let mut add = connection.prepare(
         "INSERT INTO metric (name, title, unit, about) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
@@ -302,7 +301,7 @@ fn read_metadata(folder: &Path, file: &Path, connection: &Connection) -> Result<
         scaling: scaling
             .map(|text| serde_json::from_str(&text))
             .transpose()
-            .map_err(|error| damaged(format!("its scaling plan is none: {error}")))?,
+            .map_err(|error| damaged(format!("its scaling plan is invalid: {error}")))?,
         fingerprint,
         variants,
         ..metadata

@@ -1,4 +1,4 @@
-//! The metadata of a campaign: what it asks, and what must not change while it lasts.
+//! The metadata of a campaign: its request, and what must not change between sessions.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use widthwise_experiment::Role;
 
 use crate::slug::slug;
 
-/// What a campaign is, written once when it begins.
+/// The metadata, written once when the campaign begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
     /// When it began, RFC 3339.
@@ -22,7 +22,7 @@ pub struct Metadata {
     pub program: String,
     /// The measured program's own version, as far as it is known.
     pub program_version: String,
-    /// The text of a `widthwise.toml` that asks the same question again.
+    /// The text of a `widthwise.toml` with the same request.
     pub spec: String,
     /// Seed of the random order, of the paddings and of the bootstrap.
     pub seed: u64,
@@ -31,18 +31,18 @@ pub struct Metadata {
     /// What must be the same when the campaign is resumed: `source` → digest, `input bench.lua` → digest,
     /// `x32 binary` → digest, `compiler gcc-12` → version.
     pub fingerprint: BTreeMap<String, String>,
-    /// Every variant, in the order of the tables; the A/A control among them.
+    /// Every variant, in the order of the tables, including the A/A control.
     pub variants: Vec<VariantRow>,
-    /// What a scaling campaign asks besides; absent for a comparison.
+    /// The scaling plan; absent for a comparison.
     pub scaling: Option<Scaling>,
 }
 
-/// What a scaling campaign asks, and the machine as its placements need it.
+/// The request of a scaling campaign, and the machine's CPUs and memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
-    /// What was asked besides the program and its variants.
+    /// The request without the program and its variants.
     pub plan: Plan,
-    /// The placements that can be had here, with the CPUs of the largest cell.
+    /// The placements available here, with the CPUs of the largest cell.
     pub placements: Vec<(String, Vec<u32>)>,
     /// CPUs that may be used.
     pub allowed: Vec<u32>,
@@ -71,7 +71,7 @@ pub struct VariantRow {
     pub name: String,
     /// Its name as a file name.
     pub slug: String,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
 }
 
@@ -82,7 +82,7 @@ impl VariantRow {
     }
 }
 
-/// What differs between two fingerprints, one sentence's worth each: `x32 binary: its content changed`.
+/// The differences between two fingerprints, one phrase each: `x32 binary: its content changed`.
 pub(crate) fn differences(then: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
     let gone_or_changed = then.iter().filter_map(|(what, old)| match now.get(what) {
         None => Some(format!("{what}: is gone")),
@@ -94,7 +94,7 @@ pub(crate) fn differences(then: &BTreeMap<String, String>, now: &BTreeMap<String
     gone_or_changed.chain(added).collect()
 }
 
-/// Hexadecimal and too long to be a version: nobody wants to read two of these.
+/// Hexadecimal and too long to be a version, and so not worth printing.
 fn is_digest(value: &str) -> bool {
     let digits = value.rsplit_once(':').map_or(value, |(_, digits)| digits);
     digits.len() >= 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
