@@ -17,9 +17,9 @@ use crate::schema::CAMPAIGN;
 use crate::slug::is_one_component;
 
 impl Archive {
-    /// Begins a campaign: makes its folder in `parent` (`.widthwise`, made too if need be) and takes its lock. The
-    /// folder's name is the day of `metadata.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` … after
-    /// it if that is there.
+    /// Creates a campaign: makes its folder in `parent` (`.widthwise`, created if absent) and takes its lock. The
+    /// folder's name is the day of `metadata.created` and the program's name, `2026-11-21-sqlite3`, with `-2`, `-3` …
+    /// after it if that exists.
     pub fn create(parent: &Path, metadata: &Metadata) -> Result<Archive, ArchiveError> {
         let suffix = if metadata.scaling.is_some() { "-scale" } else { "" };
         let folder = folder::claim(parent, &metadata.created, &format!("{}{suffix}", metadata.program))?;
@@ -50,9 +50,9 @@ impl Archive {
         Archive::take_up(connection, lock, folder.to_owned(), file, metadata.clone())
     }
 
-    /// Goes on with the campaign in this folder (or the one that a link such as `.widthwise/latest` points at): takes
-    /// its lock and begins a new session. A round that was cut off stays as it is, [interrupted], and is not gone on
-    /// with: the next one is [`Archive::next_round`].
+    /// Resumes the campaign in this folder (or the target of a link such as `.widthwise/latest`): takes its lock and
+    /// begins a new session. An interrupted round stays [interrupted] and is not continued: the next one is
+    /// [`Archive::next_round`].
     ///
     /// Compare [`Archive::changed`] before adding anything.
     ///
@@ -132,7 +132,7 @@ impl Archive {
         Ok(self.folder.join("build").join(&self.variant(variant)?.slug))
     }
 
-    /// The file for what a variant answered.
+    /// The file for a variant's output.
     pub fn output_file(&self, variant: &str) -> Result<PathBuf, ArchiveError> {
         Ok(self.folder.join("output").join(&self.variant(variant)?.slug))
     }
@@ -143,8 +143,8 @@ impl Archive {
         })
     }
 
-    /// What is no longer as it was when the campaign began, one sentence's worth each: `x32 binary: its content
-    /// changed`, `compiler gcc-12: 12.2.0 → 12.3.0`, `input bench.lua: is gone`. Empty: go on.
+    /// The changes since the campaign began, one phrase each: `x32 binary: its content changed`, `compiler gcc-12:
+    /// 12.2.0 → 12.3.0`, `input bench.lua: is gone`. Resuming requires an empty list.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
         metadata::differences(&self.metadata.fingerprint, now)
     }

@@ -22,7 +22,7 @@ pub struct Archive {
     pub(crate) next_round: u32,
 }
 
-/// What the process that measures the campaign knows besides.
+/// The state of the process that measures the campaign.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) session: i64,
@@ -30,9 +30,9 @@ pub(crate) struct Writer {
     pub(crate) metrics: HashMap<String, i64>,
     /// The round whose runs are being added.
     pub(crate) round: Option<u32>,
-    /// Runs added since the log was last folded into the file.
+    /// Runs added since the last checkpoint.
     pub(crate) in_log: u32,
-    /// What is written is kept by [`Archive::commit`], and not by each call.
+    /// Whether [`Archive::commit`] commits what is written, instead of each call.
     pub(crate) batches: bool,
     /// When this session's first round began.
     pub(crate) since: Option<Instant>,
@@ -46,7 +46,7 @@ impl Archive {
         ArchiveError::database(&self.folder, &self.file, error)
     }
 
-    /// Whether that is the round that was begun.
+    /// Checks that this round is open.
     pub(crate) fn check_round(&self, round: u32) -> Result<(), ArchiveError> {
         if self.writer()?.round == Some(round) {
             return Ok(());
@@ -55,7 +55,7 @@ impl Archive {
             .out_of_turn(format!("a run of round {round} was given, but it is not the one that was begun")))
     }
 
-    /// Does this in one transaction, or not at all.
+    /// Runs `work` in one transaction.
     pub(crate) fn write(
         &mut self,
         work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<()>,
@@ -75,7 +75,7 @@ impl Archive {
         outcome.map_err(|error| self.given_up(error))
     }
 
-    /// After an error: nothing is kept in part. (SQLite may have rolled back by itself.)
+    /// Rolls back after an error. (SQLite may have rolled back already.)
     pub(crate) fn given_up(&self, error: rusqlite::Error) -> ArchiveError {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
@@ -105,8 +105,8 @@ impl Archive {
 }
 
 impl Drop for Archive {
-    /// Leaves one plain file: no log beside it, so that it can be copied alone and read from a read-only folder. If
-    /// somebody is reading just now, or no room is left, the log stays, and is as good.
+    /// Folds the log into the file, so that the file can be copied alone and read from a read-only folder. If another
+    /// process is reading or the disk is full, the log stays, without loss.
     fn drop(&mut self) {
         if self.writer.is_some() {
             let _ = self.connection.busy_timeout(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What can go wrong with an archive, each in one line that names the file and the fix.
+//! Errors of an archive, each in one line that names the file and the fix.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rusqlite::ffi;
 /// Why an archive could not be made, opened, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// There is no campaign at that place.
+    /// There is no campaign at that path.
     #[error("{}: {what}; `widthwise compare` starts a campaign", path.display())]
     Missing {
         /// What was looked for.
@@ -21,7 +21,7 @@ pub enum ArchiveError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// How that shows.
+        /// The evidence.
         reason: String,
     },
     /// The archive has a version that this build does not know.
@@ -50,7 +50,7 @@ pub enum ArchiveError {
     Locked {
         /// The campaign's folder.
         folder: PathBuf,
-        /// The process that holds the lock, if it has said so.
+        /// The process that holds the lock, if it has written its id.
         pid: Option<u32>,
     },
     /// The folder or file may not be written.
@@ -58,12 +58,12 @@ pub enum ArchiveError {
     ReadOnly {
         /// What could not be written.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's message.
         reason: String,
     },
-    /// No room is left on the disk.
+    /// The disk is full.
     #[error(
-        "{}: the disk is full; every run finished so far is kept: make room, then go on with `--resume {}`",
+        "{}: the disk is full; every run finished so far is kept: make room, then resume with `--resume {}`",
         path.display(), path.display()
     )]
     Full {
@@ -96,12 +96,12 @@ pub enum ArchiveError {
         /// The name that was given.
         name: String,
     },
-    /// Something was given out of turn: a run of a round that is not open, a round that was begun before.
+    /// A call in the wrong order: a run of a round that is not open, a round that was begun before.
     #[error("{}: {what}", folder.display())]
     OutOfTurn {
         /// The campaign's folder.
         folder: PathBuf,
-        /// What was given, and what was expected.
+        /// The call, and what was expected.
         what: String,
     },
 }
@@ -111,7 +111,7 @@ fn holder(pid: &Option<u32>) -> String {
 }
 
 impl ArchiveError {
-    /// A failure of the file system, told apart by its kind. `folder` is the campaign's, `path` what was touched.
+    /// A failure of the file system, classified by its kind. `folder` is the campaign's, `path` the accessed file.
     pub(crate) fn system(folder: &Path, path: &Path, source: io::Error) -> ArchiveError {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -124,7 +124,7 @@ impl ArchiveError {
         }
     }
 
-    /// A failure of the database, told apart by its code.
+    /// A failure of the database, classified by its code.
     pub(crate) fn database(folder: &Path, file: &Path, source: rusqlite::Error) -> ArchiveError {
         use rusqlite::Error;
         let path = file.to_owned();

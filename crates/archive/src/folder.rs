@@ -13,7 +13,7 @@ use crate::slug::slug;
 /// The link that points at the campaign begun last.
 const LATEST: &str = "latest";
 
-/// How many campaigns of one name are tried; the parent would hold as many folders.
+/// The largest number of campaigns with one name.
 const MOST: u32 = 100_000;
 
 /// The name of a campaign's folder: the day of `created` (RFC 3339) and the program's name.
@@ -22,13 +22,13 @@ fn folder_name(created: &str, program: &str) -> String {
     slug(&format!("{day}-{program}"))
 }
 
-/// Makes a folder that was not there before: `2026-11-21-sqlite3`, or `2026-11-21-sqlite3-2`, `-3` …
+/// Creates a new folder: `2026-11-21-sqlite3`, or `2026-11-21-sqlite3-2`, `-3` …
 pub(crate) fn claim(parent: &Path, created: &str, program: &str) -> Result<PathBuf, ArchiveError> {
     fs::create_dir_all(parent).map_err(|error| ArchiveError::system(parent, parent, error))?;
     let name = folder_name(created, program);
     for number in 1..MOST {
         let folder = parent.join(if number == 1 { name.clone() } else { format!("{name}-{number}") });
-        // mkdir(2) either makes it or says that it was there: two processes never get the same one.
+        // mkdir(2) fails if the folder exists: two processes never get the same one.
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -38,7 +38,7 @@ pub(crate) fn claim(parent: &Path, created: &str, program: &str) -> Result<PathB
     Err(ArchiveError::System { path: parent.join(name), source: io::ErrorKind::AlreadyExists.into() })
 }
 
-/// Fills a new campaign's folder with what people read without SQLite.
+/// Writes the files of a new campaign's folder that are readable without SQLite.
 pub(crate) fn write_files(folder: &Path, metadata: &Metadata) -> Result<(), ArchiveError> {
     let make =
         |path: PathBuf| fs::create_dir_all(&path).map_err(|error| ArchiveError::system(folder, &path, error));
@@ -54,7 +54,7 @@ pub(crate) fn write_files(folder: &Path, metadata: &Metadata) -> Result<(), Arch
     write("machine.json", &format!("{:#}\n", metadata.machine))
 }
 
-/// Points `latest` at this folder. The old link is replaced in one step: it is never absent.
+/// Points `latest` at this folder. rename(2) replaces the old link atomically: it is never absent.
 pub(crate) fn mark_latest(folder: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
         return Ok(());
@@ -67,16 +67,16 @@ pub(crate) fn mark_latest(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// As [`resolve`], from the root: runs are made in other folders, and find their way back.
+/// As [`resolve`], as an absolute path, because runs have other working directories.
 pub(crate) fn resolve_whole(path: &Path) -> PathBuf {
     let folder = resolve(path);
     folder.canonicalize().unwrap_or(folder)
 }
 
-/// The folder that a user's path means: a link (`latest`) is followed once, so that a campaign begun meanwhile does
-/// not move it; and naming the SQLite file means its folder.
+/// The folder that a user's path means: a link (`latest`) is followed once, so that a campaign begun meanwhile does not
+/// change it; the SQLite file stands for its folder.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
-    // Without a trailing slash, which would make the system follow the link unasked.
+    // Without a trailing slash, with which the system would follow the link.
     let path: &Path = &path.components().collect::<PathBuf>();
     if path.file_name().is_some_and(|name| name == CAMPAIGN.file || name == STUDY.file) && path.is_file() {
         return match path.parent() {

@@ -1,4 +1,4 @@
-//! Runs of several members, which a scaling campaign is made of: written as they end, and read back.
+//! Group runs of a scaling campaign: written as they end, and read back.
 
 use rusqlite::{params, Connection};
 use widthwise_experiment::scale::Attempt;
@@ -7,7 +7,7 @@ use crate::database::{set_elapsed, Archive, Fault};
 use crate::error::ArchiveError;
 
 impl Archive {
-    /// Adds a run of several members that has ended to the open round: when this returns, it outlives `kill -9`.
+    /// Adds a run of several members that has ended to the open round: when this returns, the run survives `kill -9`.
     ///
     /// # Errors
     /// The disk is full, the round is not the open one, or the archive was opened for reading.

@@ -1,12 +1,12 @@
 //! The archive: one folder per campaign, and in it a SQLite file with every raw sample.
 //!
-//! What is kept is what was measured; everything after it (verdicts, tables, charts) can be computed again. A run is
-//! written in one transaction when it has ended, and never changed afterwards: triggers in the file itself refuse it.
+//! The archive stores measurements; everything derived (verdicts, tables, charts) can be recomputed. A run is written
+//! in one transaction when it has ended and never changed: triggers in the file refuse changes.
 //!
-//! **After `kill -9` nothing is lost and nothing counts twice.** The file is in WAL mode with `synchronous=NORMAL`:
-//! a committed transaction is in the kernel's page cache, which outlives the process. It does not outlive the power
-//! supply: after a power cut the last rounds may be missing, but the file is whole
-//! (<https://sqlite.org/pragma.html#pragma_synchronous>). That is the price of a cost per run well under 100 µs.
+//! **After `kill -9` nothing is lost and nothing counts twice.** The file is in WAL mode with `synchronous=NORMAL`: a
+//! committed transaction is in the kernel's page cache, which survives the process. After a power failure the last
+//! rounds may be missing, but the file is undamaged (<https://sqlite.org/pragma.html#pragma_synchronous>). In return, a
+//! run costs well under 100 µs.
 //!
 //! **One process writes, any number read.** [`Archive::create`] and [`Archive::resume`] hold an exclusive lock for as
 //! long as the [`Archive`] lives; [`Archive::read`] takes none and sees every run committed so far.

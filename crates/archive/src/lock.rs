@@ -6,28 +6,28 @@ use std::path::Path;
 
 use crate::error::ArchiveError;
 
-/// The file that is locked. It stays behind: removing it would let two processes lock two files of one name.
+/// The locked file. It is never removed: otherwise two processes could lock two files of one name.
 pub(crate) const FILE: &str = "campaign.lock";
 
-/// An exclusive lock on a campaign's folder, held until it is dropped or the process ends, however it ends.
+/// An exclusive lock on a campaign's folder, held until it is dropped or the process ends in any way.
 ///
-/// It is `flock(2)`'s: it belongs to the open file, which is closed on exec, so that a measured program which outlives
-/// a killed widthwise does not hold it.
+/// `flock(2)` locks belong to the open file, which is closed on exec, so a measured program that outlives a killed
+/// widthwise does not hold the lock.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
-    /// Closing alone would leave the lock to a child that another thread has forked and that has not yet reached its
-    /// exec; unlocking takes it from every copy of the descriptor.
+    /// Closing alone would leave the lock to a child that another thread forked and that has not reached its exec;
+    /// unlocking releases it for every copy of the descriptor.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
 impl Lock {
-    /// Takes the lock, and writes this process's id where a second one finds it.
+    /// Takes the lock, and writes this process's id into the file for other processes.
     pub(crate) fn take(folder: &Path) -> Result<Lock, ArchiveError> {
         let path = folder.join(FILE);
         let failed = |error| ArchiveError::system(folder, &path, error);
@@ -42,7 +42,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut words = String::new();
-                // Between the other's lock and its writing there is a moment without an id: then it has no name here.
+                // Before the other process has written its id, the error has none.
                 let pid = match Read::by_ref(&mut file).take(32).read_to_string(&mut words) {
                     Ok(_) => words.trim().parse().ok(),
                     Err(_) => None,

@@ -137,7 +137,7 @@ pub(crate) fn write_metadata(connection: &Connection, metadata: &Metadata) -> ru
     write_metrics(connection)
 }
 
-/// Every metric this build knows: a later one, resuming, may know more.
+/// Every metric this build knows; a later build that resumes may know more.
 pub(crate) fn write_metrics(connection: &Connection) -> rusqlite::Result<()> {
     let mut add = connection.prepare(
         "INSERT INTO metric (name, title, unit, about) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",

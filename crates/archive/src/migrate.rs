@@ -1,4 +1,4 @@
-//! Archives of earlier versions, carried into the tables of this one: in memory to be read, on disk when they are resumed.
+//! Migration of archives of earlier versions: in memory for reading, on disk for resuming.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::metadata::{write_metadata, Metadata, Scaling, VariantRow};
 use crate::open::{self, Found};
 use crate::schema::CAMPAIGN;
 
-/// An archive in memory that has what the file has.
+/// An archive in memory with the content of the file.
 pub(crate) fn in_memory(folder: &Path, found: &Found) -> Result<Connection, ArchiveError> {
     let fill = || -> Result<Connection, Failure> {
         let connection = open::in_memory()?;
@@ -26,7 +26,7 @@ pub(crate) fn in_memory(folder: &Path, found: &Found) -> Result<Connection, Arch
     fill().map_err(|failure| failure.of(folder, &found.file))
 }
 
-/// Makes an archive of this version in the place of one of an earlier version, which stays beside it under another name.
+/// Replaces an archive of an earlier version by one of this version; the old file stays beside it under another name.
 pub(crate) fn on_disk(folder: &Path, found: &Found) -> Result<(), ArchiveError> {
     let mut failure = None;
     let made = open::make(&CAMPAIGN, folder, |connection| {
@@ -37,7 +37,7 @@ pub(crate) fn on_disk(folder: &Path, found: &Found) -> Result<(), ArchiveError> 
                 rusqlite::Error::ExecuteReturnedResults
             }
         })?;
-        // From here on there are two names for the old file, and the new file takes one of them in one step.
+        // From here on the old file has two names, and the new file atomically replaces one of them.
         let _ = std::fs::hard_link(&found.file, kept_as(found));
         Ok(())
     });
@@ -79,7 +79,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// Fills empty tables of this version with what the file has.
+/// Fills empty tables of this version with the content of the file.
 fn fill(connection: &Connection, folder: &Path, found: &Found) -> Result<(), Failure> {
     let old = &found.connection;
     if found.format.name == CAMPAIGN.name {
@@ -157,7 +157,7 @@ fn each(
     Ok(())
 }
 
-/// Puts another word into the column of a text.
+/// Replaces a word in a text column.
 fn change(values: &mut [rusqlite::types::Value], column: usize, word: impl Fn(&str) -> String) {
     if let Some(rusqlite::types::Value::Text(text)) = values.get_mut(column) {
         *text = word(text);
@@ -298,7 +298,7 @@ fn series(new: &Connection, old: &Connection) -> Result<(), Failure> {
 
 fn study(new: &Connection, old: &Connection, version: i64) -> Result<(), Failure> {
     let text: String = old.query_row("SELECT head FROM study WHERE id = 1", [], |row| row.get(0))?;
-    let damaged = |error: &dyn std::fmt::Display| Failure::Content(format!("its head is none: {error}"));
+    let damaged = |error: &dyn std::fmt::Display| Failure::Content(format!("its head is invalid: {error}"));
     let mut head: Value = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
     if let Some(plan) = head.get_mut("plan").and_then(Value::as_object_mut) {
         let load = plan.remove("background").unwrap_or_default();
@@ -342,7 +342,7 @@ fn study(new: &Connection, old: &Connection, version: i64) -> Result<(), Failure
     copy(new, old, "SELECT id, text FROM remark", "INSERT INTO warning VALUES (?1, ?2)")
 }
 
-/// The record of a run with the words of this version.
+/// The record of a run with the keys and values of this version.
 fn attempt(mut record: Value, baseline: &str) -> Value {
     if let Some(cell) = record.get_mut("cell").and_then(Value::as_object_mut) {
         let variant = cell.get("variant").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -362,7 +362,7 @@ fn attempt(mut record: Value, baseline: &str) -> Value {
     record
 }
 
-/// Gives every key of a record its name of this version.
+/// Renames every key of a record to its name in this version.
 fn rename(record: &mut Value) {
     const KEYS: [(&str, &str); 3] =
         [("peak_resident", "max_rss"), ("told", "reported"), ("unshared", "copy_on_write")];
@@ -380,7 +380,7 @@ fn rename(record: &mut Value) {
     }
 }
 
-/// What the file of a scaling campaign of before version 4 said of it.
+/// The metadata in the file of a scaling campaign before version 4.
 #[derive(serde::Deserialize)]
 struct Head {
     created: String,
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_formats_are_all_known() {
+    fn all_earlier_formats_are_known() {
         assert_eq!((CAMPAIGN.version(), crate::schema::STUDY.version()), (crate::schema::VERSION, 2));
     }
 }

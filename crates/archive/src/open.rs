@@ -1,4 +1,4 @@
-//! Opening an archive's SQLite file: first what it is, without touching it; then whether it is whole; then for use.
+//! Opening an archive's SQLite file: it identifies the file without changing it, checks it, then opens it for use.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// a gigabyte.
 const LONGEST: i32 = 64 << 20;
 
-/// An archive's file, whole and open for reading.
+/// An archive's file, checked and open for reading.
 pub(crate) struct Found {
     pub connection: Connection,
     pub file: PathBuf,
@@ -56,13 +56,13 @@ fn find(folder: &Path) -> Result<(PathBuf, &'static Format), ArchiveError> {
     match file.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if folder.join(format.unfinished()).exists() {
-                missing(folder, "this campaign was ended before it began, and has no run")
+                missing(folder, "this campaign ended before its first session began, and has no run")
             } else {
                 missing(folder, &format!("this folder has no campaign in it (no {})", format.file))
             }
         }
         Err(error) => Err(ArchiveError::system(folder, &file, error)),
-        // A named pipe, above all, would be waited for without end.
+        // Opening a named pipe would block for ever.
         Ok(found) if !found.is_file() => {
             Err(ArchiveError::Foreign { path: file, reason: "it is not a regular file".to_owned() })
         }
@@ -70,7 +70,7 @@ fn find(folder: &Path) -> Result<(PathBuf, &'static Format), ArchiveError> {
     }
 }
 
-/// Opens the archive for reading, after checking that it is one and that it is whole. Writes nothing to it.
+/// Opens the archive for reading, after checking its format and integrity. Writes nothing to it.
 pub(crate) fn for_reading(folder: &Path) -> Result<Found, ArchiveError> {
     let (file, format) = find(folder)?;
     let connection = open_for_reading(format, folder, &file)?;
@@ -80,7 +80,7 @@ pub(crate) fn for_reading(folder: &Path) -> Result<Found, ArchiveError> {
     Ok(Found { connection, file, format, version })
 }
 
-/// An empty archive that no file has.
+/// An empty archive in memory.
 pub(crate) fn in_memory() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     guard(&connection)?;
@@ -96,13 +96,13 @@ fn open_for_reading(format: &Format, folder: &Path, file: &Path) -> Result<Conne
     };
     match look(&connection) {
         Ok(_) => {}
-        // A file that was left in WAL mode, in a folder where its -shm cannot be made. With nothing in the log the
-        // file alone is the whole truth (https://sqlite.org/wal.html#read_only_databases).
+        // A file that was left in WAL mode, in a folder where its -shm cannot be made. With an empty log the file alone
+        // is complete (https://sqlite.org/wal.html#read_only_databases).
         Err(error) if lacks_index(&error) => {
             if has_log(file) {
                 return Err(ArchiveError::ReadOnly {
                     path: folder.to_owned(),
-                    reason: "its measurement was cut off, and reading the rest of it needs a folder that can be written: \
+                    reason: "its measurement was interrupted, and reading the rest of it needs a folder that can be written: \
                              read a copy"
                         .to_owned(),
                 });
@@ -116,13 +116,13 @@ fn open_for_reading(format: &Format, folder: &Path, file: &Path) -> Result<Conne
     Ok(connection)
 }
 
-/// Opens the archive for writing. It must have been opened [for reading](for_reading) before, or just been made.
+/// Opens the archive for writing. It must have been opened [for reading](for_reading) before, or just been created.
 pub(crate) fn for_writing(folder: &Path, file: &Path) -> Result<Connection, ArchiveError> {
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
         guard(&connection)?;
-        // See the crate's documentation for what these two promise.
+        // The crate's documentation explains the guarantees of these two.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -132,9 +132,9 @@ pub(crate) fn for_writing(folder: &Path, file: &Path) -> Result<Connection, Arch
     open().map_err(|error| ArchiveError::database(folder, file, error))
 }
 
-/// Makes a whole archive under the name of an unfinished one, fills it, and gives it its own name.
+/// Creates and fills an archive under a temporary name, then renames it.
 ///
-/// Whoever is killed on the way leaves no file that could be taken for an archive.
+/// A process killed before the rename leaves no file that looks like an archive.
 pub(crate) fn make(
     format: &Format,
     folder: &Path,
@@ -143,7 +143,7 @@ pub(crate) fn make(
     let unfinished = folder.join(format.unfinished());
     let build = || {
         let mut connection = Connection::open(&unfinished)?;
-        // Nothing to go back to: a rollback journal on disk would only be one more file to leave behind.
+        // No rollback is needed, and a journal on disk could be left behind.
         connection.pragma_update(None, "journal_mode", "MEMORY")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
@@ -160,7 +160,7 @@ pub(crate) fn make(
     Ok(file)
 }
 
-/// Whether the file says that it is an archive, and of a version this build reads. Takes no lock and makes no file.
+/// Whether the file's header is that of an archive of a version this build reads. Takes no lock and creates no file.
 fn recognise(format: &Format, folder: &Path, file: &Path) -> Result<(), ArchiveError> {
     let ask = || -> rusqlite::Result<(i64, i64)> {
         let connection = connect(file, true)?;
@@ -169,8 +169,8 @@ fn recognise(format: &Format, folder: &Path, file: &Path) -> Result<(), ArchiveE
     };
     match ask() {
         Ok((application, version)) => judge(format, file, application, version),
-        // Without the log the file may look damaged, when its process was killed in the middle of a checkpoint. With
-        // it comes the real check.
+        // If its process was killed during a checkpoint, the file looks damaged without the log. The full check reads
+        // both.
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => Ok(()),
         Err(error) => Err(ArchiveError::database(folder, file, error)),
     }
@@ -193,8 +193,8 @@ fn judge(format: &Format, file: &Path, application: i64, version: i64) -> Result
     }
 }
 
-/// Whether the archive is whole: its version, its tables, its pages, the types in them. (Not CHECK constraints: SQLite
-/// leaves those out of a schema that it reads only. Whoever reads a value looks at it.)
+/// Checks the archive's version, tables, pages and types. (Not CHECK constraints, which SQLite skips in a read-only
+/// schema: the readers check the values.)
 fn check(format: &Format, folder: &Path, file: &Path, connection: &Connection) -> Result<(), ArchiveError> {
     let failed = |error| ArchiveError::database(folder, file, error);
     let damaged = |reason| Err(ArchiveError::Damaged { path: file.to_owned(), reason });
@@ -205,7 +205,7 @@ fn check(format: &Format, folder: &Path, file: &Path, connection: &Connection) -
     if let Some(fault) = schema::fault(format, connection, version).map_err(failed)? {
         return damaged(fault);
     }
-    // SQLite takes a page that is cut short for one that ends in zeros. While there is a log, the page is in it.
+    // SQLite reads a truncated page as one that ends in zeros. While there is a log, the page is in it.
     let length = file.metadata().map_err(|error| ArchiveError::system(folder, file, error))?.len();
     let page = u64::try_from(word("page_size")?).unwrap_or_default();
     if !has_log(file) && length.checked_rem(page) != Some(0) {
@@ -214,13 +214,13 @@ fn check(format: &Format, folder: &Path, file: &Path, connection: &Connection) -
     let verdict: String =
         connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
     if verdict != "ok" {
-        // SQLite's words may run over several lines.
+        // SQLite's message may have several lines.
         return damaged(verdict.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     Ok(())
 }
 
-/// A connection that writes nothing. `alone` says that nobody else writes either, or that it does not matter.
+/// A connection that writes nothing. With `alone`, no other process writes, or it does not matter.
 fn connect(file: &Path, alone: bool) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
@@ -229,7 +229,7 @@ fn connect(file: &Path, alone: bool) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Against files that mean harm (https://sqlite.org/security.html).
+/// Settings against malicious files (https://sqlite.org/security.html).
 fn guard(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -253,14 +253,14 @@ fn uri(file: &Path, alone: bool) -> String {
     uri
 }
 
-/// Whether SQLite could not make the index of the log (`-shm`).
+/// Whether SQLite could not create the index of the log (`-shm`).
 fn lacks_index(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|failure| {
         matches!(failure.extended_code & 0xff, ffi::SQLITE_CANTOPEN | ffi::SQLITE_READONLY)
     })
 }
 
-/// Whether there is a log beside the file with something in it: then the file alone is not the whole archive.
+/// Whether there is a non-empty log: then the file alone is incomplete.
 fn has_log(file: &Path) -> bool {
     let mut name: OsString = file.as_os_str().to_owned();
     name.push("-wal");

@@ -1,7 +1,7 @@
 //! Reading a campaign back.
 //!
-//! The file may come from anywhere: every type is checked, nothing is indexed, and what a later widthwise might have
-//! added (a metric, a source) is left out with a warning.
+//! The file is untrusted: every type is checked, nothing is indexed, and additions of a later widthwise (a metric, a
+//! source) are left out with a warning.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::runtime::RuntimeCalls;
 use crate::series;
 use crate::writer::{BuildNote, ProcessNote};
 
-/// Everything a campaign has yielded so far.
+/// All data of a campaign so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Samples {
     /// Every round, by number. One that is being measured now is [`RoundKind::Interrupted`] as long as it is not
@@ -27,26 +27,26 @@ pub struct Samples {
     pub rounds: Vec<Round>,
     /// Every run, by round and position; those of interrupted rounds too.
     pub runs: Vec<Run>,
-    /// Every run of several members, in the order in which they were made: those of a scaling campaign.
+    /// Every group run of a scaling campaign, in order.
     pub group_runs: Vec<Attempt>,
-    /// The memory of runs over time, where it was read: round, variant, series; in the order of the runs.
+    /// The memory series of runs, where recorded: round, variant, series; in the order of the runs.
     pub series: Vec<(u32, String, Series)>,
     /// The status of each variant that has one.
     pub statuses: BTreeMap<String, VariantStatus>,
     /// How the variants were built, in their order.
     pub builds: Vec<BuildNote>,
-    /// The processes of each variant by command name, over its completed runs of timed rounds: how many there were per
-    /// run (the mean, rounded, at least 1), the highest peak, the mean CPU time per run.
+    /// The processes of each variant by command name, over its completed runs of timed rounds: their number per run
+    /// (the mean, rounded, at least 1), the highest peak, the mean CPU time per run.
     pub processes: Vec<ProcessNote>,
-    /// What the x32 runtime translated of each variant's calls, the most frequent first.
+    /// The calls of each variant that the x32 runtime translated, the most frequent first.
     pub runtime_calls: Vec<RuntimeCalls>,
-    /// How answers differ from the baseline's, by variant.
+    /// How outputs differ from the baseline's, by variant.
     pub differences: BTreeMap<String, String>,
     /// Warnings, the oldest first.
     pub warnings: Vec<String>,
-    /// Why the last session ended; absent if it was cut off or goes on.
+    /// Why the last session ended; absent if it was interrupted or is running.
     pub stopped: Option<String>,
-    /// How long it was measured, over all sessions.
+    /// The measuring time, over all sessions.
     pub elapsed: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Archive {
 }
 
 fn read(connection: &Connection) -> Result<Samples, Fault> {
-    // One transaction: while another process adds runs, the tables still agree with each other.
+    // One transaction keeps the tables consistent while another process adds runs.
     let snapshot = connection.unchecked_transaction()?;
     let names = variant_names(&snapshot)?;
     let mut samples = Samples {
@@ -186,7 +186,7 @@ fn ending(row: &Row<'_>) -> Result<Ending, Fault> {
     Ok(found)
 }
 
-/// Puts the readings into their runs, and says what was left out.
+/// Adds the readings to their runs, and warns of what was left out.
 fn add_readings(
     connection: &Connection,
     runs: &mut [Run],
@@ -236,7 +236,7 @@ fn add_readings(
     Ok(left_out)
 }
 
-/// How high the true amounts of readings may be that are only known to be reached, by run and metric.
+/// The upper bounds of readings that are only lower bounds, by run and metric.
 fn bounds(connection: &Connection) -> Result<HashMap<(i64, i64), f64>, Fault> {
     let mut bounds = HashMap::new();
     let mut statement = connection.prepare("SELECT run, metric, upper FROM bound")?;
@@ -318,7 +318,7 @@ fn processes(connection: &Connection, names: &Names) -> Result<Vec<ProcessNote>,
         processes.push(ProcessNote {
             variant: variant(names, row.get(0)?)?,
             comm: row.get(1)?,
-            // `as` saturates, and makes nothing worse than 0 of what is not a number.
+            // `as` saturates, and converts NaN to 0.
             count: (per_run.round() as u64).max(1),
             max_rss_bytes: row.get(3)?,
             cpu_ns: row.get(4)?,

@@ -1,5 +1,4 @@
-//! Which calls of a run the x32 runtime translated: a table that an archive has only where there are any, so that archives
-//! of every version may have it or not.
+//! The calls of a run that the x32 runtime translated: an optional table in archives of every version.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +30,7 @@ pub struct RuntimeCalls {
     pub trapped: f64,
 }
 
-/// The table's text, if it is there and as it should be: nothing else is read or written.
+/// The table's definition, if present and as expected: no other is read or written.
 fn is_there(connection: &Connection) -> rusqlite::Result<bool> {
     let text: Option<String> = connection
         .query_row(
@@ -44,8 +43,8 @@ fn is_there(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 impl Archive {
-    /// Adds what the x32 runtime translated in the run that was added last: name, calls from rewritten sites, calls that
-    /// trapped.
+    /// Adds the calls that the x32 runtime translated in the run that was added last: name, calls from rewritten sites,
+    /// calls that trapped.
     ///
     /// # Errors
     /// The archive cannot be written.
@@ -79,7 +78,7 @@ impl Archive {
     }
 }
 
-/// What was translated, by variant, the most frequent first.
+/// The translated calls by variant, the most frequent first.
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Vec<RuntimeCalls>> {
     if !is_there(connection)? {
         return Ok(Vec::new());

@@ -1,11 +1,11 @@
-//! The tables of an archive's file, in every version, and how a file says that it is one.
+//! The tables of an archive's file, in every version, and its identification.
 
 use rusqlite::{Connection, OptionalExtension};
 
 /// The archive version this build writes, in `PRAGMA user_version`. It reads this one and all before it.
 pub const VERSION: i64 = 4;
 
-/// `WDTH`: tells an archive from any other SQLite file (`PRAGMA application_id`; `file(1)` shows it too).
+/// `WDTH`: distinguishes an archive from any other SQLite file (`PRAGMA application_id`; `file(1)` shows it too).
 pub(crate) const APPLICATION: i64 = 0x5744_5448;
 
 /// `WWSt`: a scaling campaign of before version 4.
@@ -14,10 +14,10 @@ const STUDY_APPLICATION: i64 = 0x5757_5374;
 /// The statements that make an empty archive.
 pub(crate) const SQL: &str = include_str!("schema.sql");
 
-/// What tells one format of archive from another, and from all other SQLite files.
+/// The identification of a format of archives.
 #[derive(Debug)]
 pub(crate) struct Format {
-    /// What its folder holds: `campaign`, `study`.
+    /// The content of its folder: `campaign`, `study`.
     pub name: &'static str,
     /// The file in that folder.
     pub file: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Format {
     pub versions: &'static [&'static str],
 }
 
-/// Every campaign, whatever its kind.
+/// Campaigns of every kind.
 pub(crate) static CAMPAIGN: Format = Format {
     name: "campaign",
     file: "campaign.sqlite",
@@ -40,7 +40,7 @@ pub(crate) static CAMPAIGN: Format = Format {
     ],
 };
 
-/// Scaling campaigns of before version 4, which had a file of their own. Only read, to migrate them.
+/// Scaling campaigns before version 4, which had their own file. It is only read, for migration.
 pub(crate) static STUDY: Format = Format {
     name: "study",
     file: "study.sqlite",
@@ -62,16 +62,16 @@ impl Format {
         self.versions[self.versions.len() - 1]
     }
 
-    /// The name under which it is made; it gets the other one when it is whole.
+    /// The temporary name while it is created.
     pub fn unfinished(&self) -> String {
         format!("{}.new", self.file)
     }
 }
 
-/// What is wrong with the tables of a file of that version, if anything is.
+/// The first difference between the file's tables and those of its version.
 ///
-/// Each must be there word for word: the reading code relies on STRICT types and keys, and a view that passes for a
-/// table could compute for ever. Tables, indexes and views that a user added are theirs.
+/// Each definition must match exactly: the reading code relies on STRICT types and keys, and a view in place of a table
+/// could compute for ever. Tables, indexes and views added by a user are ignored.
 pub(crate) fn fault(
     format: &Format,
     connection: &Connection,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_table_that_is_made_is_also_checked() {
+    fn every_created_table_is_checked() {
         for (format, table) in [(&CAMPAIGN, "run"), (&STUDY, "attempt")] {
             for (version, sql) in (1..).zip(format.versions) {
                 let connection = Connection::open_in_memory().unwrap();

@@ -1,4 +1,4 @@
-//! The memory of runs over time: written with its run, and read back.
+//! Memory series: written with their run, and read back.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use widthwise_experiment::memory::{
 use crate::database::bounded;
 use crate::database::Fault;
 
-/// The process of a reading that stands for the whole tree.
+/// The process number of the whole tree.
 const TREE: i64 = -1;
 
 /// Writes the series of the run of that id.
@@ -35,7 +35,7 @@ pub(crate) fn write(connection: &Connection, run: i64, series: &Series) -> rusql
         let Process { pid, parent, name, began_ns, ended_ns } = process;
         add.execute(params![run, number, pid, parent, name, bounded(*began_ns), bounded(*ended_ns)])?;
     }
-    // Two glances at one process at one moment would be one.
+    // Two statm samples of one process at one moment are stored once.
     let mut add = connection.prepare_cached(
         "INSERT OR IGNORE INTO statm_sample (run, at_ns, process, resident, anonymous, virtual)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -135,7 +135,7 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
     let columns = "SELECT run, process, pid, parent, name, began_ns, ended_ns FROM memory_process ORDER BY run, process";
     each(connection, columns, |row| {
         let series = of(&mut all, row)?;
-        // Glances and readings count them.
+        // Statm samples and snapshots refer to them by number.
         if row.get::<_, i64>(1)? != series.processes.len() as i64 {
             return Err(Fault::Content("the processes of a memory series are not all there".to_owned()));
         }
@@ -196,7 +196,7 @@ pub(crate) fn read(connection: &Connection) -> Result<BTreeMap<i64, Series>, Fau
 }
 
 fn read_parts(connection: &Connection, all: &mut BTreeMap<i64, Series>) -> Result<(), Fault> {
-    // Where the reading being filled stands, and the parts by name.
+    // The current snapshot's position, and the parts by name.
     let mut place = (i64::MIN, 0usize);
     let mut indices: HashMap<Part, usize> = HashMap::new();
     let columns = "SELECT run, at_ns, class, name, resident, pss, anonymous, swap, virtual
@@ -210,7 +210,7 @@ fn read_parts(connection: &Connection, all: &mut BTreeMap<i64, Series>) -> Resul
         }
         let series = of(all, row)?;
         let word: String = row.get(2)?;
-        // A class that a later widthwise might have added is something else.
+        // A class added by a later widthwise is read as something else.
         let class = Class::find(&word).unwrap_or(Class::Other);
         let part = Part { class, name: row.get(3)? };
         let index = *indices.entry(part).or_insert_with_key(|part| {
@@ -256,7 +256,7 @@ fn totals(row: &Row<'_>) -> rusqlite::Result<Totals> {
     })
 }
 
-/// What a survey does not know is 0 in its reading.
+/// What a pagemap scan does not measure is 0 in its snapshot.
 fn known(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, Option<u64>>(column)?.unwrap_or_default())
 }

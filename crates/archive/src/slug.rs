@@ -6,11 +6,11 @@ const LONGEST: usize = 100;
 /// The name as a file name: letters, digits and `. _ + = @ -` stay, everything else becomes `_`, and a name that had
 /// to be changed gets eight hex digits of its BLAKE3 digest, so that `x32/-O2` and `x32_-O2` stay two files.
 ///
-/// A name that needs no change keeps its own spelling, unless it already ends the way a changed one does.
+/// A name that needs no change is kept, unless it already ends like a changed one.
 pub fn slug(name: &str) -> String {
     let mut stem = String::new();
     for (place, letter) in name.chars().enumerate() {
-        // A leading dot hides a file, and a leading dash makes an option of it.
+        // A leading dot hides a file, and a leading dash looks like an option.
         let plain = letter.is_ascii_alphanumeric()
             || matches!(letter, '_' | '+' | '=' | '@')
             || (place > 0 && matches!(letter, '.' | '-'));
@@ -35,8 +35,7 @@ fn ends_like_a_changed_one(name: &str) -> bool {
     })
 }
 
-/// Whether this can stand as one component of a path: what an archive from elsewhere says must not lead out of its
-/// folder.
+/// Whether this is one safe component of a path: an untrusted archive must not refer to files outside its folder.
 pub(crate) fn is_one_component(slug: &str) -> bool {
     !slug.is_empty()
         && slug.len() <= 255
@@ -85,7 +84,7 @@ mod tests {
             &long[1..],
         ];
         let mut slugs: Vec<String> = names.iter().map(|name| slug(name)).collect();
-        // A name that spells out another's slug must not land on it.
+        // A name equal to another's slug must get a different slug.
         slugs.push(slug(&slug("a/b")));
         for slug in &slugs {
             assert!(is_one_component(slug) && !slug.starts_with(['.', '-']), "{slug}");

@@ -28,7 +28,7 @@ pub struct BuildNote {
     pub log: String,
     /// How long the build took.
     pub seconds: f64,
-    /// It was there already, from an earlier campaign.
+    /// Whether it was reused from an earlier campaign.
     pub cached: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct BuildNote {
 pub struct ProcessNote {
     /// The variant's name.
     pub variant: String,
-    /// The command name, as the kernel has it.
+    /// The command name (`comm`).
     pub comm: String,
     /// How many there were.
     pub count: u64,
@@ -49,20 +49,20 @@ pub struct ProcessNote {
     pub source: String,
 }
 
-/// After how many runs the log is folded into the file: some 2000 pages. That waits for the disk, milliseconds where a
-/// run takes microseconds, and so it is done between rounds, where it falls on no variant more than on another.
+/// The number of runs between checkpoints: some 2000 pages. A checkpoint waits milliseconds for the disk, so it is made
+/// between rounds, where it affects all variants alike.
 const RUNS_A_CHECKPOINT: u32 = 256;
 
 impl Archive {
-    /// From here on what is written is gathered until [`Archive::commit`], and kept at one stroke: many times cheaper
-    /// than one by one. Without this, each call keeps what it writes.
+    /// From here on writes are committed together by [`Archive::commit`], which is many times cheaper. Otherwise each
+    /// call commits what it writes.
     pub fn begin_batch(&mut self) {
         if let Some(writer) = &mut self.writer {
             writer.batches = true;
         }
     }
 
-    /// Keeps what was gathered: when this returns, it outlives `kill -9`.
+    /// Commits the gathered writes: when this returns, they survive `kill -9`.
     pub fn commit(&mut self) -> Result<(), ArchiveError> {
         if self.connection.is_autocommit() {
             return Ok(());
@@ -102,12 +102,12 @@ impl Archive {
     }
 
     /// Adds a run that has ended to the open round. When this returns, or after [`Archive::commit`] if runs are
-    /// [gathered](Archive::gather), the run outlives `kill -9`.
+    /// [gathered](Archive::gather), the run survives `kill -9`.
     pub fn add_run(&mut self, run: &Run, processes: &[ProcessNote]) -> Result<(), ArchiveError> {
         self.add_sampled_run(run, processes, None)
     }
 
-    /// As [`Archive::add_run`], with the run's memory over time: both are kept, or neither.
+    /// As [`Archive::add_run`], with the run's memory series: both are stored, or neither.
     pub fn add_sampled_run(
         &mut self,
         run: &Run,
@@ -186,8 +186,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Ends the open round: from now on it counts as what `round.kind` says. With fewer runs than were planned it is
-    /// an interrupted one whatever that says, for verdicts need complete blocks.
+    /// Ends the open round: from now on it has the kind `round.kind`. With fewer runs than planned it is interrupted in
+    /// any case, because verdicts need complete blocks.
     pub fn end_round(&mut self, round: &Round) -> Result<(), ArchiveError> {
         if self.writer()?.round != Some(round.number) {
             let what = format!("round {} was ended, but it is not the one that was begun", round.number);
@@ -223,7 +223,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Folds the log into the file, if it is long.
+    /// Makes a checkpoint if the log is long.
     fn checkpoint(&mut self) -> Result<(), ArchiveError> {
         if self.writer()?.in_log >= RUNS_A_CHECKPOINT {
             self.commit()?;
@@ -247,7 +247,7 @@ impl Archive {
         })
     }
 
-    /// Says how a variant was built; the last word counts.
+    /// Stores how a variant was built, replacing earlier values.
     pub fn set_build(&mut self, build: &BuildNote) -> Result<(), ArchiveError> {
         let id = self.id_of(&build.variant)?;
         self.write(|transaction, _| {
@@ -269,7 +269,7 @@ impl Archive {
         })
     }
 
-    /// Keeps how a variant's answer differs from the baseline's; the last word counts.
+    /// Stores how a variant's output differs from the baseline's, replacing an earlier value.
     pub fn set_difference(&mut self, variant: &str, diff: &str) -> Result<(), ArchiveError> {
         let id = self.id_of(variant)?;
         self.write(|transaction, _| {
@@ -278,12 +278,12 @@ impl Archive {
         })
     }
 
-    /// Keeps a warning; the same words are kept once.
+    /// Stores a warning; equal warnings are stored once.
     pub fn warn(&mut self, text: &str) -> Result<(), ArchiveError> {
         self.write(|transaction, _| note(transaction, text))
     }
 
-    /// Replaces the spec by one that differs in its stopping rule alone: a campaign that is resumed may be given another.
+    /// Replaces the spec by one that differs only in its stopping rule, which may change when a campaign is resumed.
     pub fn set_spec(&mut self, spec: &str) -> Result<(), ArchiveError> {
         self.write(|transaction, _| {
             transaction.execute("UPDATE campaign SET spec = ?1", params![spec]).map(drop)
@@ -293,8 +293,8 @@ impl Archive {
         std::fs::write(&file, spec).map_err(|error| ArchiveError::system(&file, &self.folder, error))
     }
 
-    /// Says why this session ended and how long it took. A campaign's time is the sum over its sessions; one that was
-    /// killed counts up to its last finished round. Nothing is gathered from here on.
+    /// Stores why this session ended and how long it took. A campaign's time is the sum over its sessions; a killed one
+    /// counts up to its last finished round. From here on each call commits.
     pub fn set_stopped(&mut self, why: &str, elapsed: Duration) -> Result<(), ArchiveError> {
         if let Some(writer) = &mut self.writer {
             writer.batches = false;
@@ -307,7 +307,7 @@ impl Archive {
     }
 }
 
-/// The number and the reason of an ending, as its row has them.
+/// The number and the reason of an ending for its row.
 fn details(ending: &Ending) -> (Option<i64>, Option<&str>) {
     match ending {
         Ending::Done => (None, None),

@@ -1,4 +1,4 @@
-//! The queries that the book shows do what it says, word for word.
+//! The queries in the documentation return what it describes.
 
 mod sample;
 
@@ -11,7 +11,7 @@ use widthwise_experiment::outcome::{Noise, Reading, Round, RoundKind, Source};
 const CHAPTER: &str = include_str!("../../../docs/archive.md");
 
 /// The rows that each query of the chapter finds.
-fn answers(connection: &Connection) -> Vec<Vec<Vec<Value>>> {
+fn query_rows(connection: &Connection) -> Vec<Vec<Vec<Value>>> {
     let queries: Vec<&str> =
         CHAPTER.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(queries.len(), 3);
@@ -31,7 +31,7 @@ fn text(words: &str) -> Value {
 }
 
 #[test]
-fn the_queries_of_the_chapter_answer_what_it_says() {
+fn the_queries_of_the_chapter_return_what_it_describes() {
     let parent = tempfile::tempdir().unwrap();
     let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let rounds = [
@@ -62,22 +62,22 @@ fn the_queries_of_the_chapter_answer_what_it_says() {
     let file = archive.folder().join("campaign.sqlite");
     drop(archive);
 
-    let answers = answers(&Connection::open(file).unwrap());
+    let found = query_rows(&Connection::open(file).unwrap());
     let mean = |variant: &str, mean, least, most| {
         let numbers = [mean, least, most].map(Value::Real);
         [vec![text(variant), text("cpu"), Value::Integer(2)], numbers.to_vec(), vec![text("nanoseconds")]]
             .concat()
     };
-    assert_eq!(answers[0], [mean(VARIANTS[1], 2.5, 1.0, 4.0), mean(VARIANTS[0], 12.0, 8.0, 16.0)]);
+    assert_eq!(found[0], [mean(VARIANTS[1], 2.5, 1.0, 4.0), mean(VARIANTS[0], 12.0, 8.0, 16.0)]);
 
     let ratios = [0.28125, 0.0625, 0.5].map(Value::Real);
-    assert_eq!(answers[1], [[vec![text(VARIANTS[1]), Value::Integer(2)], ratios.to_vec()].concat()]);
+    assert_eq!(found[1], [[vec![text(VARIANTS[1]), Value::Integer(2)], ratios.to_vec()].concat()]);
 
     let disturbed = |round, kind: &str, cpu, rest: [Value; 3]| {
         [vec![Value::Integer(round), text(kind), cpu], rest.to_vec()].concat()
     };
     assert_eq!(
-        answers[2],
+        found[2],
         [
             disturbed(
                 2,

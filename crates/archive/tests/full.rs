@@ -1,4 +1,4 @@
-//! A disk without room: the campaign stops cleanly, and goes on later.
+//! A full disk: the campaign stops cleanly and can be resumed.
 
 mod sample;
 
@@ -9,14 +9,14 @@ use std::process::{Command, Output};
 use widthwise_archive::Archive;
 use widthwise_experiment::outcome::RoundKind;
 
-/// Lets the writer run until no file of it may grow beyond `room` bytes: write(2) then fails, as it does on a full disk.
+/// Runs the writer with a file size limit of `room` bytes: write(2) then fails, as it does on a full disk.
 fn write_until_full(verb: &str, path: &Path, room: u64) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_widthwise-archive-writer"));
     command.arg(verb).arg(path);
     // SAFETY: both calls are async-signal-safe, and touch nothing but the process itself.
     unsafe {
         command.pre_exec(move || {
-            // Otherwise the limit would kill it: a full disk does not.
+            // Without this, SIGXFSZ would kill the process, unlike a full disk.
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             let limit = libc::rlimit { rlim_cur: room, rlim_max: room };
             match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
@@ -41,14 +41,14 @@ fn a_full_disk_stops_the_campaign_with_every_finished_run_kept() {
         [("begin", parent.path(), 300_000), ("resume", &folder, 600_000), ("resume", &folder, 900_000)]
     {
         let output = write_until_full(verb, path, room);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
         let wanted = format!(
-            "the disk is full; every run finished so far is kept: make room, then go on with `--resume {}`",
+            "the disk is full; every run finished so far is kept: make room, then resume with `--resume {}`",
             folder.display()
         );
-        assert!(said.contains(&wanted) && said.lines().count() == 1, "{said}");
-        assert!(acknowledged(&output) > 10, "{verb} {room}: {said}");
+        assert!(errors.contains(&wanted) && errors.lines().count() == 1, "{errors}");
+        assert!(acknowledged(&output) > 10, "{verb} {room}: {errors}");
         kept += acknowledged(&output);
         assert_eq!(Archive::read(&folder).unwrap().load().unwrap().runs.len(), kept);
     }
@@ -61,10 +61,10 @@ fn a_full_disk_stops_the_campaign_with_every_finished_run_kept() {
 }
 
 #[test]
-fn a_campaign_that_cannot_even_begin_leaves_no_folder() {
+fn a_campaign_that_cannot_begin_leaves_no_folder() {
     let parent = tempfile::tempdir().unwrap();
     let output = write_until_full("begin", parent.path(), 20_000);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("the disk is full"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("the disk is full"), "{errors}");
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
 }

@@ -1,4 +1,4 @@
-//! Files that mean harm: an error or a campaign, never a panic and never a wait without end.
+//! Malicious files yield an error or a campaign, never a panic or an endless wait.
 
 mod sample;
 
@@ -10,7 +10,7 @@ use widthwise_archive::{Archive, BuildNote};
 use widthwise_experiment::outcome::{Ending, RoundKind};
 use widthwise_experiment::VariantStatus;
 
-/// A whole archive with something in each of its tables.
+/// An archive with rows in each table.
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let parent = tempfile::tempdir().unwrap();
     let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
@@ -45,7 +45,7 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     fs::read(file).unwrap()
 });
 
-/// Opens it both ways and reads all there is. What comes of it does not matter; that something does is the point.
+/// Opens it both ways and reads everything. Any result will do; the calls must return.
 fn open(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("campaign.sqlite"), bytes).unwrap();
@@ -63,7 +63,7 @@ fn open(bytes: &[u8]) {
 }
 
 #[test]
-fn the_whole_archive_that_is_damaged_below_can_be_read() {
+fn the_undamaged_archive_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("campaign.sqlite"), &*WHOLE).unwrap();
     assert_eq!(Archive::read(folder.path()).unwrap().load().unwrap().runs.len(), 12);
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn files_that_were_cut_short_never_panic(length in any::<prop::sample::Index>()) {
+    fn truncated_files_never_panic(length in any::<prop::sample::Index>()) {
         open(&WHOLE[..length.index(WHOLE.len())]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is put in comes out again.
+//! What is written is read back unchanged.
 
 mod sample;
 
@@ -31,7 +31,7 @@ fn add_round(archive: &mut Archive) -> Vec<Run> {
 }
 
 #[test]
-fn everything_comes_back_as_it_was_given() {
+fn everything_is_read_back_as_written() {
     let (_parent, mut archive) = begun();
     let endings = [
         Ending::Done,
@@ -113,7 +113,7 @@ fn everything_comes_back_as_it_was_given() {
 }
 
 #[test]
-fn the_folder_has_what_people_read_without_sqlite() {
+fn the_folder_has_files_readable_without_sqlite() {
     let (parent, archive) = begun();
     let folder = parent.path().join(".widthwise/2026-11-21-tree");
     assert_eq!(archive.folder(), folder);
@@ -145,7 +145,7 @@ fn a_second_campaign_of_a_name_gets_a_number_and_latest_points_at_it() {
 }
 
 #[test]
-fn a_program_s_name_does_not_lead_out_of_the_folder() {
+fn the_folder_of_a_program_with_slashes_stays_in_the_parent() {
     let parent = tempfile::tempdir().unwrap();
     let archive =
         Archive::create(parent.path(), &Metadata { program: "../../e vil".into(), ..sample::metadata() })
@@ -156,7 +156,7 @@ fn a_program_s_name_does_not_lead_out_of_the_folder() {
 }
 
 #[test]
-fn when_latest_is_something_else_the_campaign_goes_on_with_a_warning() {
+fn a_latest_that_is_no_link_yields_a_warning() {
     let parent = tempfile::tempdir().unwrap();
     fs::create_dir_all(parent.path().join("latest/mine")).unwrap();
     let archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
@@ -166,7 +166,7 @@ fn when_latest_is_something_else_the_campaign_goes_on_with_a_warning() {
 }
 
 #[test]
-fn an_interrupted_round_keeps_its_runs_and_counts_for_nothing() {
+fn an_interrupted_round_keeps_its_runs_and_is_not_counted() {
     let (_parent, mut archive) = begun();
     add_round(&mut archive);
     archive.begin_round(1, RoundKind::Timed, 3, Some(1)).unwrap();
@@ -176,11 +176,11 @@ fn an_interrupted_round_keeps_its_runs_and_counts_for_nothing() {
 
     let mut archive = Archive::resume(&folder).unwrap();
     assert_eq!(archive.next_round(), 2);
-    // The old round cannot be gone on with: that would count runs of two sessions as one block.
+    // The old round cannot be continued: that would count runs of two sessions as one block.
     let late = archive.add_run(&sample::run(1, 1, VARIANTS[1]), &[]);
     assert!(matches!(late, Err(ArchiveError::OutOfTurn { .. })), "{late:?}");
-    let again = archive.begin_round(1, RoundKind::Timed, 3, Some(1)).unwrap_err().to_string();
-    assert!(again.contains("round 1 was begun before; the next one is 2"), "{again}");
+    let error = archive.begin_round(1, RoundKind::Timed, 3, Some(1)).unwrap_err().to_string();
+    assert!(error.contains("round 1 was begun before; the next one is 2"), "{error}");
     add_round(&mut archive);
     let samples = archive.load().unwrap();
     let kinds: Vec<RoundKind> = samples.rounds.iter().map(|round| round.kind).collect();
@@ -208,7 +208,7 @@ fn a_run_counts_once() {
 }
 
 #[test]
-fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
+fn gathered_runs_are_committed_together_and_visible_only_then() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
     let found = || Archive::read(&folder).unwrap().load().unwrap().runs.len();
@@ -217,11 +217,11 @@ fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
     assert_eq!(found(), 0);
     archive.commit().unwrap();
     assert_eq!(found(), first.len());
-    // Whoever ends without keeping leaves nothing of it, as after a kill.
+    // Without a commit nothing is stored, as after a kill.
     add_round(&mut archive);
     drop(archive);
     assert_eq!(found(), first.len());
-    // The end of a session keeps everything.
+    // The end of a session commits everything.
     let mut archive = Archive::resume(&folder).unwrap();
     archive.begin_batch();
     add_round(&mut archive);
@@ -230,7 +230,7 @@ fn what_is_gathered_is_kept_at_one_stroke_and_read_only_then() {
 }
 
 #[test]
-fn a_write_that_fails_takes_what_was_gathered_with_it_and_the_archive_stays_whole() {
+fn a_failed_write_discards_gathered_runs_and_the_archive_stays_intact() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
     archive.begin_batch();
@@ -263,7 +263,7 @@ fn samples_are_only_ever_added_even_by_hand() {
 }
 
 #[test]
-fn a_reading_that_is_not_a_number_is_missing_and_is_said_to_be() {
+fn a_nan_reading_is_missing_with_a_warning() {
     let (_parent, mut archive) = begun();
     archive.begin_round(0, RoundKind::Timed, 1, None).unwrap();
     let mut run = sample::run(0, 0, VARIANTS[1]);
@@ -320,7 +320,7 @@ fn processes_are_summed_up_over_timed_runs_only() {
 }
 
 #[test]
-fn time_adds_up_over_sessions_and_a_cut_off_session_counts_too() {
+fn time_adds_up_over_sessions_including_interrupted_ones() {
     let (_parent, mut archive) = begun();
     let folder = archive.folder().to_owned();
     archive.set_stopped("Ctrl-C", Duration::from_secs(7)).unwrap();
@@ -342,7 +342,7 @@ fn time_adds_up_over_sessions_and_a_cut_off_session_counts_too() {
 }
 
 #[test]
-fn what_changed_is_said_in_words() {
+fn changes_are_described() {
     let (_parent, archive) = begun();
     assert!(archive.changed(&sample::metadata().fingerprint).is_empty());
     let now = BTreeMap::from([
@@ -362,7 +362,7 @@ fn what_changed_is_said_in_words() {
 }
 
 #[test]
-fn nothing_is_written_through_an_archive_opened_for_reading() {
+fn an_archive_opened_for_reading_refuses_writes() {
     let (_parent, archive) = begun();
     let mut reading = Archive::read(archive.folder()).unwrap();
     let refused = [
@@ -379,14 +379,14 @@ fn nothing_is_written_through_an_archive_opened_for_reading() {
 }
 
 #[test]
-fn ten_thousand_runs_come_back() {
+fn ten_thousand_runs_are_read_back() {
     let (_parent, mut archive) = begun();
     let mut written = Vec::new();
     for _ in 0..3334 {
         written.extend(add_round(&mut archive));
     }
     let log = fs::metadata(archive.folder().join("campaign.sqlite-wal")).unwrap().len();
-    assert!(log < 32 << 20, "the log is never folded into the file: {log} bytes");
+    assert!(log < 32 << 20, "no checkpoint was made: {log} bytes");
     let samples = archive.load().unwrap();
     assert!(samples.runs == written && written.len() == 10_002);
     let leaves = samples.processes.iter().find(|note| note.comm == "leaf").unwrap();

@@ -23,23 +23,23 @@ fn start(verb: &str, path: &Path) -> Child {
         .unwrap()
 }
 
-/// From when on the time to a kill counts.
+/// The start of the time to a kill.
 #[derive(PartialEq)]
 enum Moment {
     /// From the start of the process: it may not even have opened the archive.
     Start,
-    /// From its first run: however slow the machine, there is something to lose.
+    /// From its first run, so that on any machine there is data to lose.
     FirstRun,
 }
 
-/// Kills the process with SIGKILL that long after the moment, and gives back all that it said.
+/// Kills the process with SIGKILL that long after the moment, and returns its output.
 fn kill(mut child: Child, from: Moment, pause: Duration) -> String {
     let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut said = String::new();
-    while from == Moment::FirstRun && !said.contains("\nrun ") {
-        assert!(out.read_line(&mut said).unwrap() > 0, "it ended by itself: {said}");
+    let mut text = String::new();
+    while from == Moment::FirstRun && !text.contains("\nrun ") {
+        assert!(out.read_line(&mut text).unwrap() > 0, "it ended by itself: {text}");
     }
-    let listener = thread::spawn(move || out.read_to_string(&mut said).map(|_| said));
+    let listener = thread::spawn(move || out.read_to_string(&mut text).map(|_| text));
     thread::sleep(pause);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -58,8 +58,8 @@ fn after_twenty_kills_every_acknowledged_run_is_there_exactly_once() {
             _ if kills % 4 == 0 => (start("resume", &folder), Moment::Start),
             _ => (start("resume", &folder), Moment::FirstRun),
         };
-        let said = kill(child, from, Duration::from_micros(random.random_range(0..80_000)));
-        for line in said.lines().filter_map(|line| line.strip_prefix("run ")) {
+        let output = kill(child, from, Duration::from_micros(random.random_range(0..80_000)));
+        for line in output.lines().filter_map(|line| line.strip_prefix("run ")) {
             let (round, position) = line.split_once(' ').unwrap();
             acknowledged.push((round.parse().unwrap(), position.parse().unwrap()));
         }
@@ -74,7 +74,7 @@ fn after_twenty_kills_every_acknowledged_run_is_there_exactly_once() {
         for run in &acknowledged {
             assert_eq!(times.get(run), Some(&1), "run {run:?} after {kills} kills");
         }
-        // Committed, and killed before it could say so: at most one for each kill.
+        // Committed and killed before it was acknowledged: at most one for each kill.
         assert!(samples.runs.len() <= acknowledged.len() + kills, "{kills} kills");
 
         let mut interrupted = 0;
@@ -91,7 +91,7 @@ fn after_twenty_kills_every_acknowledged_run_is_there_exactly_once() {
 }
 
 #[test]
-fn a_kill_while_the_campaign_is_made_leaves_a_whole_archive_or_none() {
+fn a_kill_during_creation_leaves_a_complete_archive_or_none() {
     let mut random = rand::rng();
     for _ in 0..20 {
         let parent = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn a_kill_while_the_campaign_is_made_leaves_a_whole_archive_or_none() {
 }
 
 #[test]
-fn reading_what_a_killed_process_left_changes_nothing() {
+fn reading_after_a_kill_changes_nothing() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("2026-11-21-tree");
     kill(start("begin", parent.path()), Moment::FirstRun, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! One process measures a campaign; others are told which, and may read.
+//! One process measures a campaign; others get its id, and may read.
 
 mod sample;
 
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use widthwise_archive::{Archive, ArchiveError};
 use widthwise_experiment::outcome::RoundKind;
 
-/// A process that holds the lock, and a program that it has started; both end with the test, however that ends.
+/// A process that holds the lock, and a program that it has started; both end with the test in any case.
 struct Holder {
     child: Child,
     program: i32,
@@ -44,7 +44,7 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // SAFETY: no memory is involved; the program sleeps for longer than a test takes, so that the id is still its.
+        // SAFETY: no memory is involved; the program sleeps for longer than a test takes, so its id is not reused.
         unsafe { libc::kill(self.program, libc::SIGKILL) };
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -60,7 +60,7 @@ fn campaign(parent: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_second_process_is_told_who_measures_and_may_read() {
+fn a_second_process_gets_the_id_of_the_first_and_may_read() {
     let parent = tempfile::tempdir().unwrap();
     let folder = campaign(parent.path());
     let mut holder = Holder::start(&folder);
@@ -76,7 +76,7 @@ fn a_second_process_is_told_who_measures_and_may_read() {
 }
 
 #[test]
-fn one_process_cannot_take_a_campaign_twice_either() {
+fn one_process_cannot_lock_a_campaign_twice() {
     let parent = tempfile::tempdir().unwrap();
     let first = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let folder = first.folder().to_owned();
@@ -86,7 +86,7 @@ fn one_process_cannot_take_a_campaign_twice_either() {
 }
 
 #[test]
-fn what_is_added_meanwhile_is_seen_by_whoever_reads() {
+fn a_reader_sees_runs_that_are_added_meanwhile() {
     let parent = tempfile::tempdir().unwrap();
     let mut writing = Archive::create(parent.path(), &sample::metadata()).unwrap();
     let reading = Archive::read(writing.folder()).unwrap();
@@ -98,7 +98,7 @@ fn what_is_added_meanwhile_is_seen_by_whoever_reads() {
         assert_eq!(reading.load().unwrap(), writing.load().unwrap());
         assert_eq!(reading.load().unwrap().rounds[number as usize].kind, RoundKind::Timed);
     }
-    // A reader that stays longer than the writer keeps the log from being folded in, and loses nothing.
+    // A reader that outlasts the writer prevents the checkpoint, and loses nothing.
     let folder = writing.folder().to_owned();
     drop(writing);
     assert_eq!(reading.load().unwrap().runs.len(), 5);

@@ -1,4 +1,4 @@
-//! What is not an archive, or no longer one, gets one clear error, and is left as it is.
+//! Files that are not archives or are damaged yield one clear error and stay unchanged.
 
 mod sample;
 
@@ -35,7 +35,7 @@ fn content(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
         .collect()
 }
 
-/// Opens it both ways; both must fail in the same words, which name the file, and change nothing.
+/// Opens it both ways; both must fail with the same message, which names the file, and change nothing.
 fn refused(folder: &Path) -> ArchiveError {
     let before = content(folder);
     let reading = Archive::read(folder).unwrap_err();
@@ -53,7 +53,7 @@ fn by_hand(folder: &Path, statements: &str) {
 }
 
 #[test]
-fn a_newer_archive_is_left_to_a_newer_widthwise() {
+fn a_newer_archive_asks_for_a_newer_widthwise() {
     let (_parent, folder) = campaign();
     by_hand(&folder, "PRAGMA user_version = 5; DROP VIEW samples; DROP TABLE output_difference;");
     let error = refused(&folder);
@@ -66,7 +66,7 @@ fn a_newer_archive_is_left_to_a_newer_widthwise() {
 }
 
 #[test]
-fn text_nothing_and_other_databases_are_not_archives() {
+fn text_empty_files_and_other_databases_are_not_archives() {
     let (_parent, folder) = campaign();
     let file = folder.join("campaign.sqlite");
     for text in ["", "hello\n", &"not a database, though a long one\n".repeat(1000)] {
@@ -98,7 +98,7 @@ fn a_truncated_archive_is_damaged() {
 }
 
 #[test]
-fn pages_that_were_overwritten_are_noticed() {
+fn overwritten_pages_are_detected() {
     let (_parent, folder) = campaign();
     let file = folder.join("campaign.sqlite");
     let whole = fs::read(&file).unwrap();
@@ -110,11 +110,11 @@ fn pages_that_were_overwritten_are_noticed() {
 }
 
 #[test]
-fn tables_that_are_not_an_archives_are_noticed() {
+fn unexpected_tables_are_detected() {
     for statements in [
         "DROP TABLE warning",
         "ALTER TABLE round ADD COLUMN mood TEXT",
-        // Would compute for ever if it passed for a table.
+        // Would compute for ever if it were accepted as a table.
         "DROP TABLE warning; CREATE VIEW warning AS WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)
            SELECT id, 'x' AS text FROM n",
         "DROP TABLE variant_status; CREATE TABLE variant_status (variant, status, reason)",
@@ -128,7 +128,7 @@ fn tables_that_are_not_an_archives_are_noticed() {
 }
 
 #[test]
-fn contents_that_cannot_be_are_noticed() {
+fn impossible_contents_are_detected() {
     for statements in [
         "UPDATE campaign SET seed = 'many'",
         "UPDATE campaign SET machine = '{'",
@@ -154,7 +154,7 @@ fn contents_that_cannot_be_are_noticed() {
 }
 
 #[test]
-fn what_a_later_widthwise_added_is_left_out_with_a_warning() {
+fn additions_of_a_later_widthwise_are_left_out_with_a_warning() {
     let (_parent, folder) = campaign();
     by_hand(
         &folder,
@@ -171,24 +171,24 @@ fn what_a_later_widthwise_added_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn a_campaign_that_is_not_there_names_what_was_looked_for() {
+fn the_error_of_a_missing_campaign_names_what_is_missing() {
     let parent = tempfile::tempdir().unwrap();
-    let said = |path: &Path| {
+    let open_error = |path: &Path| {
         let reading = Archive::read(path).unwrap_err();
         assert!(matches!(reading, ArchiveError::Missing { .. }));
         assert_eq!(reading.to_string(), Archive::resume(path).unwrap_err().to_string());
         reading.to_string()
     };
-    let nowhere = said(&parent.path().join("nowhere"));
+    let nowhere = open_error(&parent.path().join("nowhere"));
     assert!(
         nowhere.contains("nowhere: there is no such folder; `widthwise compare` starts a campaign"),
         "{nowhere}"
     );
-    let empty = said(parent.path());
+    let empty = open_error(parent.path());
     assert!(empty.contains("no campaign.sqlite") && empty.contains("`widthwise compare`"), "{empty}");
     fs::write(parent.path().join("campaign.sqlite.new"), "").unwrap();
-    let unfinished = said(parent.path());
-    assert!(unfinished.contains("ended before it began"), "{unfinished}");
+    let unfinished = open_error(parent.path());
+    assert!(unfinished.contains("ended before its first session began"), "{unfinished}");
     assert_eq!(content(parent.path()).len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Folders that may be read and not written.
+//! Folders that can be read and not written.
 
 mod sample;
 
@@ -18,7 +18,7 @@ fn place() -> (tempfile::TempDir, PathBuf) {
     allow(parent.path(), 0o755);
     let copy = parent.path().join("writer");
     // By another process: if this one held the copy open for writing, a child that another test forks meanwhile would
-    // hold it too, and execve(2) would say "Text file busy".
+    // hold it too, and execve(2) would fail with "Text file busy".
     let copied =
         Command::new("cp").arg(env!("CARGO_BIN_EXE_widthwise-archive-writer")).arg(&copy).status().unwrap();
     assert!(copied.success());
@@ -29,13 +29,13 @@ fn allow(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Starts it as somebody who may not write there, and gives back all that it said.
-fn said(writer: &Path, verb: &str, path: &Path) -> String {
+/// Runs it as a user without write permission, and returns its output.
+fn output_of(writer: &Path, verb: &str, path: &Path) -> String {
     let mut command = Command::new(writer);
     command.arg(verb).arg(path);
     // SAFETY: reads one number of the process.
     if unsafe { libc::geteuid() } == 0 {
-        // Permissions do not bind root: nobody, then.
+        // Permissions do not restrict root, so it runs as the user `nobody`.
         command.uid(65534).gid(65534);
     }
     let output = command.output().unwrap();
@@ -43,19 +43,19 @@ fn said(writer: &Path, verb: &str, path: &Path) -> String {
 }
 
 #[test]
-fn a_campaign_is_not_begun_where_nothing_can_be_written() {
+fn a_campaign_is_not_created_in_a_read_only_folder() {
     let (parent, writer) = place();
     let folder = parent.path().join("campaigns");
     fs::create_dir(&folder).unwrap();
     allow(&folder, 0o555);
-    let said = said(&writer, "begin", &folder);
+    let output = output_of(&writer, "begin", &folder);
     allow(&folder, 0o755);
-    assert!(said.contains("cannot be written: Permission denied"), "{said}");
+    assert!(output.contains("cannot be written: Permission denied"), "{output}");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]
-fn a_finished_campaign_is_read_where_nothing_can_be_written_and_not_resumed() {
+fn a_finished_campaign_in_a_read_only_folder_is_read_and_not_resumed() {
     let (parent, writer) = place();
     let mut archive = Archive::create(parent.path(), &sample::metadata()).unwrap();
     archive.begin_round(0, RoundKind::Timed, 1, None).unwrap();
@@ -66,23 +66,23 @@ fn a_finished_campaign_is_read_where_nothing_can_be_written_and_not_resumed() {
         allow(&folder.join(name), 0o444);
     }
     allow(&folder, 0o555);
-    let read = said(&writer, "read", &folder);
-    let resumed = said(&writer, "resume", &folder);
-    // Left in WAL mode, as by a copy taken while it was measured.
+    let read = output_of(&writer, "read", &folder);
+    let resumed = output_of(&writer, "resume", &folder);
+    // Still in WAL mode, like a copy made during a measurement.
     allow(&folder, 0o755);
     allow(&folder.join("campaign.sqlite"), 0o644);
     let by_hand = rusqlite::Connection::open(folder.join("campaign.sqlite")).unwrap();
     by_hand.pragma_update(None, "journal_mode", "WAL").unwrap();
     drop(by_hand);
     allow(&folder, 0o555);
-    let read_wal = said(&writer, "read", &folder);
+    let read_wal = output_of(&writer, "read", &folder);
     allow(&folder, 0o755);
     assert_eq!((read.as_str(), read_wal.as_str()), ("1 runs\n", "1 runs\n"));
     assert!(resumed.contains("cannot be written"), "{resumed}");
 }
 
 #[test]
-fn a_killed_campaign_is_read_where_nothing_can_be_written_as_far_as_can_be() {
+fn a_killed_campaign_in_a_read_only_folder_is_read_where_possible() {
     let (parent, writer) = place();
     let mut child =
         Command::new(&writer).arg("begin").arg(parent.path()).stdout(Stdio::piped()).spawn().unwrap();
@@ -94,13 +94,13 @@ fn a_killed_campaign_is_read_where_nothing_can_be_written_as_far_as_can_be() {
     let folder = parent.path().join("2026-11-21-tree");
     let runs = Archive::read(&folder).unwrap().load().unwrap().runs.len();
     allow(&folder, 0o555);
-    let read = said(&writer, "read", &folder);
+    let read = output_of(&writer, "read", &folder);
     allow(&folder, 0o755);
     fs::remove_file(folder.join("campaign.sqlite-shm")).unwrap();
     allow(&folder, 0o555);
-    let read_without_index = said(&writer, "read", &folder);
+    let read_without_index = output_of(&writer, "read", &folder);
     allow(&folder, 0o755);
     assert_eq!(read, format!("{runs} runs\n"));
-    // Never fewer runs than there are, silently.
+    // Missing runs are never silent.
     assert!(read_without_index.contains("read a copy"), "{read_without_index}");
 }

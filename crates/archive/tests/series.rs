@@ -1,4 +1,4 @@
-//! Memory over time: kept with its run, read back as it was; and archives from before there was any.
+//! Memory series: stored with their run and read back; and archives without them.
 
 mod sample;
 
@@ -11,7 +11,7 @@ use widthwise_experiment::memory::{
 };
 use widthwise_experiment::outcome::{Noise, Round, RoundKind};
 
-/// Every figure another number.
+/// Every figure is a different number.
 fn series() -> Series {
     let mut last = 0;
     let mut next = || {
@@ -53,7 +53,7 @@ fn series() -> Series {
         pagemap_scans_made: 2,
         readings_made: 3,
         processes: vec![process(100, 0), process(101, 5)],
-        // In the order in which the archive gives them back: by name.
+        // In the order in which the archive returns them: by name.
         parts: vec![
             part(Class::Heap, ""),
             part(Class::Library, "libc.so.6"),
@@ -92,7 +92,7 @@ fn by_hand(folder: &std::path::Path, statements: &str) {
 }
 
 #[test]
-fn a_series_is_read_back_as_it_was() {
+fn a_series_is_read_back_as_written() {
     let (_parent, folder) = campaign();
     let samples = Archive::read(&folder).unwrap().load().unwrap();
     assert_eq!(samples.series, [(1, sample::VARIANTS[0].to_owned(), series())]);
@@ -100,12 +100,12 @@ fn a_series_is_read_back_as_it_was() {
 }
 
 #[test]
-fn the_run_of_a_series_that_finds_no_place_is_not_kept_either() {
+fn the_run_of_a_series_that_cannot_be_stored_is_not_stored_either() {
     let (_parent, folder) = campaign();
     let mut archive = Archive::resume(&folder).unwrap();
     archive.begin_round(2, RoundKind::Memory, 3, None).unwrap();
     let mut twice = series();
-    // Two full readings at one moment cannot both be kept.
+    // Two smaps snapshots at one moment cannot both be stored.
     twice.readings.push(twice.readings[0].clone());
     let run = sample::run(2, 0, sample::VARIANTS[0]);
     assert!(archive.add_sampled_run(&run, &[], Some(&twice)).is_err());
@@ -129,7 +129,7 @@ fn series_are_only_ever_added() {
 }
 
 #[test]
-fn a_series_that_contradicts_itself_is_damage_and_is_told() {
+fn a_contradictory_series_is_reported_as_damage() {
     for (statements, words) in [
         (
             "INSERT INTO statm_sample VALUES ((SELECT run FROM memory_series), 99, 7, 1, 1, 1)",
@@ -159,7 +159,7 @@ fn a_series_that_contradicts_itself_is_damage_and_is_told() {
 }
 
 #[test]
-fn a_class_that_a_later_widthwise_has_added_is_something_else() {
+fn a_class_added_by_a_later_widthwise_is_read_as_something_else() {
     let (_parent, folder) = campaign();
     by_hand(
         &folder,
@@ -170,7 +170,7 @@ fn a_class_that_a_later_widthwise_has_added_is_something_else() {
     assert_eq!(found.of_class(&found.readings[0], Class::Other).resident, 5);
 }
 
-/// A run with a reading of which only a bound is known, and one of which nothing is.
+/// A run with one reading that has an upper bound, and one without.
 fn bounded_run(round: u32, position: u32) -> widthwise_experiment::outcome::Run {
     let mut run = sample::run(round, position, sample::VARIANTS[0]);
     for (name, upper) in [("cpu", 2.5e9), ("wall", f64::INFINITY)] {

@@ -1,4 +1,4 @@
-//! A small campaign with known numbers, for the tests and for the process they kill.
+//! A small campaign with known numbers, for the tests and for the writer process.
 
 #![allow(dead_code)]
 
@@ -11,7 +11,7 @@ use widthwise_experiment::Role;
 /// The variants of the sample, in their order.
 pub const VARIANTS: [&str; 3] = ["x86-64/-O2", "x32/-O2", "x86-64/-O2 control"];
 
-/// The head of the sample.
+/// The metadata of the sample.
 pub fn metadata() -> Metadata {
     Metadata {
         created: "2026-11-21T10:20:30+01:00".into(),

@@ -1,8 +1,7 @@
-//! A process that writes a campaign, for the tests that kill it, starve it or lock it out.
+//! A process that writes a campaign, for the tests of kills, full disks and locks.
 //!
-//! `begin PARENT`, `resume FOLDER`: adds rounds without end, and says each run once it is committed;
-//! `hold FOLDER`: takes the lock and waits for the end of its input;
-//! `read FOLDER`: says how many runs there are.
+//! `begin PARENT`, `resume FOLDER`: adds rounds without end, and prints each run once it is committed; `hold FOLDER`:
+//! takes the lock and waits for the end of its input; `read FOLDER`: prints the number of runs.
 
 #[path = "../sample/mod.rs"]
 mod sample;
@@ -26,7 +25,7 @@ fn main() -> ExitCode {
         "resume" => Archive::resume(path).and_then(write_without_end),
         "hold" => Archive::resume(path).map(hold),
         "read" => Archive::read(path).and_then(|archive| archive.load()).map(|samples| {
-            say(&format!("{} runs", samples.runs.len()));
+            print(&format!("{} runs", samples.runs.len()));
         }),
         _ => return ExitCode::from(2),
     };
@@ -40,29 +39,29 @@ fn main() -> ExitCode {
 }
 
 fn write_without_end(mut archive: Archive) -> Result<(), ArchiveError> {
-    say(&format!("folder {}", archive.folder().display()));
+    print(&format!("folder {}", archive.folder().display()));
     loop {
         let number = archive.next_round();
         archive.begin_round(number, RoundKind::Timed, 3, Some(1))?;
         for (position, variant) in (0..).zip(sample::VARIANTS) {
             archive.add_run(&sample::run(number, position, variant), &sample::processes(variant))?;
-            say(&format!("run {number} {position}"));
+            print(&format!("run {number} {position}"));
         }
         archive.end_round(&sample::timed(number))?;
     }
 }
 
-/// Holds the lock; and as a campaign does, it has started a program, which may outlive it.
+/// Holds the lock, with a started program that may outlive it, as in a campaign.
 fn hold(archive: Archive) {
     match Command::new("sleep").arg("600").spawn() {
-        Ok(child) => say(&format!("held {}", child.id())),
-        Err(error) => say(&format!("no sleep: {error}")),
+        Ok(child) => print(&format!("held {}", child.id())),
+        Err(error) => print(&format!("no sleep: {error}")),
     }
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     drop(archive);
 }
 
-fn say(words: &str) {
+fn print(words: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{words}").and_then(|()| out.flush());
 }
