@@ -335,7 +335,7 @@ fn sentences_are_true_of_one_block_of_small_sites_and_of_memory_that_is_mapped()
     assert_eq!(said.status, Some(0), "{said:?}");
     let both = text(&lab, "--heap mapped other");
     assert!(
-        both.contains("of max RSS beside a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),
+        both.contains("of max RSS and a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),
         "{both}"
     );
     // What is not known of the program is named, and whose it is.
