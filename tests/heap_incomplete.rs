@@ -335,7 +335,7 @@ fn sentences_are_correct_for_one_block_for_small_sites_and_for_mapped_memory() {
     assert_eq!(said.status, Some(0), "{said:?}");
     let both = text(&lab, "--heap mapped other");
     assert!(
-        both.contains("of max RSS beside a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),
+        both.contains("of max RSS and a peak heap of 5.00 kB, and maps up to 67.1 MB with mmap"),
         "{both}"
     );
     // The missing facts are named, with the program that they belong to.

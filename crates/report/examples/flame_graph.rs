@@ -1,4 +1,4 @@
-//! Draws folded stacks, or the difference of two, to look at them:
+//! Draws folded stacks, or the difference of two, as a page:
 //! `cargo run -p widthwise-report --example flame_graph -- out.html a.folded [b.folded]`.
 
 use std::error::Error;

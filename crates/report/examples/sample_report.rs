@@ -1,6 +1,6 @@
-//! Writes a report of a made-up campaign, to look at it; the file's ending says which format:
+//! Writes a report of an invented campaign; the file's extension gives the format:
 //! `cargo run -p widthwise-report --example sample_report -- out.html [timed rounds | hostile]`.
-//! The terminal's table is printed.
+//! Prints the terminal's table.
 
 #[path = "../tests/campaign/mod.rs"]
 mod campaign;

@@ -1,4 +1,4 @@
-//! The campaign as a report sees it: what was asked, what was measured, what it means.
+//! The input of a report: the request, the measurements, and the verdicts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::memory::MemoryRun;
 use crate::order;
 use crate::runtime::RuntimeCalls;
 
-/// Everything a report tells. The caller fills it from the archive.
+/// Everything a report shows. The caller fills it from the archive.
 #[derive(Debug, Clone)]
 pub struct Campaign<'a> {
-    /// What was asked.
+    /// The experiment.
     pub experiment: &'a Experiment,
-    /// The program's version, or the text of where it comes from; may be empty.
+    /// The program's version, or the text of its origin; may be empty.
     pub version: String,
     /// The campaign's folder, as the user would type it.
     pub folder: String,
     /// When it began, RFC 3339.
     pub created: String,
-    /// The text of the spec file; empty if everything was said on the command line.
+    /// The text of the spec file; empty if the command line has everything.
     pub spec: &'a str,
     /// The command line that started it.
     pub command: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Campaign<'a> {
     pub runs: &'a [Run],
     /// The memory of runs over time, where it was read.
     pub memory: &'a [MemoryRun],
-    /// What was recorded of the heaps, where it was; only the page shows it.
+    /// The heap recordings, if any; only the page shows them.
     pub heap: &'a [Recorded],
     /// Whether each variant took part, by name.
     pub statuses: &'a BTreeMap<String, VariantStatus>,
@@ -57,9 +57,9 @@ pub struct Campaign<'a> {
     pub warnings: Vec<String>,
     /// The process tree of each variant, where it had more than one process.
     pub processes: Vec<ProcessNote>,
-    /// What the x32 runtime translated of each variant's calls, the most frequent first.
+    /// The calls of each variant that the x32 runtime translated, the most frequent first.
     pub runtime_calls: Vec<RuntimeCalls>,
-    /// Variant to the unified diff of its answer against the baseline's.
+    /// Variant to the unified diff of its output against the baseline's.
     pub differences: BTreeMap<String, String>,
 }
 
@@ -70,7 +70,7 @@ pub struct BuildNote {
     pub variant: String,
     /// The compiler's own version line; empty for a finished binary.
     pub compiler: String,
-    /// The options it was given.
+    /// Its compiler options.
     pub cflags: String,
     /// Size of the binary, in bytes.
     pub binary_bytes: Option<u64>,
@@ -89,7 +89,7 @@ pub struct ProcessNote {
     pub variant: String,
     /// The command's name, as the kernel keeps it.
     pub comm: String,
-    /// How many processes of a run had that name.
+    /// The number of processes of a run with that name.
     pub count: u64,
     /// Peak resident size of the largest of them, in bytes.
     pub max_rss: u64,
@@ -98,17 +98,17 @@ pub struct ProcessNote {
 }
 
 impl Campaign<'_> {
-    /// Every name that takes part, as [`order::ranked`] has them.
+    /// The names of all participants, in the order of [`order::ranked`].
     pub fn participants(&self) -> Vec<String> {
         order::ranked(self)
     }
 
-    /// The rounds that verdicts are made of.
+    /// The rounds that verdicts use.
     pub fn timed_rounds(&self) -> usize {
         self.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count()
     }
 
-    /// What is typical of that variant in that metric.
+    /// The typical value of that variant in that metric.
     pub fn typical(&self, variant: &str, metric: Metric) -> Option<&Typical> {
         self.judgement.typical.iter().find(|t| t.variant == variant && t.metric.name == metric.name)
     }
@@ -118,7 +118,7 @@ impl Campaign<'_> {
         self.judgement.verdicts.iter().find(|v| v.variant == variant && v.metric.name == metric.name)
     }
 
-    /// The metric at the head of a column: its title, with where its numbers come from if that is no real processor.
+    /// The heading of a metric's column: its title and, if no real processor made its numbers, their source.
     pub fn title(&self, metric: Metric) -> String {
         let of_metric = self.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
         match of_metric.filter_map(|verdict| verdict.source).any(|source| source == Source::Emulated) {
@@ -127,7 +127,8 @@ impl Campaign<'_> {
         }
     }
 
-    /// The detection floor of that metric, as a fraction: from the twin's verdict, else from any that knows it.
+    /// The detection floor of that metric, as a fraction: from the A/A control's verdict, else from any that
+    /// has one.
     pub fn floor(&self, metric: Metric) -> Option<f64> {
         let control = self.experiment.control();
         self.verdict(&control, metric)
@@ -147,7 +148,7 @@ impl Campaign<'_> {
         control.into_iter().chain(others).find_map(wording::floor)
     }
 
-    /// The status of a variant; the control has that of the baseline where it has none.
+    /// The status of a variant; a control without one has the baseline's.
     pub fn status(&self, variant: &str) -> &VariantStatus {
         const READY: &VariantStatus = &VariantStatus::Ready;
         let is_control = self.experiment.role(variant) == Role::Control;
@@ -155,8 +156,8 @@ impl Campaign<'_> {
         self.statuses.get(variant).or_else(of_baseline).unwrap_or(READY)
     }
 
-    /// Why the participant has no numbers at all, if it has none. The baseline has none either where its second run
-    /// ended the campaign before the first timed round.
+    /// Why the participant has no numbers at all, if it has none. The baseline has none either if its second
+    /// run ended the campaign before the first timed round.
     pub fn unable(&self, variant: &str) -> Option<&str> {
         let of = |name: &str| self.status(name).not_measured();
         let is_baseline = variant == self.experiment.baseline;

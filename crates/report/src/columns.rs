@@ -3,13 +3,13 @@
 use widthwise_experiment::metric::Family;
 use widthwise_experiment::{Experiment, Metric};
 
-/// What decides, in the order in which it is read. Columns beyond these wait for `--all-metrics` or the HTML.
+/// The leading metrics, in reading order. `--all-metrics` and the HTML show the others.
 const FIRST: [&str; 4] = ["cpu", "wall", "max_rss", "page_faults"];
 
-/// The metrics of the experiment in reading order, parted into those shown at once and the others.
+/// The metrics of the experiment in reading order, divided into leading ones and others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Columns {
-    /// Those that decide, and those the user asked for by name (they are not measured by default).
+    /// The leading metrics, and those that the user requested by name (they are not measured by default).
     pub leading: Vec<Metric>,
     /// The rest, in the experiment's order.
     pub others: Vec<Metric>,

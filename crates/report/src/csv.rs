@@ -1,4 +1,4 @@
-//! One row per run and metric: the raw numbers, for whatever the reader likes to compute with.
+//! One row per run and metric: the raw numbers, for further computation.
 
 use std::io::Write;
 
@@ -7,14 +7,14 @@ use widthwise_experiment::{metric, Metric};
 
 use crate::campaign::Campaign;
 
-/// The head of the file. `docs/csv.md` says what each column holds.
+/// The header row. `docs/csv.md` describes each column.
 pub const HEAD: [&str; 16] = [
     "campaign", "variant", "round", "kind", "position", "began_ns", "cpu", "metric", "unit", "value",
     "upper", "source", "coverage", "ending", "status", "reason",
 ];
 
-/// Writes every reading of every run. A run without a reading has one row without a metric, and so has a variant
-/// without a run: nothing is left out.
+/// Writes every reading of every run. A run without a reading has one row without a metric, and so has a
+/// variant without a run: nothing is left out.
 pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
     let mut table = ::csv::Writer::from_writer(out);
     table.write_record(HEAD)?;

@@ -1,4 +1,5 @@
-//! Memory over time as CSV: one row for each full reading or survey and part of it, and one for each glance.
+//! Memory over time as CSV: one row for each part of an smaps snapshot or pagemap scan, and one for each
+//! statm sample.
 
 use std::io::Write;
 
@@ -7,7 +8,7 @@ use widthwise_experiment::memory::{Amounts, Reading, StatmSample};
 use crate::campaign::Campaign;
 use crate::memory::MemoryRun;
 
-/// The head of the file. `docs/csv.md` says what each column holds.
+/// The header row. `docs/csv.md` describes each column.
 pub const HEAD: [&str; 13] = [
     "campaign",
     "variant",
@@ -24,7 +25,7 @@ pub const HEAD: [&str; 13] = [
     "virtual",
 ];
 
-/// Writes every reading and glance of every run whose memory was read.
+/// Writes every reading and statm sample of every run whose memory was read.
 pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
     let mut table = ::csv::Writer::from_writer(out);
     table.write_record(HEAD)?;
@@ -49,7 +50,7 @@ fn write_reading(
     let kind = if reading.full { "full" } else { "survey" };
     let row = |process: &str, class: &str, name: &str, amounts: &Amounts| {
         let known = |bytes: u64, is_known: bool| if is_known { bytes.to_string() } else { String::new() };
-        // Of the whole, a survey knows what is anonymous as well.
+        // Of the whole tree, a pagemap scan has the anonymous memory as well.
         let figures = [
             known(amounts.resident, true),
             known(amounts.pss, reading.full),
@@ -75,7 +76,7 @@ fn of_glance(campaign: &Campaign, run: &MemoryRun, statm_sample: &StatmSample) -
     let (pid, name) = process.map_or((String::new(), ""), |process| (process.pid.to_string(), &process.name));
     let figures = [
         statm_sample.resident.to_string(),
-        // PSS takes more than a glance.
+        // A statm sample has no PSS.
         String::new(),
         statm_sample.anonymous.to_string(),
         statm_sample.virtual_bytes.to_string(),

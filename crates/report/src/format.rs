@@ -1,4 +1,4 @@
-//! Amounts that are not metrics, as a person would write them: how long, how many, which rounds.
+//! Formats amounts that are not metrics: durations, counts, rounds.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub fn rounds(numbers: &[u32]) -> String {
         .collect();
     let noun = if numbers.len() == 1 { "round" } else { "rounds" };
     match shown.len() {
-        // A list that long says "everywhere"; the timeline of the HTML report shows where.
+        // Such a long list means "everywhere"; the timeline of the HTML report shows where.
         9.. => format!("{} {noun}", numbers.len()),
         _ => format!("{noun} {}", shown.join(", ")),
     }
@@ -73,8 +73,8 @@ pub fn listed<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
-/// What is typical of a variant: `505 MB`; `505 MB … 520 MB` where the amounts are only known to lie between two;
-/// `at least 505 MB` where nothing says how high they were.
+/// A variant's typical value: `505 MB`; `505 MB … 520 MB` where only bounds are known; `at least 505 MB`
+/// where the upper bound is unknown.
 pub fn typical(typical: &Typical) -> String {
     let text = |value| Quantity { value, unit: typical.metric.unit }.to_string();
     let low = text(typical.value);
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_a_person_would_say_them() {
+    fn durations_have_readable_units() {
         let shown = |seconds| duration(Duration::from_secs_f64(seconds));
         assert_eq!(shown(0.0234), "23 ms");
         assert_eq!(shown(0.42), "0.4 s");

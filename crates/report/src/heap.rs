@@ -1,4 +1,4 @@
-//! Why one variant asks for less memory than another: its allocation sites, those that matter first.
+//! Why one variant requests less memory than another: its allocation sites, the most important first.
 
 mod differences;
 mod lifetimes;
@@ -34,45 +34,44 @@ const LONG_NAME: usize = 60;
 pub struct Side {
     /// The variant, or the log's file.
     pub name: String,
-    /// Processes that were recorded; each is shown at its own peak.
+    /// Recorded processes; each is shown at its own peak.
     pub processes: usize,
-    /// The peak heap: bytes that were asked for and not given back when that was most, in the recording that stands for the
-    /// side ([`typical`]). All that shows a peak heap shows this one. Of several processes it is the sum of their peak heaps,
-    /// which no moment need have had.
+    /// The peak heap: the highest sum of requested and not yet freed bytes, in the recording that represents
+    /// the side ([`typical`]). Every display of a peak heap shows this number. For several processes it is
+    /// the sum of their peak heaps, which need not occur at one moment.
     pub peak_bytes: u64,
     /// The peak heap of the process with the largest one.
     pub largest_peak_bytes: u64,
     /// Blocks at the peak.
     pub peak_blocks: u64,
-    /// What the allocator used for them; 0 where it is not glibc and does not say.
+    /// The memory that the allocator used for them; 0 where it is not glibc and does not report it.
     pub peak_chunk_bytes: u64,
-    /// Blocks that were asked for over its life.
+    /// Blocks that were requested over its life.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Blocks that were never given back.
+    /// Blocks that were never freed.
     pub left_blocks: u64,
     /// Their bytes.
     pub left_bytes: u64,
-    /// Memory, not files, that the program mapped by itself and kept: it is in no other number.
+    /// Anonymous memory that the program mapped itself and did not unmap: it is in no other number.
     pub own_mapped_bytes: u64,
-    /// The most of it at one time; of several processes these are added up.
+    /// Its highest sum at one time; for several processes, the sum of theirs.
     pub own_mapped_peak_bytes: u64,
-    /// The heap as the system sees it beside what the program asks for, where that was read: means over time, and over all
-    /// recordings.
+    /// RSS against heap, where RSS was read: means over time, and over all recordings.
     pub system: Option<RssSummary>,
-    /// Blocks of at least 128 KiB: how many had a mapping of their own, and how many did not.
+    /// Blocks of at least 128 KiB: the number with a mapping of their own, and the number without.
     pub large_blocks: (u64, u64),
-    /// Events that were not recorded, for whatever reason: where there are any, sums and peaks are lower bounds.
+    /// Events that were not recorded, for any reason: if there are any, sums and peaks are lower bounds.
     pub lost_events: u64,
     /// Blocks whose stack could not be followed to its outermost call.
     pub broken_stacks: u64,
-    /// Each process's own numbers, in the order in which they began to write.
+    /// Each process's own numbers, in the order of their first writes.
     pub by_process: Vec<ProcessSums>,
-    /// Why recordings of it are incomplete; nothing where none is. Where there is a reason, sums and peaks are lower bounds, and
-    /// nothing is compared with them.
+    /// Why its recordings are incomplete; empty if all are complete. If there is a reason, sums and peaks are
+    /// lower bounds, and nothing is compared with them.
     pub incomplete: Vec<String>,
-    /// What every recording of it has, in the order in which they were made.
+    /// The sums of each of its recordings, in order.
     pub recordings: Vec<RecordingSums>,
     /// What a reader must know.
     pub remarks: Vec<String>,
@@ -81,28 +80,28 @@ pub struct Side {
 /// One recording of a side.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecordingSums {
-    /// Bytes that were asked for, at the peak.
+    /// Requested bytes, at the peak.
     pub peak_bytes: u64,
-    /// What the allocator used for them.
+    /// The memory that the allocator used for them.
     pub peak_chunk_bytes: u64,
-    /// Blocks that were asked for.
+    /// Blocks that were requested.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes that were never given back.
+    /// Bytes that were never freed.
     pub left_bytes: u64,
-    /// Events that were not recorded: where there are any, the others are lower bounds.
+    /// Events that were not recorded: if there are any, the other numbers are lower bounds.
     pub lost_events: u64,
-    /// How many RSS samples there are; absent where none was taken.
+    /// The number of RSS samples; absent where none was taken.
     pub samples: Option<u64>,
-    /// The heap as the system saw it in this recording.
+    /// RSS against heap in this recording.
     pub system: Option<RssSummary>,
-    /// Why it is incomplete; nothing where it is not.
+    /// Why it is incomplete; empty if it is complete.
     pub incomplete: Vec<String>,
 }
 
 impl Side {
-    /// Why the RSS supports no sentence, if it was read and supports none.
+    /// Why no sentence can rest on the RSS that was read, if none can.
     pub fn shortcoming(&self) -> Option<String> {
         match &self.system {
             Some(summary) => summary.shortcoming(),
@@ -110,7 +109,7 @@ impl Side {
         }
     }
 
-    /// Of a side that is one recording: what is compared between recordings.
+    /// For a side with one recording: the numbers that are compared between recordings.
     pub fn sums(&self) -> RecordingSums {
         RecordingSums {
             peak_bytes: self.peak_bytes,
@@ -125,7 +124,7 @@ impl Side {
         }
     }
 
-    /// Why its sizes are compared with nothing: the first reason, and how many more there are.
+    /// Why its sizes cannot be compared: the first reason, and the number of others.
     pub fn incompleteness(&self) -> Option<String> {
         let (first, others) = self.incomplete.split_first()?;
         let more = match others.len() {
@@ -144,8 +143,8 @@ impl Side {
     }
 }
 
-/// The recording that stands for a side: of the complete ones, or of all where none is complete, the one whose peak heap is the
-/// middle one, the lower of two. None where there is no recording.
+/// The recording that represents a side: the one with the median peak heap, the lower of two. It is one of
+/// the complete recordings, or of all if none is complete. None where there is no recording.
 pub fn typical(recordings: &[RecordingSums]) -> Option<usize> {
     let is_complete = |index: &usize| recordings[*index].incomplete.is_empty();
     let mut order: Vec<usize> = (0..recordings.len()).filter(is_complete).collect();
@@ -159,21 +158,21 @@ pub fn typical(recordings: &[RecordingSums]) -> Option<usize> {
 /// One process's heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessSums {
-    /// Its number. An exec keeps it, and numbers come round again.
+    /// Its number. An exec does not change it, and numbers are reused.
     pub process: u32,
-    /// The number of the process that forked, started or executed it, where that was recorded.
+    /// The process that forked, started or executed it, where that was recorded.
     pub parent: Option<u32>,
     /// The file of its program.
     pub program: String,
-    /// Blocks that were asked for over its life.
+    /// Blocks that were requested over its life.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes that were asked for, at its peak.
+    /// Requested bytes, at its peak.
     pub peak_bytes: u64,
     /// Blocks at its peak.
     pub peak_blocks: u64,
-    /// Blocks that it never gave back.
+    /// Blocks that it never freed.
     pub left_blocks: u64,
     /// Their bytes.
     pub left_bytes: u64,
@@ -188,30 +187,30 @@ pub struct ProcessSums {
 pub struct RssSummary {
     /// Resident: the heap, and anonymous mappings.
     pub resident_bytes: u64,
-    /// The most of it.
+    /// The highest resident size.
     pub max_rss_bytes: u64,
-    /// What the program asked for and had not given back.
+    /// Requested and not yet freed.
     pub asked_bytes: u64,
-    /// What the allocator used for that.
+    /// The memory that the allocator used for that.
     pub live_bytes: u64,
-    /// Resident and not asked for.
+    /// Resident and not requested.
     pub kept_bytes: u64,
-    /// Of these: in the heap that brk grows.
+    /// The part of these in the heap that brk grows.
     pub kept_in_heap_bytes: u64,
-    /// Asked for and not resident: never written to.
+    /// Requested and not resident: never written to.
     pub untouched_bytes: u64,
-    /// Kept for a twentieth of the run at least.
+    /// Kept for at least a twentieth of the run.
     pub kept_long_bytes: u64,
-    /// Not touched for a twentieth of the run at least.
+    /// Not touched for at least a twentieth of the run.
     pub untouched_long_bytes: u64,
-    /// How often the memory was looked at.
+    /// The number of RSS samples.
     pub samples: u64,
-    /// For which share of the run the readings are known to hold, 0 to 1.
+    /// The share of the run for which the readings are known to be valid, 0 to 1.
     pub held: f64,
 }
 
 impl RssSummary {
-    /// Of one run: the RSS was read `samples` times, and the readings are known to hold for a share `held` of it.
+    /// For one run: RSS was read `samples` times, and the readings are valid for a share `held` of the run.
     pub fn of(compared: &RssAgainstHeap, samples: u64, held: f64) -> RssSummary {
         let mean = &compared.mean;
         RssSummary {
@@ -229,7 +228,8 @@ impl RssSummary {
         }
     }
 
-    /// Means over the recordings; of samples and of what holds the fewest, and the highest peak. Nothing where one was not read.
+    /// Means over the recordings; the fewest samples, the lowest validity, and the highest peak. None if RSS
+    /// was not read in one of them.
     pub fn mean(recordings: &[RecordingSums]) -> Option<RssSummary> {
         let summaries: Vec<RssSummary> = recordings.iter().map(|one| one.system).collect::<Option<_>>()?;
         let first = *summaries.first()?;
@@ -254,16 +254,16 @@ impl RssSummary {
 
     /// Why no sentence can rest on it, if none can.
     pub fn shortcoming(&self) -> Option<String> {
-        /// A mean over time of fewer looks says nothing.
+        /// The fewest samples for a meaningful mean over time.
         const FEWEST_SAMPLES: u64 = 10;
-        /// Readings that hold for less of the run do not say what it had.
+        /// The smallest share of the run for which readings must be valid.
         const LEAST_HELD: f64 = 0.8;
         if self.samples < FEWEST_SAMPLES {
             return Some(too_short(self.samples));
         }
         (self.held < LEAST_HELD).then(|| {
             let (held, samples) = (percent(self.held, 1.0), counted(self.samples as usize, "sample"));
-            format!("changing too fast for a mean over time: {samples}, which hold for {held} of the run")
+            format!("changing too fast for a mean over time: {samples}, valid for {held} of the run")
         })
     }
 }
@@ -272,24 +272,25 @@ fn too_short(samples: u64) -> String {
     format!("too short for a mean over time: {}", counted(samples as usize, "sample"))
 }
 
-/// What is shown.
+/// The input of a heap report.
 #[derive(Debug)]
 pub struct Explanation<'a> {
     /// The program.
     pub program: &'a str,
-    /// What is explained, or what the other is compared with.
+    /// The explained side, or the side that the other is compared with.
     pub a: &'a Side,
-    /// What is compared with it.
+    /// The side that is compared with it.
     pub b: Option<&'a Side>,
-    /// All sites. Where there is no `b`, its values are 0.
+    /// All sites. Without a `b`, its values are 0.
     pub pairs: &'a [Pair],
-    /// What each of `pairs` has at the peaks of all recordings, in the same order.
+    /// The bytes of each of `pairs` at the peaks of all recordings, in the same order.
     pub site_peaks: &'a [SitePeaks],
-    /// Max RSS of both, as the campaign measured it: another quantity than the peak heap. Absent where there is no campaign.
+    /// Max RSS of both, as the campaign measured it: a different quantity from the peak heap. Absent without
+    /// a campaign.
     pub max_rss: Option<MaxRss>,
-    /// Functions through which nearly all memory is asked for. Thin ones are no sites.
+    /// Functions that request nearly all memory. Thin ones are no sites.
     pub wrappers: &'a [Wrapper],
-    /// So many are shown.
+    /// The number of sites to show.
     pub top: usize,
     /// Ratios within this of 1 are equal.
     pub equal_within: f64,
@@ -337,7 +338,7 @@ fn each(a: &Values, b: Option<&Values>) -> String {
     change(mean(a), b.map(mean))
 }
 
-/// How long half of the blocks live, in each variant that has any.
+/// The median lifetime of the blocks, in each variant that has any.
 fn lived(a: &Values, b: Option<&Values>) -> String {
     match b.map(lifetimes::word) {
         None | Some(None) => lifetimes::word(a).unwrap_or_default(),
@@ -357,8 +358,8 @@ fn change(a: Option<String>, b: Option<Option<String>>) -> String {
     }
 }
 
-/// A function or type as a person would say it: `std::string` by its name, without parameters, and without template
-/// arguments where those make it long.
+/// A readable name of a function or type: `std::string`, no parameters, and no template arguments where those
+/// make it long.
 pub fn short_name(name: &str) -> String {
     let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
     let tight = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>";
@@ -394,7 +395,7 @@ fn without_parameters(name: &str) -> String {
             '>' => depth = depth.saturating_sub(1),
             '(' if depth == 0 && offset > 0 => {
                 let before = &name[..offset];
-                // The call operator, and what stands in a nameless namespace, have brackets in their names.
+                // The names of the call operator and of members of anonymous namespaces contain brackets.
                 let in_name = before.ends_with("operator")
                     || name[offset..].starts_with("(anonymous namespace)")
                     || name[offset..].starts_with("({lambda");
@@ -408,7 +409,7 @@ fn without_parameters(name: &str) -> String {
     name.to_owned()
 }
 
-/// What is made, by which function, and where.
+/// The created type, the function that creates it, and its source location.
 fn described(site: &Site) -> String {
     let function = sanitize::line(&short_name(&site.function));
     let place = sanitize::line(&site.location());
@@ -513,7 +514,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_said_as_a_person_would_say_them() {
+    fn names_are_shortened_to_a_readable_form() {
         assert_eq!(short_name("fill(Node&, int)"), "fill");
         assert_eq!(short_name("(anonymous namespace)::grow(int)"), "(anonymous namespace)::grow");
         assert_eq!(short_name("A::operator()(int) const"), "A::operator()");

@@ -1,9 +1,9 @@
-//! The campaign as one HTML file: self-contained, no network, no font from elsewhere, and no script but that of flame graphs and, of
-//! campaigns too large to be read at once, one that sorts tables and opens folds.
+//! The campaign as one self-contained HTML file: no network, no external font. It has a script for flame
+//! graphs and, for campaigns too large to be read at once, one that sorts tables and opens folds.
 //!
-//! Everything foreign passes through [`visible`](crate::sanitize) and then through maud, which escapes. The page
-//! forbids itself to load or run anything (its Content-Security-Policy), so that even a mistake here would stay text. Where
-//! it needs a script, it lets that one run, known by its hash.
+//! All text from outside passes through [`sanitize`](crate::sanitize) and then through maud, which escapes
+//! it. The page's Content-Security-Policy forbids it to load or run anything, so that an escaping error would
+//! still have no effect. A page that needs a script allows that one by its hash.
 
 mod axis;
 mod document;
@@ -24,7 +24,7 @@ mod wording;
 
 pub(crate) use document::{document, policy, POLICY};
 
-/// Sorts tables and unpacks large folds; a page that has neither does without it.
+/// Sorts tables and unpacks large folds; a page without either omits it.
 pub const SCRIPT: &str = include_str!("html/page.js");
 
 pub(crate) use wording::prose;

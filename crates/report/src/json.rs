@@ -1,5 +1,5 @@
-//! The campaign as JSON, for programs. `docs/json.md` and `docs/schema/report-2.json` say what each field holds;
-//! a change that could break a reader raises [`SCHEMA`].
+//! The campaign as JSON, for programs. `docs/json.md` and `docs/schema/report-2.json` describe each field; a
+//! change that could break a reader raises [`SCHEMA`].
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::campaign::Campaign;
 use crate::csv;
 use crate::json_memory::{self, MemoryNote};
 
-/// The version of what is written here.
+/// The version of this format.
 pub const SCHEMA: u32 = 2;
 
 /// The campaign as one JSON object.
@@ -60,12 +60,12 @@ pub fn report(campaign: &Campaign) -> Report {
     }
 }
 
-/// The JSON text, indented, ending in a line end.
+/// The JSON text, indented, with a final line end.
 pub fn render(campaign: &Campaign) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&report(campaign)).map(|text| text + "\n")
 }
 
-/// The whole.
+/// The whole report.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)] // Each field is described in docs/schema/report-2.json, which a test holds against these.
 pub struct Report {
@@ -86,7 +86,7 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Where the campaign lies and how it was started.
+/// The campaign's folder and command line.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct Origins {
@@ -121,7 +121,7 @@ pub struct Judging {
     pub seed: String,
 }
 
-/// When it was to stop, and why it did.
+/// The stopping rule, and why the campaign stopped.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct Stopping {
@@ -145,7 +145,7 @@ pub struct MetricNote {
     pub floor: Option<f64>,
 }
 
-/// One participant: a variant, or the baseline's twin.
+/// One participant: a variant, or the A/A control.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct VariantNote {
@@ -198,14 +198,14 @@ pub struct Process {
     pub cpu_share: f64,
 }
 
-/// What is typical of one participant in one metric.
+/// The typical value of one participant in one metric.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct TypicalNote {
     pub metric: &'static str,
     pub unit: &'static str,
     pub value: f64,
-    /// Absent where `value` is the amount; `null` where nothing says how much more it was.
+    /// Absent where `value` is exact; `null` where the upper bound is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upper: Option<Option<f64>>,
     pub median: f64,
@@ -243,7 +243,7 @@ pub struct VerdictNote {
     pub source: Option<&'static str>,
 }
 
-/// What the x32 runtime had to do with one variant, where it stood in for the kernel.
+/// The x32 runtime's work for one variant that it ran.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct RuntimeNote {
@@ -253,7 +253,7 @@ pub struct RuntimeNote {
     pub calls: Vec<RuntimeCallsNote>,
 }
 
-/// The runtime's CPU time as a share of a figure of the variant's.
+/// The runtime's CPU time as a share of one of the variant's figures.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct RuntimeShareNote {
@@ -263,7 +263,7 @@ pub struct RuntimeShareNote {
     pub high: Option<f64>,
 }
 
-/// What a verdict would be without the runtime's work.
+/// The verdict without the runtime's work.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct WithoutNote {
@@ -381,7 +381,7 @@ fn program(campaign: &Campaign) -> Program {
 }
 
 fn metrics(campaign: &Campaign) -> Vec<MetricNote> {
-    // Samples may hold readings nobody asked for; a reader still needs their unit.
+    // Samples may have readings that were not requested; a reader still needs their unit.
     let asked = &campaign.experiment.metrics;
     let read = metric::METRICS.iter().filter(|metric| {
         !asked.contains(metric) && campaign.runs.iter().any(|run| run.sample.contains_key(metric.name))

@@ -1,4 +1,5 @@
-//! Memory over time as JSON: one object for each run, and in it columns. `docs/schema/report-2.json` says what each holds.
+//! Memory over time as JSON: one object for each run, with columns. `docs/schema/report-2.json` describes
+//! each.
 
 use serde::Serialize;
 use widthwise_experiment::memory::{Amounts, Series, Totals};
@@ -26,7 +27,7 @@ pub struct MemoryNote {
     pub statm_samples: GlancesNote,
 }
 
-/// A process, and its own figures at those of the readings in which it was there.
+/// A process, and its own figures in the readings in which it existed.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct ProcessNote {
@@ -75,7 +76,7 @@ pub struct PartNote {
     pub virtual_bytes: Vec<u64>,
 }
 
-/// Columns of glances.
+/// Columns of statm samples.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct GlancesNote {
@@ -166,7 +167,7 @@ fn totals<'a>(rows: impl Iterator<Item = (bool, &'a Totals)>) -> TotalsNote {
     note
 }
 
-/// A part that a reading does not have holds nothing then.
+/// A part that is missing in a reading has no memory there.
 fn part(series: &Series, index: usize) -> PartNote {
     let rows: Vec<(bool, Amounts)> = series
         .readings

@@ -1,11 +1,11 @@
-//! How a campaign is shown: on the terminal, as Markdown, JSON, CSV, and as one self-contained HTML file.
+//! Shows a campaign: on the terminal, as Markdown, JSON, CSV, and as one self-contained HTML file.
 //!
-//! This crate is pure. Verdicts and facts come in as a [`Campaign`], text goes out; it opens no file, starts no
-//! process, reads no clock and asks no terminal. Every format tells the same story from the same
-//! [`statements`], so that no two of them can disagree.
+//! This crate is pure. Verdicts and facts come in as a [`Campaign`], text goes out; it opens no file, starts
+//! no process, reads no clock and queries no terminal. All formats take their sentences from [`report_text`],
+//! so that no two of them can disagree.
 //!
-//! Names, reasons and program output are foreign text: [`visible`] makes their control characters harmless in
-//! every format for people, and each format escapes what it must on top of that.
+//! Names, reasons and program output are untrusted text: [`sanitize`] makes their control characters harmless
+//! in every format for people. Each format also escapes what it must.
 
 pub mod campaign;
 pub mod columns;

@@ -9,10 +9,10 @@ use crate::columns::Columns;
 use crate::format::{self, counted};
 use crate::{memory, order, report_text, runtime, sanitize};
 
-/// Diff lines shown: a comment in a pull request is no place for a whole file.
+/// The most diff lines to show: a comment in a pull request should not contain a whole file.
 const DIFF_LINES: usize = 40;
 
-/// Memory over time: how it was read, and what it is for at the peak, with what each variant saves.
+/// Memory over time: how it was read, and what it is for at the peak, with each variant's savings.
 fn memory_notes(campaign: &Campaign) -> Vec<String> {
     let Some(how) = memory::how(campaign) else { return Vec::new() };
     let compared = memory::compared(campaign);
@@ -42,7 +42,7 @@ fn memory_notes(campaign: &Campaign) -> Vec<String> {
     notes
 }
 
-/// The campaign as Markdown, ending in a line end.
+/// The campaign as Markdown, with a final line end.
 pub fn render(campaign: &Campaign) -> String {
     let mut page = String::new();
     let mut line = |text: &str| {
@@ -156,8 +156,8 @@ fn cell(campaign: &Campaign, name: &str, is_baseline: bool, metric: Metric) -> S
     escaped(&sanitize::line(&shown.unwrap_or_else(|| Word::NoData.text().to_owned())))
 }
 
-/// Text that stays text: every character that Markdown, its tables or HTML could take for a sign is escaped
-/// (CommonMark 2.4: any ASCII punctuation may be).
+/// Escapes every character that Markdown, its tables or HTML could interpret (CommonMark 2.4: any ASCII
+/// punctuation may be escaped).
 pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -175,7 +175,7 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// A code span whose fence no run of backticks inside can end (CommonMark 6.1).
+/// A code span with a longer fence than any run of backticks inside (CommonMark 6.1).
 fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -185,7 +185,7 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// A code block, likewise (CommonMark 4.5), cut where it grows too long for a comment.
+/// A code block, likewise (CommonMark 4.5), truncated if it is too long for a comment.
 fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let lines: Vec<&str> = text.lines().collect();

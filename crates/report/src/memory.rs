@@ -1,5 +1,5 @@
-//! Memory over time, as every format shows it: one run for each variant, what its memory was for at the peak, and what
-//! the variant saves of the baseline's.
+//! Memory over time, as in every format: one run for each variant, what its memory is for at the peak, and
+//! what the variant saves relative to the baseline.
 
 pub mod difference;
 
@@ -23,13 +23,13 @@ use crate::sanitize;
 pub struct MemoryRun {
     /// The round's number.
     pub round: u32,
-    /// The variant, or the baseline's twin.
+    /// The variant, or the A/A control.
     pub variant: String,
-    /// What was read.
+    /// The series.
     pub series: Series,
 }
 
-/// The run that stands for a variant.
+/// The run that represents a variant.
 #[derive(Debug, Clone, Copy)]
 pub struct LastReading<'a> {
     /// The variant.
@@ -38,13 +38,13 @@ pub struct LastReading<'a> {
     pub run: &'a MemoryRun,
     /// Its largest reading.
     pub peak: &'a Reading,
-    /// How much of the tree's peak that reading saw, 0 to 1.
+    /// The share of the tree's peak that this reading has, 0 to 1.
     pub share: f64,
-    /// Its largest full reading, if that saw as much: a survey does not know all.
+    /// Its largest smaps snapshot, if that has the same share: a pagemap scan lacks some figures.
     full: Option<&'a Reading>,
 }
 
-/// Runs of complete rounds, with a reading at least.
+/// Runs of complete rounds, with at least one reading.
 fn readable<'a>(campaign: &Campaign<'a>, variant: &str) -> Vec<&'a MemoryRun> {
     let complete: BTreeSet<u32> = campaign
         .rounds
@@ -57,8 +57,8 @@ fn readable<'a>(campaign: &Campaign<'a>, variant: &str) -> Vec<&'a MemoryRun> {
     own.filter(|run| !run.series.readings.is_empty()).collect()
 }
 
-/// How high the tree's peak may have been in a run: as its sample says, or, without one (archives of version 2), the highest
-/// that was read. Infinite where nothing bounds it.
+/// The upper bound of the tree's peak in a run: its sample's or, without one (archives of version 2), the
+/// highest reading. Infinite where there is no bound.
 fn highest(campaign: &Campaign, run: &MemoryRun) -> f64 {
     let of_run = campaign.runs.iter().find(|other| other.round == run.round && other.variant == run.variant);
     let sampled = of_run.and_then(|of_run| of_run.sample.get("tree_peak")).map(|reading| reading.highest());
@@ -66,7 +66,7 @@ fn highest(campaign: &Campaign, run: &MemoryRun) -> f64 {
     sampled.unwrap_or_else(read)
 }
 
-/// How much of the tree's peak a reading saw; at most 1.
+/// The share of the tree's peak that a reading has; at most 1.
 fn share_of_peak(campaign: &Campaign, run: &MemoryRun, reading: &Reading) -> f64 {
     let highest = highest(campaign, run);
     if highest > 0.0 {
@@ -76,13 +76,13 @@ fn share_of_peak(campaign: &Campaign, run: &MemoryRun, reading: &Reading) -> f64
     }
 }
 
-/// Whether the largest reading of a run says what memory was for at about its peak.
+/// Whether the largest reading of a run shows what memory was for near its peak.
 fn is_near_peak(campaign: &Campaign, run: &MemoryRun) -> bool {
     run.series.peak().is_some_and(|reading| share_of_peak(campaign, run, reading) >= NEAR_PEAK)
 }
 
-/// Of each variant the run whose peak is the middle one, the lower of two; of those that were read near it, if there are any.
-/// The baseline's twin is the baseline.
+/// For each variant the run with the median peak, the lower of two; only runs that were read near the peak,
+/// if there are any. The A/A control is left out.
 pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
     let of_variant = |name: &'a str| {
         let mut runs = readable(campaign, name);
@@ -99,7 +99,7 @@ pub fn portraits<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
     campaign.experiment.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect()
 }
 
-/// The metrics of the series that were asked for; without the control group's where none could be made.
+/// The requested metrics of the series, without the control group's if no group could be made.
 pub fn metrics(campaign: &Campaign) -> Vec<Metric> {
     let has_group = campaign.runs.iter().any(|run| run.sample.contains_key("tree_charged"));
     let own = campaign.experiment.metrics.iter().copied().filter(|metric| metric.family == Family::Series);
@@ -113,16 +113,17 @@ pub struct Line {
     pub title: String,
     /// Bytes, in the order of the portraits; absent where it was not read at the peak.
     pub amounts: Vec<Option<f64>>,
-    /// What each portrait saves of the first (rauschmayr-2013's reduction), where the runs tell that they differ.
+    /// The saving of each portrait relative to the first (rauschmayr-2013's reduction), where the runs
+    /// resolve a difference.
     pub reductions: Vec<Option<f64>>,
-    /// It is a sum of those above it.
+    /// It is a sum of the lines above.
     pub is_sum: bool,
 }
 
 /// An amount of a run, if it was read near the run's peak.
 type AmountOf<'a> = &'a dyn Fn(&MemoryRun, &Reading) -> Option<f64>;
 
-/// What memory is for at each portrait's peak, and other figures of it. The portraits begin with the baseline's.
+/// What memory is for at each portrait's peak, and other figures. The baseline's portrait comes first.
 pub fn lines(campaign: &Campaign, portraits: &[LastReading]) -> Vec<Line> {
     let line = |title: &str, is_sum, verdict: Option<&str>, of: AmountOf| {
         let amounts: Vec<Option<f64>> = portraits
@@ -135,7 +136,7 @@ pub fn lines(campaign: &Campaign, portraits: &[LastReading]) -> Vec<Line> {
             let (baseline, variant) = (amounts.first().copied().flatten()?, (*amount)?);
             let first = portraits.first().filter(|_| place > 0)?;
             let order = told(campaign, first.variant, portrait.variant, verdict, of)?;
-            // The runs in the table may be an exception to what most of them say.
+            // The runs in the table may be exceptions to the verdict.
             let agrees = variant.partial_cmp(&baseline) == Some(order);
             agrees.then(|| reduction(baseline, variant)).flatten()
         });
@@ -171,7 +172,7 @@ pub fn lines(campaign: &Campaign, portraits: &[LastReading]) -> Vec<Line> {
     lines
 }
 
-/// A line of what only a full reading knows: its title, the metric of its verdict, and where it stands.
+/// A line with a figure that only smaps snapshots have: its title, the metric of its verdict, and its field.
 type FullLine = (&'static str, Option<&'static str>, fn(&Totals) -> u64);
 
 const FULL: [FullLine; 4] = [
@@ -185,8 +186,8 @@ fn is_of_full(title: &str) -> bool {
     FULL.iter().any(|(full, ..)| *full == title)
 }
 
-/// Whether `b` is known to have less or more than `a`: by the verdict, where there is one on these two, or because no run of
-/// the one has as much as any run of the other, in as many runs as a verdict takes.
+/// Whether `b` is known to have less or more than `a`. The verdict on these two decides, if there is one.
+/// Otherwise no run of the one may have as much as any run of the other, in as many runs as a verdict takes.
 fn told(campaign: &Campaign, a: &str, b: &str, verdict: Option<&str>, of: AmountOf) -> Option<Ordering> {
     if let Some(metric) = verdict.and_then(metric::find) {
         if let Some(order) = judged(campaign, a, b, metric) {
@@ -211,7 +212,7 @@ fn told(campaign: &Campaign, a: &str, b: &str, verdict: Option<&str>, of: Amount
     }
 }
 
-/// What the verdict says of `b` beside `a`; nothing where no verdict was made of these two.
+/// The verdict on `b` compared with `a`; none where these two were not compared.
 pub(crate) fn judged(campaign: &Campaign, a: &str, b: &str, metric: Metric) -> Option<Option<Ordering>> {
     let order = |name: &str| {
         campaign.verdict(name, metric).map(|verdict| match verdict.word {
@@ -229,7 +230,7 @@ pub(crate) fn judged(campaign: &Campaign, a: &str, b: &str, metric: Metric) -> O
     }
 }
 
-/// What the table of these portraits is of: `at the peak`, or how much of the peak was read.
+/// The moment of the portraits' table: `at the peak`, or the share of the peak that was read.
 pub fn moment(portraits: &[LastReading]) -> String {
     let least = portraits.iter().map(|portrait| portrait.share).fold(1.0, f64::min);
     if least >= AT_PEAK {
@@ -239,8 +240,8 @@ pub fn moment(portraits: &[LastReading]) -> String {
     }
 }
 
-/// The portraits, the baseline's first; none without it, since there is nothing to compare with. A run of which nothing was
-/// read near its peak does not say what memory was for then.
+/// The portraits, the baseline's first; none without it, since there is nothing to compare with. A run
+/// without a reading near its peak is left out.
 pub fn compared<'a>(campaign: &Campaign<'a>) -> Vec<LastReading<'a>> {
     let mut all = portraits(campaign);
     all.retain(|portrait| portrait.share >= NEAR_PEAK);
@@ -261,7 +262,7 @@ pub fn percent(reduction: f64) -> String {
     format!("{sign}{text} %")
 }
 
-/// How memory was read, in a sentence or two; nothing if it was not.
+/// How memory was read, in a sentence or two; none if it was not.
 pub fn how(campaign: &Campaign) -> Option<String> {
     let rounds = campaign.rounds.iter().filter(|round| round.kind == RoundKind::Memory).count();
     if rounds == 0 {
@@ -283,12 +284,12 @@ pub fn how(campaign: &Campaign) -> Option<String> {
     };
     let cost = runs.iter().map(|series| series.cost()).fold(0.0, f64::max);
     let counts = [
-        ("glance", per(|series| series.statm_samples_made)),
-        ("survey", per(|series| series.pagemap_scans_made)),
-        ("full reading", per(|series| series.readings_made)),
+        ("a statm sample", per(|series| series.statm_samples_made)),
+        ("a pagemap scan", per(|series| series.pagemap_scans_made)),
+        ("an smaps snapshot", per(|series| series.readings_made)),
     ];
     let every: Vec<String> =
-        counts.into_iter().filter_map(|(noun, often)| Some(format!("a {noun} every {}", often?))).collect();
+        counts.into_iter().filter_map(|(noun, often)| Some(format!("{noun} every {}", often?))).collect();
     let every = if every.is_empty() { String::new() } else { format!("{}; ", listed(&every)) };
     Some(format!(
         "Memory over time, in {}: {every}reading took at most {} of a run.",
@@ -297,8 +298,8 @@ pub fn how(campaign: &Campaign) -> Option<String> {
     ))
 }
 
-/// The readings with the moments between which each is known to hold: as long as glances saw the size that it saw, to one
-/// in a hundred. Each reading comes once for the beginning of that time and once for its end.
+/// The readings with their periods of validity: while statm samples showed the same size, to within 1 %. Each
+/// reading occurs once for the start and once for the end of its period.
 pub fn held(series: &Series) -> Vec<(u64, &Reading)> {
     let levels = series.levels();
     let mut points: Vec<(u64, &Reading)> = Vec::new();
@@ -318,7 +319,8 @@ pub fn held(series: &Series) -> Vec<(u64, &Reading)> {
     points
 }
 
-/// A program's phases in a run: name, beginning and end, in nanoseconds; what comes before the first mark has no name.
+/// A program's phases in a run: name, start and end, in nanoseconds; the time before the first mark has no
+/// name.
 pub fn phases(series: &Series) -> Vec<(String, u64, u64)> {
     let ends = series.marks.iter().skip(1).map(|mark| mark.at_ns).chain([series.wall_ns]);
     series
@@ -329,7 +331,7 @@ pub fn phases(series: &Series) -> Vec<(String, u64, u64)> {
         .collect()
 }
 
-/// The highest resident memory of the tree in each phase; nothing for a phase in which nothing was read.
+/// The highest resident memory of the tree in each phase; none for a phase without a reading.
 pub fn phase_peaks(series: &Series) -> Vec<(String, Option<u64>)> {
     let levels = series.levels();
     phases(series)

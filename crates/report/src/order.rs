@@ -1,4 +1,4 @@
-//! In which order variants stand, and how their names are shortened where many stand below each other.
+//! The order of variants, and how their names are shortened in long lists.
 
 use widthwise_experiment::Metric;
 use widthwise_verdict::Word;
@@ -6,14 +6,14 @@ use widthwise_verdict::Word;
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 
-/// With more variants than this beside the baseline, a sentence on each is no answer.
+/// With more variants than this beside the baseline, one sentence on each is too long.
 const FEW: usize = 3;
-/// Characters where a name may be parted.
+/// Characters at which a name may be split.
 const JOINTS: [char; 6] = ['/', '_', '-', ':', ' ', '='];
-/// A shorter beginning says too little to be worth a line of its own.
+/// A shorter prefix is not worth a line of its own.
 const SHORTEST_PREFIX: usize = 5;
 
-/// How many are shown before all others are folded: the baseline and these few.
+/// The number of variants to show before all others are folded: the baseline and these few.
 pub fn shown(campaign: &Campaign) -> usize {
     if is_many(campaign) {
         FEW + 1
@@ -22,13 +22,13 @@ pub fn shown(campaign: &Campaign) -> usize {
     }
 }
 
-/// Whether there are so many variants that they are summed up, and told one by one only on request.
+/// Whether there are so many variants that a summary replaces the sentences on each.
 pub fn is_many(campaign: &Campaign) -> bool {
     campaign.experiment.variants.len() > FEW + 1
 }
 
-/// Every name that takes part: the baseline, the variants by the first metric (the lowest first, then those without a verdict,
-/// then those that could not be measured), and the baseline's twin.
+/// All participants: the baseline, the variants by the first metric (the lowest first, then those without a
+/// verdict, then those that could not be measured), and the A/A control.
 pub fn ranked(campaign: &Campaign) -> Vec<String> {
     let experiment = campaign.experiment;
     let first = Columns::of(experiment).leading.first().copied();
@@ -43,7 +43,7 @@ pub fn ranked(campaign: &Campaign) -> Vec<String> {
             (None, Some(key)) => (0, key, name),
         })
         .collect();
-    // Stable: variants that do not differ keep the order of the experiment.
+    // Stable: equal variants have the order of the experiment.
     others.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut names = vec![experiment.baseline.clone()];
     names.extend(others.into_iter().map(|(_, _, name)| name.to_owned()));
@@ -51,8 +51,8 @@ pub fn ranked(campaign: &Campaign) -> Vec<String> {
     names
 }
 
-/// What a variant is ordered by in that metric: its ratio to the baseline or, where some have none, its amount; nothing without
-/// a verdict to compare by.
+/// The sort key of a variant in that metric: its ratio to the baseline or, if some have none, its amount;
+/// none without a comparable verdict.
 pub fn key(campaign: &Campaign, variant: &str, metric: Metric) -> Option<f64> {
     let judged = |word: Word| !matches!(word, Word::Withheld | Word::NoData);
     let of_metric = campaign.judgement.verdicts.iter().filter(|v| v.metric.name == metric.name);
@@ -64,7 +64,8 @@ pub fn key(campaign: &Campaign, variant: &str, metric: Metric) -> Option<f64> {
     }
 }
 
-/// What the names of many variants begin with, up to a joint; empty where there are few, or nothing in common.
+/// The common prefix of many variants' names, up to a joint; empty if there are few variants, or no common
+/// prefix.
 pub fn prefix<'a>(campaign: &Campaign<'a>) -> &'a str {
     let names: Vec<&'a str> =
         campaign.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -80,7 +81,7 @@ fn common<'a>(names: &[&'a str]) -> &'a str {
     let length = rest.iter().map(shared).min().unwrap_or(0);
     // The joint is one byte long, so that the cut is between characters.
     let bytes = first.as_bytes();
-    // A dash that begins an option is a part of it.
+    // A dash that begins an option belongs to it.
     let is_joint = |at: &usize| {
         JOINTS.contains(&char::from(bytes[*at])) && *at > 0 && bytes[at - 1].is_ascii_alphanumeric()
     };
@@ -92,7 +93,7 @@ fn common<'a>(names: &[&'a str]) -> &'a str {
     }
 }
 
-/// A variant's name without what all names begin with.
+/// A variant's name without the common prefix.
 pub fn short<'n>(campaign: &Campaign, name: &'n str) -> &'n str {
     name.strip_prefix(prefix(campaign)).unwrap_or(name)
 }
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_common_beginning_ends_at_a_joint_and_leaves_something_of_every_name() {
+    fn a_common_prefix_ends_at_a_joint_and_leaves_part_of_every_name() {
         assert_eq!(common(&["tree/x32/a", "tree/x86-64/a"]), "tree/");
         assert_eq!(common(&["x86-64/-O2", "x86-64/-O3"]), "x86-64/");
         assert_eq!(common(&["-O2", "-O3"]), "");

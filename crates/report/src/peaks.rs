@@ -1,9 +1,9 @@
-//! Peaks that more than one report prints. Each is made here alone, so that no two reports can disagree; those that are
+//! Peaks that more than one report prints. Each is computed only here, so that no two reports can disagree;
 //! different quantities have different names.
 //!
-//! *Max RSS* is the kernel's account of the largest process of a run (VmHWM), in timed rounds, without a recorder: what `compare`
-//! judges. *Peak heap* is the highest sum of what a program asked for and had not given back, in a recorded run; see
-//! [`crate::heap::typical`].
+//! *Max RSS* is the kernel's figure for the largest process of a run (VmHWM), in timed rounds, without a
+//! recorder: `compare` judges it. *Peak heap* is the highest sum of requested and not yet freed memory, in a
+//! recorded run; see [`crate::heap::typical`].
 
 use serde::Serialize;
 use widthwise_experiment::metric;
@@ -25,16 +25,16 @@ pub struct MaxRss {
     pub other: Option<String>,
     /// Its typical value.
     pub b: Option<f64>,
-    /// Timed rounds in which the first was read.
+    /// The number of timed rounds in which the first was read.
     pub rounds: u32,
-    /// What the campaign says of the two; null where neither is the baseline.
+    /// The campaign's verdict on the two; null where neither is the baseline.
     pub verdict: Option<&'static str>,
     /// The same as a sentence.
     pub says: Option<String>,
 }
 
 impl MaxRss {
-    /// Of those variants; nothing where one of them has none.
+    /// Of those variants; none if one of them has none.
     pub fn of(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<MaxRss> {
         let metric = metric::find("max_rss")?;
         let typical = campaign.typical(a, metric)?;
@@ -54,7 +54,7 @@ impl MaxRss {
         })
     }
 
-    /// For people.
+    /// As a sentence.
     pub fn sentence(&self) -> String {
         let amount = |value: f64| Quantity { value, unit: Unit::Bytes }.to_string();
         let name = "Max RSS (the largest process, without the recorder)";
@@ -71,7 +71,7 @@ impl MaxRss {
     }
 }
 
-/// The verdict on two variants, in whichever order, if one of them is the baseline.
+/// The verdict on two variants, in either order, if one of them is the baseline.
 fn between<'a>(
     campaign: &Campaign<'a>,
     metric: widthwise_experiment::Metric,

@@ -1,6 +1,6 @@
-//! What every format says in words. One source, so that the terminal, the HTML and the Markdown agree.
+//! The sentences of every format. One source, so that the terminal, the HTML and the Markdown agree.
 //!
-//! All text returned is harmless: foreign names and reasons have passed through [`visible`].
+//! All returned text is harmless: names and reasons have passed through [`sanitize`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::campaign::{Campaign, ProcessNote};
 use crate::format::{counted, duration, listed, rounds};
 use crate::{order, sanitize};
 
-/// A round is marked as noisy from here on. The marks guide the eye; no verdict depends on them.
+/// A round is marked as noisy from this share on. The marks are a guide only; no verdict depends on them.
 const NOISY_SHARE: f64 = 0.01;
-/// PSI counts every task of the machine, not only those on the measured core, so it is marked later.
+/// PSI counts every task of the machine, not only those on the measured core, so its threshold is higher.
 const NOISY_PRESSURE: f64 = 0.10;
 /// The kernel's tick where it is longest (100 Hz).
 const SHORTEST_NOISE: Duration = Duration::from_millis(10);
@@ -34,12 +34,12 @@ pub fn command(campaign: &Campaign) -> String {
     sanitize::line(&campaign.experiment.program.run)
 }
 
-/// How much was measured: `42 rounds, 3 min 10 s`.
+/// The extent of the campaign: `42 rounds, 3 min 10 s`.
 pub fn extent(campaign: &Campaign) -> String {
     format!("{}, {}", counted(campaign.timed_rounds(), "round"), duration(campaign.elapsed))
 }
 
-/// Every round there is, and why there are no more.
+/// The numbers of rounds, and why the campaign stopped.
 pub fn stopping(campaign: &Campaign) -> String {
     let of_kind = |kind| campaign.rounds.iter().filter(|round| round.kind == kind).count();
     let mut parts = vec![counted(of_kind(RoundKind::Timed), "timed round")];
@@ -59,12 +59,13 @@ pub fn stopping(campaign: &Campaign) -> String {
     format!("{} in {}{why}.", listed(&parts), duration(campaign.elapsed))
 }
 
-/// Metrics on which many variants are summed up.
+/// The number of metrics that a summary of many variants covers.
 const SUMMED_UP: usize = 2;
-/// Names that a sentence lists; of more, the rest is counted.
+/// The most names that a sentence lists; further names are counted.
 const NAMED: usize = 6;
 
-/// The answer: a sentence on each variant or, of many, at most three on all of them; [`one_by_one`] has the rest.
+/// The result: a sentence on each variant or, for many variants, at most three on all of them; [`one_by_one`]
+/// has the rest.
 pub fn answer(campaign: &Campaign) -> Vec<String> {
     if !order::is_many(campaign) || campaign.timed_rounds() == 0 {
         return one_by_one(campaign);
@@ -100,7 +101,7 @@ pub fn answer(campaign: &Campaign) -> Vec<String> {
     sentences.iter().map(|sentence| sanitize::line(sentence)).collect()
 }
 
-/// Names in a sentence: of many, the first and how many others.
+/// Names in a sentence: of many, the first ones and the number of others.
 fn named(names: &[String]) -> String {
     match names.len() {
         ..=NAMED => listed(names),
@@ -108,12 +109,12 @@ fn named(names: &[String]) -> String {
     }
 }
 
-/// What is known of each variant, one sentence each.
+/// The results of each variant, one sentence each.
 pub fn one_by_one(campaign: &Campaign) -> Vec<String> {
     if campaign.timed_rounds() == 0 {
         return vec!["No timed round was completed: there is nothing to judge.".to_owned()];
     }
-    // What is known comes first, then what is not.
+    // Known results come first, then the unknown.
     let judged = |name: &str| {
         let mut own = campaign.judgement.verdicts.iter().filter(|verdict| verdict.variant == name);
         own.any(|verdict| !matches!(verdict.word, Word::Withheld | Word::NoData))
@@ -124,7 +125,7 @@ pub fn one_by_one(campaign: &Campaign) -> Vec<String> {
         .iter()
         .map(|variant| variant.name.as_str())
         .partition(|name| judged(name));
-    // Why a variant took no part is said once, in the table, and that it answers otherwise by the output check.
+    // The table gives the reason why a variant took no part, and the output check reports a differing output.
     let told = |name: &&str| {
         matches!(campaign.status(name), VariantStatus::Ready | VariantStatus::OutputMismatchAllowed(_))
     };
@@ -141,8 +142,9 @@ pub fn one_by_one(campaign: &Campaign) -> Vec<String> {
     sentences.iter().map(|sentence| sanitize::line(sentence)).collect()
 }
 
-/// What the judge says of those variants. The floor and the promise, which end a summary, have places of their own in
-/// a report: without the twin and the count of comparisons they are not told.
+/// The verdicts on those variants as sentences. The detection floor and the promise, which end a summary,
+/// have their own places in a report: without the control and the number of comparisons the summary omits
+/// them.
 fn about(campaign: &Campaign, names: &[&str]) -> Vec<String> {
     let verdicts =
         campaign.judgement.verdicts.iter().filter(|verdict| names.contains(&verdict.variant.as_str()));
@@ -155,15 +157,15 @@ fn about(campaign: &Campaign, names: &[&str]) -> Vec<String> {
     wording::summary(&part, campaign.experiment)
 }
 
-/// Whether the variants gave the same answer as the baseline.
+/// Whether the variants gave the same output as the baseline.
 pub fn agreement(campaign: &Campaign) -> Vec<String> {
     let experiment = campaign.experiment;
     if experiment.check.off {
-        return vec!["Answers were not compared: the output check is off.".to_owned()];
+        return vec!["Outputs were not compared: the output check is off.".to_owned()];
     }
     let baseline = sanitize::line(&experiment.baseline);
     let mut all_measured = true;
-    // What is said of it, and of whom: many variants may differ in the same way.
+    // The sentence, and the variants it applies to: many may differ in the same way.
     let mut others: Vec<(String, bool, Vec<String>)> = Vec::new();
     for variant in &experiment.variants {
         let (reason, is_allowed) = match campaign.status(&variant.name) {
@@ -201,18 +203,18 @@ pub fn agreement(campaign: &Campaign) -> Vec<String> {
         .map(|run| run.variant.as_str())
         .collect();
     if lines.is_empty() {
-        // An answer that stands alone agrees with nothing.
+        // A single output has nothing to agree with.
         match (answered.len(), all_measured) {
             (0, _) => {}
-            (1, _) => lines.push(format!("No other variant's answer was compared with that of {baseline}.")),
-            (_, true) => lines.push("All variants gave the same answer.".to_owned()),
-            (_, false) => lines.push("All variants that ran gave the same answer.".to_owned()),
+            (1, _) => lines.push(format!("No other variant's output was compared with that of {baseline}.")),
+            (_, true) => lines.push("All variants gave the same output.".to_owned()),
+            (_, false) => lines.push("All variants that ran gave the same output.".to_owned()),
         }
     }
     lines
 }
 
-/// Whose output differs, and from what: a baseline has nothing but its own other runs to differ from.
+/// The variant whose output differs, and from what: a baseline differs only from its own other runs.
 fn differing(name: &str, baseline: &str) -> String {
     match name == baseline {
         true => format!("{name}'s output differs from one run to another"),
@@ -220,7 +222,7 @@ fn differing(name: &str, baseline: &str) -> String {
     }
 }
 
-/// What an answer was like, where that says more than that it differs.
+/// How an output differs, where the reason has more than that.
 fn because(reason: &str) -> String {
     let reason = sanitize::line(reason);
     if reason.starts_with("its output differs") {
@@ -238,7 +240,7 @@ pub fn is_noisy(noise: &Noise) -> bool {
         || noise.pressure.is_some_and(|pressure| pressure >= NOISY_PRESSURE)
 }
 
-/// What marks a round as noisy, in words.
+/// The criteria for a noisy round, in words.
 pub fn noisy_means() -> String {
     format!(
         "steal or other tasks on the measured core for {} of the round, a throttling event, or tasks waiting \
@@ -248,7 +250,7 @@ pub fn noisy_means() -> String {
     )
 }
 
-/// What the machine did meanwhile, in one sentence; nothing if nothing was measured.
+/// The machine's noise during the campaign, in one sentence; none if it was not measured.
 pub fn noise(campaign: &Campaign) -> Option<String> {
     let timed: Vec<&Round> = campaign.rounds.iter().filter(|r| r.kind == RoundKind::Timed).collect();
     if timed.is_empty() {
@@ -273,7 +275,7 @@ pub fn noise(campaign: &Campaign) -> Option<String> {
     Some(format!("Noise: {}.", parts.join(", ")))
 }
 
-/// Who else ran on the measured CPUs, one part for each CPU.
+/// The other tasks on the measured CPUs, one part for each CPU.
 fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
     let mut by_cpu: BTreeMap<Option<u32>, Vec<&Round>> = BTreeMap::new();
     for round in timed {
@@ -301,16 +303,17 @@ fn others(campaign: &Campaign, timed: &[&Round]) -> Vec<String> {
         .collect()
 }
 
-/// So much may seem to be others' where nobody was: the kernel counts whole ticks, and is wrong by a part of one wherever a run
-/// begins or ends within one. These errors are independent, so they grow with the square root of the runs.
+/// The CPU time that may be wrongly attributed to others: the kernel counts whole ticks, and is wrong by a
+/// part of one wherever a run begins or ends within one. These errors are independent, so they grow with the
+/// square root of the runs.
 fn uncertainty(campaign: &Campaign, own: &[&Round]) -> Duration {
     let numbers: BTreeSet<u32> = own.iter().map(|round| round.number).collect();
     let runs = campaign.runs.iter().filter(|run| numbers.contains(&run.round)).count();
     SHORTEST_NOISE.mul_f64((runs.max(1) as f64).sqrt())
 }
 
-/// How much CPU time others had in those rounds. Where a campaign did not keep it, it is their share of each round's length,
-/// and absent where that is not known either: runs that were made together have no wall time.
+/// The CPU time of others in those rounds. If a campaign did not store it, it is their share of each round's
+/// length. Absent if that is unknown too: concurrent runs have no wall time.
 fn used_by_others(campaign: &Campaign, own: &[&Round]) -> Option<Duration> {
     let kept: Option<Vec<i64>> = own.iter().map(|round| round.noise.others_ns).collect();
     if let Some(kept) = kept {
@@ -321,7 +324,7 @@ fn used_by_others(campaign: &Campaign, own: &[&Round]) -> Option<Duration> {
     Duration::try_from_secs_f64(lengths?.iter().sum()).ok()
 }
 
-/// From the beginning of a round's first run to the end of its last, where every run has its wall time.
+/// From the start of a round's first run to the end of its last, where every run has its wall time.
 fn round_seconds(campaign: &Campaign, number: u32) -> Option<f64> {
     let mut span: Option<(f64, f64)> = None;
     for run in campaign.runs.iter().filter(|run| run.round == number) {
@@ -333,7 +336,7 @@ fn round_seconds(campaign: &Campaign, number: u32) -> Option<f64> {
     span.map(|(first, last)| (last - first) / 1e9)
 }
 
-/// The detection floors of those metrics: `0.7 % CPU time, 0.1 % max RSS`; nothing if none is known.
+/// The detection floors of those metrics: `0.7 % CPU time, 0.1 % max RSS`; none if none is known.
 pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
     let known: Vec<String> = metrics
         .iter()
@@ -342,13 +345,13 @@ pub fn floors(campaign: &Campaign, metrics: &[Metric]) -> Option<String> {
     (!known.is_empty()).then(|| known.join(", "))
 }
 
-/// How false alarms are controlled; nothing where nothing was compared.
+/// How false alarms are controlled; none where nothing was compared.
 pub fn control(campaign: &Campaign) -> Option<String> {
     let promise = wording::promise(campaign.judgement, campaign.experiment)?;
-    Some(format!("{promise} A difference inside the detection floor is never called one."))
+    Some(format!("{promise} A difference inside the detection floor never counts as one."))
 }
 
-/// Verdicts that are not there, and why; those that share word, metrics and reason are told together.
+/// Missing verdicts and their reason; those with equal word, metrics and reason are combined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gap {
     /// The variants' names.
@@ -377,8 +380,8 @@ impl Gap {
     }
 }
 
-/// The gaps in those metrics, but those that a whole variant's standing explains: [`unable`] and [`agreement`]
-/// tell these.
+/// The gaps in those metrics, except those that a whole variant's status explains: [`unable`] and
+/// [`agreement`] cover these.
 pub fn gaps(campaign: &Campaign, metrics: &[Metric]) -> Vec<Gap> {
     let mut of_variants: Vec<Gap> = Vec::new();
     for verdict in campaign.judgement.verdicts.iter().filter(|verdict| metrics.contains(&verdict.metric)) {
@@ -441,8 +444,8 @@ pub fn unable_together(campaign: &Campaign) -> Vec<String> {
     by_reason.into_iter().map(line).collect()
 }
 
-/// Everything a reader must know before trusting the numbers: what the caller noticed, and the runs that did not
-/// end well.
+/// Everything that a reader must know before trusting the numbers: the caller's warnings, and the runs that
+/// did not end well.
 pub fn warnings(campaign: &Campaign) -> Vec<String> {
     let noticed = campaign.warnings.iter().map(|warning| sanitize::line(warning));
     noticed.chain(bad_endings(campaign)).collect()
@@ -453,7 +456,7 @@ fn bad_endings(campaign: &Campaign) -> Vec<String> {
     let emulated: BTreeSet<u32> =
         campaign.rounds.iter().filter(|r| r.kind == RoundKind::Emulated).map(|r| r.number).collect();
     for run in campaign.runs {
-        // Why a variant takes no part is said in its row, and why its counts were not emulated beside them.
+        // A variant's row has the reason why it takes no part, and why its counts were not emulated.
         let said = matches!(run.ending, Ending::SpawnFailed { .. })
             && (campaign.unable(&run.variant).is_some() || emulated.contains(&run.round));
         if run.ending != Ending::Done && !said {

@@ -1,5 +1,5 @@
-//! The x32 runtime's own part, where it stood in for the kernel: what of it is left out of the figures, what is in them,
-//! and which calls it translated.
+//! The x32 runtime's own part, where it ran a variant: what the figures leave out, what they include, and
+//! which calls it translated.
 
 use widthwise_experiment::metric::find;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -9,7 +9,7 @@ use widthwise_verdict::wording;
 use crate::campaign::Campaign;
 use crate::{order, sanitize};
 
-/// So many calls are named.
+/// The most calls to name.
 const NAMED: usize = 6;
 
 /// Calls of one name that the runtime translated, per run.
@@ -25,7 +25,8 @@ pub struct RuntimeCalls {
     pub trapped: f64,
 }
 
-/// A figure of the program, the runtime's figure that belongs to it, and whether that is within it or left out.
+/// A figure of the program, the runtime's figure that belongs to it, and whether that is included or left
+/// out.
 const BESIDE: [(&str, &str, &str); 6] = [
     ("cpu", "runtime_cpu", "included"),
     ("wall", "runtime_cpu", "included"),
@@ -35,12 +36,13 @@ const BESIDE: [(&str, &str, &str); 6] = [
     ("runtime_calls", "runtime_calls", ""),
 ];
 
-/// The name of the row that stands beneath a variant's.
+/// The name of the row below a variant's.
 pub fn label(variant: &str) -> String {
     format!("{variant} · x32run itself")
 }
 
-/// The runtime's own figures beneath those of a variant, a cell for each metric; absent where the runtime did not run it, or has no such figures.
+/// The runtime's own figures below those of a variant, a cell for each metric; absent where the runtime did
+/// not run it, or has no such figures.
 pub fn row(campaign: &Campaign, variant: &str, metrics: &[Metric]) -> Option<Vec<String>> {
     let is_run = find("runtime_calls").and_then(|metric| campaign.typical(variant, metric)).is_some();
     let own = |metric: &Metric| {
@@ -55,13 +57,13 @@ pub fn row(campaign: &Campaign, variant: &str, metrics: &[Metric]) -> Option<Vec
     (is_run && says_any && campaign.unable(variant).is_none()).then_some(cells)
 }
 
-/// What is to be said of it, a paragraph for each variant that the runtime ran.
+/// A paragraph for each variant that the runtime ran.
 pub fn lines(campaign: &Campaign) -> Vec<String> {
     let variants = campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
     variants.filter_map(|variant| line(campaign, variant)).map(|line| sanitize::line(&line)).collect()
 }
 
-/// The same or, of many variants, one sentence on all of them.
+/// The same or, for many variants, one sentence on all of them.
 pub fn brief(campaign: &Campaign) -> Vec<String> {
     let typical = |variant: &str, name: &str| Some(campaign.typical(variant, find(name)?)?.value);
     let names = campaign.experiment.variants.iter().map(|variant| variant.name.as_str());
@@ -82,7 +84,7 @@ pub fn brief(campaign: &Campaign) -> Vec<String> {
             wording::share(low),
             wording::share(high)
         ),
-        false => "what the runtime took of their CPU time could not be counted for all of them".to_owned(),
+        false => "the runtime's share of their CPU time could not be counted for all of them".to_owned(),
     };
     vec![format!(
         "{} variants run in user space here (x32run): {took}. Its own memory and page faults are left out of all figures.",
@@ -96,7 +98,7 @@ fn line(campaign: &Campaign, variant: &str) -> Option<String> {
     let part = &campaign.judgement.runtime;
     let took = find("cpu")
         .and_then(|cpu| part.share(variant, cpu))
-        .map_or("what the runtime took of its CPU time could not be counted".to_owned(), |share| {
+        .map_or("the runtime's share of its CPU time could not be counted".to_owned(), |share| {
             format!("the runtime took {} of its CPU time, which includes that", share.text())
         });
     let mut text = format!("{variant} runs in user space here (x32run): {took}; ");

@@ -1,8 +1,9 @@
-//! Foreign text made harmless: what could move a cursor, ring a bell or turn a line around becomes visible, and so do bytes that are no UTF-8.
+//! Makes untrusted text harmless: characters that move a cursor, ring a bell or reverse a line become
+//! visible, and so do bytes that are not UTF-8.
 
 use widthwise_experiment::bytes;
 
-/// The text in one line: control characters, line ends and direction marks are written as escapes.
+/// The text on one line: control characters, line ends and direction marks become escapes.
 pub fn line(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         push(&mut shown, c);
@@ -10,7 +11,7 @@ pub fn line(text: &str) -> String {
     })
 }
 
-/// The text with its lines kept: as [`line()`], but line ends stay, and a tab becomes four spaces.
+/// The text with its lines: like [`line()`], but line ends stay, and a tab becomes four spaces.
 pub fn block(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {
@@ -35,8 +36,8 @@ fn push(shown: &mut String, c: char) {
     }
 }
 
-/// Direction overrides, isolates and invisible marks: they let text read as something else than it is
-/// ("Trojan Source", CVE-2021-42574), and U+2028/2029 end lines in some viewers.
+/// Direction overrides, isolates and invisible marks: they make text look different from what it is ("Trojan
+/// Source", CVE-2021-42574). U+2028/2029 end lines in some viewers.
 fn misleads(c: char) -> bool {
     matches!(c,
         '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
@@ -48,19 +49,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_escape_sequence_becomes_readable_and_loses_its_power() {
+    fn an_escape_sequence_becomes_readable_and_harmless() {
         assert_eq!(line("a\u{1b}[31mred\u{7}"), "a\\x1b[31mred\\x07");
         assert_eq!(line("csi\u{9b}2J"), "csi\\x9b2J");
     }
 
     #[test]
-    fn a_block_keeps_its_lines_and_a_line_does_not() {
+    fn a_block_has_lines_and_a_line_does_not() {
         assert_eq!(block("one\r\n\ttwo\u{1b}"), "one\n    two\\x1b");
         assert_eq!(line("one\ntwo"), "one\\ntwo");
     }
 
     #[test]
-    fn a_direction_override_is_shown_and_a_narrow_space_is_left_alone() {
+    fn a_direction_override_is_shown_and_a_narrow_space_is_unchanged() {
         assert_eq!(line("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(line("3\u{202f}214"), "3\u{202f}214");
     }

@@ -1,5 +1,5 @@
-//! A study of scale, as it is shown: tables by number of processes, then sentences, then remarks. On a terminal, as one HTML
-//! page, as JSON and as CSV.
+//! Shows a study of scale: tables by number of processes, then sentences, then remarks. On a terminal, as one
+//! HTML page, as JSON and as CSV.
 
 mod comparison;
 mod csv;
@@ -18,7 +18,7 @@ pub use html::page as html;
 pub use json::render as json;
 pub use terminal::render as terminal;
 
-/// Everything that is shown of a study.
+/// Everything that a report on a study shows.
 #[derive(Debug)]
 pub struct StudyReport<'a> {
     /// The program.
@@ -35,15 +35,15 @@ pub struct StudyReport<'a> {
     pub widthwise: &'a str,
     /// The run command.
     pub run: &'a str,
-    /// What was asked.
+    /// The plan of the study.
     pub plan: &'a Plan,
     /// The variants, the baseline first.
     pub variants: &'a [String],
     /// Variants that cannot be measured.
     pub unable: &'a [(String, String)],
-    /// What must be said.
+    /// Remarks for the reader.
     pub remarks: Vec<String>,
-    /// The machine, in lines.
+    /// The machine, as lines of text.
     pub machine_lines: Vec<(String, String)>,
     /// The machine's topology with the CPUs of the largest cell marked, for each placement: name and text.
     pub pictures: Vec<(String, String)>,
@@ -57,14 +57,14 @@ pub struct StudyReport<'a> {
     pub equal_within: f64,
     /// Every attempt.
     pub attempts: &'a [Attempt],
-    /// What they come to.
+    /// The results of the attempts.
     pub summary: &'a Summary,
 }
 
-/// The head of a column, and what stands in it.
+/// A column's heading, and the content of its cells.
 type Column<'a> = (String, Box<dyn Fn(&Row) -> String + 'a>);
 
-/// The columns of a table; those that nothing was measured for are left out.
+/// The columns of a table, without those that nothing was measured for.
 fn columns(table: &Table) -> Vec<Column<'_>> {
     let mut all: Vec<Column> = vec![
         (table.mode.noun().to_owned(), Box::new(|row: &Row| row.processes.to_string())),
@@ -105,7 +105,7 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
         };
         all.push(("PSS of all".into(), Box::new(memory(|memory| memory.pss))));
         all.push(("USS each".into(), Box::new(memory(|memory| memory.member_uss))));
-        // What the rest of the machine did meanwhile is no figure of the program.
+        // The memory use of the rest of the machine is not a figure of the program.
         let system = |row: &Row| match &row.memory {
             Some(memory) if memory.system_is_telling() => bytes(memory.system_anonymous),
             _ => "·".into(),
@@ -136,7 +136,7 @@ fn cpu_list(cpus: &[u32]) -> String {
     texts.join(",")
 }
 
-/// What stands where there is no figure.
+/// The text that replaces a missing figure.
 fn instead(reason: &Unfitted) -> String {
     match reason {
         Unfitted::Withheld(_) => "withheld".into(),
@@ -148,7 +148,7 @@ fn plain(figure: &Result<Figure, Unfitted>) -> String {
     figure.as_ref().map_or_else(instead, |figure| significant(figure.estimate))
 }
 
-/// Three digits that count, without an exponent where there need not be one.
+/// Three significant digits, without an exponent where possible.
 fn significant(value: f64) -> String {
     let digits = match value.abs() {
         value if value >= 1000.0 => return Quantity { value, unit: Unit::Count }.to_string(),

@@ -1,4 +1,4 @@
-//! The samples of one metric, by variant and in the order of time: what the charts draw.
+//! The samples of one metric, by variant and in chronological order: the data of the charts.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use widthwise_experiment::Metric;
 
 use crate::campaign::Campaign;
 
-/// One reading in its place.
+/// One reading and its place in the campaign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Index of its round in the campaign's list of rounds.
     pub round: usize,
-    /// What its round was for.
+    /// The kind of its round.
     pub kind: RoundKind,
-    /// Its place in the round's order, from 0.
+    /// Its position in the round's order, from 0.
     pub position: u32,
     /// In the metric's unit; finite.
     pub value: f64,
@@ -23,14 +23,14 @@ pub struct Point {
 /// One variant's readings of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The variant, or the baseline's twin.
+    /// The variant, or the A/A control.
     pub variant: String,
-    /// Readings of runs that ended well, in the order of time.
+    /// Readings of runs that ended well, in chronological order.
     pub points: Vec<Point>,
 }
 
 impl Series {
-    /// The values that verdicts are made of, ascending.
+    /// The values that verdicts use, ascending.
     pub fn timed(&self) -> Vec<f64> {
         let timed = self.points.iter().filter(|point| point.kind.counts());
         let mut values: Vec<f64> = timed.map(|point| point.value).collect();

@@ -1,6 +1,7 @@
-//! The table on the terminal: first the answer, then how sure, then how to check.
+//! The table on the terminal: first the result, then its certainty, then how to check it.
 //!
-//! The caller says how wide the terminal is and whether colours may be used; nothing here asks the environment.
+//! The caller passes the terminal's width and whether colours may be used; this module does not query the
+//! environment.
 
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -14,16 +15,16 @@ use crate::columns::Columns;
 use crate::format::{self, counted};
 use crate::{memory, order, report_text, runtime, sanitize};
 
-/// Diff lines shown on the terminal; the HTML report has them all.
+/// The most diff lines on the terminal; the HTML report has them all.
 const DIFF_LINES: usize = 8;
-/// Reasons of missing verdicts shown where there are many variants.
+/// Reasons of missing verdicts to show with many variants.
 const GAPS_OF_MANY: usize = 3;
-/// Diffs shown where there are many variants.
+/// Diffs to show with many variants.
 const DIFFS_OF_MANY: usize = 1;
-/// Below this many columns nothing is made narrower still: lines then run over the edge.
+/// The smallest width: on narrower terminals lines exceed the edge.
 const NARROWEST: usize = 40;
 
-/// What each kind of text looks like.
+/// The style of each kind of text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Palette {
     /// The program, the baseline's row.
@@ -34,18 +35,18 @@ pub struct Palette {
     pub lower: Style,
     /// A verdict `higher`.
     pub higher: Style,
-    /// What must not be overlooked.
+    /// Warnings.
     pub warning: Style,
 }
 
 impl Palette {
-    /// No codes at all: for files, pipes and `NO_COLOR`.
+    /// No escape codes: for files, pipes and `NO_COLOR`.
     pub fn plain() -> Palette {
         Palette::default()
     }
 
-    /// The sixteen colours that every terminal theme has; blue against yellow, so that those who cannot tell red
-    /// from green see the difference (the sign says it as well).
+    /// The sixteen colours of every terminal theme; blue and yellow, which are distinct under red-green
+    /// blindness (the sign shows the direction too).
     pub fn coloured() -> Palette {
         Palette {
             strong: Style::new().bold(),
@@ -57,18 +58,18 @@ impl Palette {
     }
 }
 
-/// How to show it.
+/// How to show the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Columns of the terminal.
     pub width: usize,
-    /// Every metric, in as many tables as that takes.
+    /// Every metric, in as many tables as necessary.
     pub all_metrics: bool,
     /// Colours, or none.
     pub palette: Palette,
-    /// The command that says why; no pointer if absent.
+    /// The command that explains the result; no pointer if absent.
     pub why: Option<String>,
-    /// Where the full report is, as the user would type it; no pointer if absent.
+    /// The path of the full report, as the user would type it; no pointer if absent.
     pub report: Option<String>,
 }
 
@@ -78,7 +79,7 @@ impl Default for Options {
     }
 }
 
-/// The campaign as a terminal shows it, ending in a line end.
+/// The campaign for a terminal, with a final line end.
 pub fn render(campaign: &Campaign, options: &Options) -> String {
     let mut page =
         Page { text: String::new(), width: options.width.max(NARROWEST), palette: options.palette };
@@ -102,7 +103,7 @@ pub fn render(campaign: &Campaign, options: &Options) -> String {
     page.gap();
     let answer = report_text::answer(campaign);
     if order::is_many(campaign) {
-        // Each is of another metric.
+        // Each sentence is about another metric.
         answer.iter().for_each(|sentence| page.paragraph(sentence, Style::new()));
     } else {
         page.paragraph(&answer.join(" "), Style::new());
@@ -140,7 +141,7 @@ struct Page {
     palette: Palette,
 }
 
-/// One cell, or a text that stands in for all cells of its row.
+/// One cell, or a text that replaces all cells of its row.
 #[derive(Clone)]
 struct Cell {
     text: String,
@@ -172,13 +173,13 @@ impl Page {
         self.gap();
     }
 
-    /// Writes the tables, and says which metrics are in them.
+    /// Writes the tables, and returns the metrics in them.
     fn tables(&mut self, campaign: &Campaign, all_metrics: bool) -> Vec<Metric> {
         let columns = Columns::of(campaign.experiment);
         let wanted = if all_metrics { columns.all() } else { columns.leading.clone() };
         let mut left_off = if all_metrics { Vec::new() } else { columns.others };
         let mut rest = &wanted[..];
-        // At least once: without a single metric the variants and their reasons are still told.
+        // At least once: without a metric, the variants and their reasons are still shown.
         loop {
             let fitting = self.fitting(campaign, rest);
             let (now, later) = rest.split_at(fitting);
@@ -201,7 +202,7 @@ impl Page {
         wanted.into_iter().filter(|metric| !left_off.contains(metric)).collect()
     }
 
-    /// How many of those metrics fit side by side; one at least, if there is one.
+    /// How many of those metrics fit side by side; at least one, if there is one.
     fn fitting(&self, campaign: &Campaign, metrics: &[Metric]) -> usize {
         let rows = self.rows(campaign, metrics);
         let mut used = 2 + label_width(&rows).max(sanitize::line(order::prefix(campaign)).width() + 11);
@@ -226,7 +227,7 @@ impl Page {
                 let tag = if role == Role::Variant { "" } else { role.name() };
                 let label = clipped(&sanitize::line(order::short(campaign, shown)), self.width / 2);
                 let cells = match campaign.unable(name) {
-                    // Beneath the table, once for all variants that have it.
+                    // Below the table, once for all variants with this reason.
                     Some(_) if is_many => Err(String::new()),
                     Some(reason) => Err(sanitize::line(reason)),
                     None if is_baseline => {
@@ -261,7 +262,7 @@ impl Page {
         let style = match verdict.word {
             Word::Lower => self.palette.lower,
             Word::Higher => self.palette.higher,
-            // The control has figures and no word; an open question is quieter than an answer.
+            // The control has figures and no word; an inconclusive verdict is fainter than others.
             Word::Inconclusive if !verdict.is_control() => self.palette.faint,
             Word::NoDifference | Word::Inconclusive => Style::new(),
             Word::Withheld => self.palette.warning,
@@ -318,7 +319,7 @@ impl Page {
         }
     }
 
-    /// The floor stands beside the twin's row where there is room, under it where there is none.
+    /// The floor is beside the control's row if there is room, otherwise below it.
     fn floor(&mut self, campaign: &Campaign, metrics: &[Metric], indent: usize) {
         let Some(floors) = report_text::floors(campaign, metrics) else { return };
         let note = format!("← detection floor: {floors}");
@@ -335,7 +336,7 @@ impl Page {
         }
     }
 
-    /// Memory over time: the verdicts on it, and what the memory is for at the peak.
+    /// Memory over time: its verdicts, and what the memory is for at the peak.
     fn memory(&mut self, campaign: &Campaign) {
         let Some(how) = memory::how(campaign) else { return };
         let metrics = memory::metrics(campaign);
@@ -357,7 +358,7 @@ impl Page {
         let moment = memory::moment(&compared);
         let titles = lines.iter().map(|line| line.title.width());
         let label = titles.chain([moment.width()]).max().unwrap_or(0);
-        // A column is an amount and, of all but the baseline, its reduction.
+        // A column has an amount and, except for the baseline, its reduction.
         let columns: Vec<Vec<String>> = compared
             .iter()
             .enumerate()
@@ -387,8 +388,8 @@ impl Page {
             let cells = columns.iter().map(|cells| Cell { text: cells[row].clone(), style }).collect();
             self.row(&padded(&paint(style, title), title.width(), label), cells, &widths);
         }
-        let note = "In per cent: the reduction, (baseline − variant) / baseline, where the runs tell the two apart. Of each variant, the run whose peak is the \
-                    middle one; pages that processes of the tree share count once.";
+        let note = "In per cent: the reduction, (baseline − variant) / baseline, where the runs resolve a difference. Of each variant, the run with the \
+                    median peak; pages that processes of the tree share count once.";
         self.paragraph(note, self.palette.faint);
         if left_out > 0 {
             let line = format!("{left_out} more variants are in the page and in the JSON.");
@@ -451,7 +452,7 @@ impl Page {
     }
 }
 
-/// Bytes as a table shows them; nothing is a dash.
+/// Bytes in a table; zero is a dash.
 fn amount(bytes: f64) -> String {
     if bytes > 0.0 {
         Quantity { value: bytes, unit: Unit::Bytes }.to_string()
@@ -492,13 +493,13 @@ fn trim_line_end(text: &mut String) {
     text.truncate(text.trim_end_matches(' ').len());
 }
 
-/// The columns a painted line takes: escape sequences of our own palette take none.
+/// The width of a painted line: escape sequences of our own palette take no columns.
 fn visible_width(line: &str) -> usize {
     let mut width = 0;
     let mut characters = line.chars();
     while let Some(c) = characters.next() {
         if c == '\u{1b}' {
-            // SGR sequences, the only ones that `anstyle` writes, end in `m`.
+            // `anstyle` writes only SGR sequences, which end in `m`.
             characters.by_ref().find(|&end| end == 'm');
         } else {
             width += c.width().unwrap_or(0);
@@ -507,7 +508,7 @@ fn visible_width(line: &str) -> usize {
     width
 }
 
-/// The text in lines of at most that width, broken at spaces; a number keeps its unit `%`.
+/// The text in lines of at most that width, broken at spaces; a number and its `%` stay together.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let glued = text.replace(" %", "\u{a0}%");
@@ -523,7 +524,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines.iter().map(|line| line.replace("\u{a0}%", " %")).collect()
 }
 
-/// The text, cut to that width with an ellipsis.
+/// The text, truncated to that width with an ellipsis.
 fn clipped(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -546,17 +547,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_at_spaces_but_never_between_a_number_and_its_per_cent() {
+    fn lines_break_at_spaces_but_not_before_a_per_cent_sign() {
         assert_eq!(wrapped("uses 14.8 % less", 9), ["uses", "14.8 %", "less"]);
     }
 
     #[test]
-    fn colours_take_no_room() {
+    fn colours_take_no_columns() {
         assert_eq!(visible_width(&paint(Palette::coloured().warning, "−2.1 %")), 6);
     }
 
     #[test]
-    fn a_text_too_long_is_cut_with_an_ellipsis() {
+    fn a_long_text_is_truncated_with_an_ellipsis() {
         assert_eq!(clipped("abcdef", 4), "abc…");
         assert_eq!(clipped("abc", 4), "abc");
     }

@@ -1,7 +1,6 @@
-//! A picture of the machine with the busy CPUs marked: as text for a terminal, and as SVG for a page.
+//! The machine's topology with the busy CPUs marked: as text for a terminal, and as SVG for a page.
 //!
-//! This crate does not know how a machine is looked at, so the picture has a plain form of its own, which the caller
-//! fills.
+//! This crate does not inspect the machine: the caller fills these plain structures.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::sanitize;
 
-/// What is drawn.
+/// The content of the drawing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Machine {
     /// Packages, or memory nodes where a package has several.
@@ -33,7 +32,7 @@ pub struct Package {
 pub struct Group {
     /// The cache, such as `L3`; empty if none is known.
     pub name: String,
-    /// Its modules; a core that shares no cache below is a module by itself.
+    /// Its modules; a core that shares no lower cache is a module by itself.
     pub modules: Vec<Module>,
 }
 
@@ -42,7 +41,7 @@ pub struct Group {
 pub struct Module {
     /// The cache they share, such as `L2`; absent for a core by itself.
     pub shares: Option<String>,
-    /// The kind of its cores, such as `E`; absent where all are alike.
+    /// The kind of its cores, such as `E`; absent if all are alike.
     pub kind: Option<String>,
     /// Each core's CPUs.
     pub cores: Vec<Vec<Cpu>>,
@@ -79,8 +78,7 @@ impl Machine {
     }
 }
 
-/// The picture as text: one line for each package, broken between cores where `width` columns do not hold it, and a
-/// legend of what is in it.
+/// The topology as text: one line for each package, broken between cores at `width` columns, and a legend.
 ///
 /// ```text
 /// package 0  L3 [ (0* 4 ) (1* 5 ) (2  6 ) (3  7 ) ]
@@ -122,7 +120,7 @@ pub fn text(machine: &Machine, width: usize) -> String {
     shown
 }
 
-/// The words of a group: what must not be broken.
+/// The words of a group, which must not be broken.
 fn words(group: &Group, cell: &impl Fn(&Cpu) -> String) -> Vec<String> {
     let mut words = vec![format!("{} [", sanitize::line(&group.name)).trim_start().to_owned()];
     let mut kind = None;
@@ -178,28 +176,28 @@ fn legend(machine: &Machine) -> String {
     words.join("   ")
 }
 
-/// A drawing, and how much room it takes.
+/// A drawing and its size.
 struct Block {
     width: u32,
     height: u32,
     drawn: Markup,
 }
 
-/// What a box looks like. Colours are those of the page's style sheet, which knows light, dark and paper.
+/// The appearance of a box. Colours come from the page's style sheet, which supports light, dark and print.
 struct Frame<'a> {
     style: &'a str,
-    /// Written above what is inside; no line for it if empty.
+    /// The label above the content; no line for it if empty.
     name: &'a str,
     pad: u32,
     gap: u32,
 }
 
 const CELL: (u32, u32) = (34, 20);
-/// The width beyond which boxes go on in the next line.
+/// Wider rows of boxes wrap to the next line.
 const WIDEST: u32 = 820;
 const FONT: &str = "font: 11px var(--sans); font-variant-numeric: tabular-nums";
 
-/// The picture as one SVG element, to stand in a page with the report's style sheet.
+/// The topology as one SVG element, for a page with the report's style sheet.
 pub fn svg(machine: &Machine) -> Markup {
     let packages = machine.packages.iter().map(|package| {
         let groups = package.groups.iter().map(group_box).collect();
@@ -252,7 +250,7 @@ fn cell_box(cpu: &Cpu) -> Block {
     Block { width, height, drawn }
 }
 
-/// The blocks one after the other, in lines no wider than [`WIDEST`], in a box.
+/// The blocks in sequence, in lines no wider than [`WIDEST`], in a box.
 fn framed(blocks: Vec<Block>, frame: &Frame) -> Block {
     let top = frame.pad + if frame.name.is_empty() { 0 } else { 15 };
     let (mut x, mut y, mut line, mut widest) = (frame.pad, top, 0, 0);
@@ -266,7 +264,7 @@ fn framed(blocks: Vec<Block>, frame: &Frame) -> Block {
         x += block.width + frame.gap;
         line = line.max(block.height);
     }
-    // Eight units a letter are enough for the font's widest.
+    // Eight units per letter suffice for the font's widest.
     let name = sanitize::line(frame.name);
     let width = widest.max(8 * name.width() as u32) + frame.pad;
     let height = y + line + frame.pad;
@@ -316,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_stand_in_one_core_and_busy_ones_are_marked() {
+    fn siblings_are_in_one_core_and_busy_ones_are_marked() {
         assert_eq!(
             text(&sandybridge(), 100),
             "package 0  L3 [ (0* 4 ) (1* 5 ) (2  6 ) (3  7 ) ]\n* a process   ( ) a core with its SMT siblings\n"
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_withheld_and_switched_off_cpus_are_told() {
+    fn core_kinds_unavailable_and_offline_cpus_are_shown() {
         let mut machine = one_package(vec![alone(&[(0, "*"), (1, "")]), alone(&[(12, "")])]);
         machine.offline = "13".into();
         let modules = &mut machine.packages[0].groups[0].modules;
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_machine_is_broken_between_cores_and_no_cpu_is_lost() {
+    fn a_large_machine_wraps_between_cores_and_has_every_cpu() {
         let machine = one_package((0..64).map(|n| alone(&[(n, "*"), (n + 64, "")])).collect());
         let shown = text(&machine, 80);
         assert!(shown.lines().take(8).all(|line| line.width() <= 80), "{shown}");
@@ -362,7 +360,7 @@ mod tests {
         assert_eq!(drawn.matches("var(--idle)").count(), 3);
         assert_eq!(drawn.matches("stroke-dasharray").count(), 4);
         assert!(drawn.contains(">1*2</text>") && drawn.contains("5 of 8 are busy"), "{drawn}");
-        // Every colour is the style sheet's.
+        // Every colour comes from the style sheet.
         let known = include_str!("html/style.css");
         for name in drawn.split("var(").skip(1).filter_map(|rest| rest.split(')').next()) {
             assert!(known.contains(&format!("{name}:")), "{name}");
@@ -370,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_stay_text() {
+    fn untrusted_names_stay_text() {
         let mut machine = sandybridge();
         machine.packages[0].name = "<b>\u{1b}[31m".into();
         assert!(text(&machine, 80).starts_with("<b>\\x1b[31m"));
@@ -379,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_which_nothing_is_known_is_no_trouble() {
+    fn an_empty_machine_is_drawn() {
         assert_eq!(text(&Machine::default(), 10), "( ) a core\n");
         assert!(svg(&Machine::default()).into_string().contains("0 of 0"));
     }

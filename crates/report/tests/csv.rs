@@ -1,4 +1,4 @@
-//! The CSV: every sample comes back out of it.
+//! The CSV contains every sample.
 
 mod campaign;
 
@@ -18,7 +18,7 @@ fn rows(laid: &Laid) -> Result<Vec<Row>, Box<dyn Error>> {
 }
 
 #[test]
-fn every_sample_comes_back() -> Result<(), Box<dyn Error>> {
+fn every_sample_can_be_read_back() -> Result<(), Box<dyn Error>> {
     for laid in [laid(20), hostile()] {
         let rows = rows(&laid)?;
         let key = |row: &Row| (row["variant"].clone(), row["round"].clone(), row["metric"].clone());
@@ -48,7 +48,7 @@ fn a_variant_without_a_run_and_a_run_without_a_reading_have_a_row_with_the_reaso
     assert_eq!((unable[0]["round"].as_str(), unable[0]["value"].as_str()), ("", ""));
 
     let all = rows(&hostile())?;
-    assert!(all.iter().any(|row| row["reason"] == HOSTILE_REASON), "text comes back as it was");
+    assert!(all.iter().any(|row| row["reason"] == HOSTILE_REASON), "text is unchanged");
     let failed: Vec<_> = all.iter().filter(|row| row["ending"] == "spawn-failed").collect();
     assert_eq!(failed.len(), 1);
     assert_eq!(failed[0]["metric"], "");

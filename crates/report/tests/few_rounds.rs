@@ -1,4 +1,4 @@
-//! Campaigns that hardly began: every format says so, none falls over.
+//! Campaigns that hardly began: every format reports it, and none fails.
 
 mod campaign;
 
@@ -25,9 +25,9 @@ fn every_format(laid: &Laid) -> Result<Vec<(&'static str, String)>, Box<dyn Erro
     ])
 }
 
-/// Text as a reader takes it in: without escapes and line ends.
+/// Text as a reader sees it: without escapes and line ends.
 fn flat(text: &str) -> String {
-    // What stands between backticks is code in a page.
+    // The text between backticks is code in a page.
     let plain =
         text.replace(['\\', '"', '`'], "").replace("&quot;", "").replace("<code>", "").replace("</code>", "");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -44,14 +44,14 @@ fn the_reason_of_a_variant_that_could_not_start_is_in_every_format() -> Result<(
 }
 
 #[test]
-fn what_the_judge_says_is_shown_by_every_format() -> Result<(), Box<dyn Error>> {
+fn every_format_shows_the_verdicts() -> Result<(), Box<dyn Error>> {
     for rounds in [0, 1, 5, 12] {
         let mut judged = laid(rounds);
         judged.judge_in_earnest();
         for (format, text) in every_format(&judged)? {
             assert!(flat(&text).contains(&flat(UNABLE_REASON)), "{format} with {rounds} rounds:\n{text}");
             if rounds == 12 && format != "csv" {
-                // i386 needs 38 % more CPU time and 15 % less memory here, and that is plain to see.
+                // i386 needs 38 % more CPU time and 15 % less memory here, clearly.
                 let told = if format == "json" { "\"verdict\": \"higher\"" } else { "+3" };
                 assert!(text.contains(told), "{format}:\n{text}");
             }
@@ -61,20 +61,20 @@ fn what_the_judge_says_is_shown_by_every_format() -> Result<(), Box<dyn Error>> 
 }
 
 #[test]
-fn what_is_known_is_said_before_what_is_not() {
+fn known_results_come_before_unknown_ones() {
     let mut judged = laid(12);
     judged.judge_in_earnest();
     let said = report_text::answer(&judged.campaign());
     let of = |name: &str| said.iter().position(|sentence| sentence.contains(name));
-    // The variant that could not start stands before the slow one in the experiment.
+    // The variant that could not start precedes the slow one in the experiment.
     assert!(of(SLOW) < of(UNABLE) && of(SLOW).is_some(), "{said:?}");
     let promise = report_text::control(&judged.campaign()).unwrap_or_default();
     assert!(promise.contains("Holm"), "{promise}");
-    assert!(!said.iter().any(|sentence| sentence.contains("Holm")), "the promise is told once: {said:?}");
+    assert!(!said.iter().any(|sentence| sentence.contains("Holm")), "the promise is printed once: {said:?}");
 }
 
 #[test]
-fn a_campaign_without_a_timed_round_says_so() -> Result<(), Box<dyn Error>> {
+fn a_campaign_without_a_timed_round_is_reported_as_such() -> Result<(), Box<dyn Error>> {
     for (format, text) in every_format(&laid(0))? {
         if !["json", "csv"].contains(&format) {
             assert!(flat(&text).contains("No timed round was completed"), "{format}:\n{text}");
@@ -84,7 +84,7 @@ fn a_campaign_without_a_timed_round_says_so() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn nothing_at_all_is_still_a_report() -> Result<(), Box<dyn Error>> {
+fn an_empty_campaign_has_a_report() -> Result<(), Box<dyn Error>> {
     let mut nothing = laid(0);
     nothing.rounds.clear();
     nothing.runs.clear();
@@ -118,14 +118,14 @@ fn an_experiment_without_metrics_still_shows_its_variants() -> Result<(), Box<dy
 }
 
 #[test]
-fn a_baseline_that_could_not_start_leaves_no_number_and_its_twin_says_why() -> Result<(), Box<dyn Error>> {
+fn the_control_of_an_unsupported_baseline_has_the_reason() -> Result<(), Box<dyn Error>> {
     let mut headless = laid(3);
     headless.statuses.insert(BASELINE.to_owned(), VariantStatus::Unsupported("it does not link".to_owned()));
     headless.runs.retain(|run| !run.variant.starts_with(BASELINE));
     headless.judge();
     for (format, text) in every_format(&headless)? {
         let told = flat(&text).matches("it does not link").count();
-        // The Markdown tells reasons in a list, once for each variant of the experiment.
+        // The Markdown lists reasons once for each variant of the experiment.
         let least = if format == "markdown" { 1 } else { 2 };
         assert!(told >= least, "{format} tells it {told} times:\n{text}");
     }
@@ -133,7 +133,7 @@ fn a_baseline_that_could_not_start_leaves_no_number_and_its_twin_says_why() -> R
 }
 
 #[test]
-fn a_campaign_in_which_every_run_failed_tells_how_they_ended() -> Result<(), Box<dyn Error>> {
+fn a_campaign_of_failed_runs_shows_their_endings() -> Result<(), Box<dyn Error>> {
     let mut failed = laid(3);
     for run in &mut failed.runs {
         run.ending = Ending::Signal { signal: 11 };

@@ -1,4 +1,4 @@
-//! Flame graphs in a real browser: they zoom, search, obey keys, and are whole without their script.
+//! Flame graphs in a real browser: they zoom, search, handle keys, and are complete without their script.
 
 #[path = "../../../tests/browser/mod.rs"]
 mod browser;
@@ -43,7 +43,8 @@ fn drawn(change: impl Fn(String) -> String) -> Drawn {
     Drawn { _folder: folder, path }
 }
 
-/// Does something to the page, and tells of every box that is seen its text, place and width in pixels of a frame 1000 wide.
+/// Does something to the page, and returns each visible box's text, position and width in pixels of a frame
+/// 1000 wide.
 fn boxes(page: &Path, first: &str) -> Vec<String> {
     let expression = format!(
         "((find, key) => {{ {first}; return [...inner.querySelectorAll('[role=treeitem]')] \
@@ -74,7 +75,7 @@ const ALL: [&str; 10] = [
 ];
 
 #[test]
-fn every_box_is_where_its_bytes_are_and_nothing_complains() {
+fn every_box_has_its_position_and_there_are_no_errors() {
     let drawn = drawn(|page| page);
     assert_eq!(boxes(&drawn.path, ""), ALL);
     let (loaded, console) = Browser::new().load(&drawn.path);
@@ -83,13 +84,13 @@ fn every_box_is_where_its_bytes_are_and_nothing_complains() {
 }
 
 #[test]
-fn without_its_script_it_is_all_there() {
+fn without_its_script_the_graph_is_complete() {
     let drawn = drawn(|page| page.split("<script>").next().expect("a page").to_owned());
     assert_eq!(boxes(&drawn.path, ""), ALL);
 }
 
 #[test]
-fn a_click_zooms_and_escape_shows_the_whole() {
+fn a_click_zooms_in_and_escape_zooms_out() {
     let drawn = drawn(|page| page);
     let zoomed =
         ["▼ all −25 %|0|100|", "▼ main −25 %|0|100|", "▲ chain +10 %|0|100|", "▲ m.cpp:9 +10 %|0|100|"];
@@ -104,7 +105,7 @@ fn a_click_zooms_and_escape_shows_the_whole() {
 }
 
 #[test]
-fn keys_walk_the_tree_and_zoom() {
+fn keys_move_in_the_tree_and_zoom() {
     let drawn = drawn(|page| page);
     let after = |keys: &str| {
         let press: String = keys.split(' ').map(|name| format!("key('{name}');")).collect();
@@ -135,7 +136,7 @@ fn keys_walk_the_tree_and_zoom() {
 }
 
 #[test]
-fn a_search_marks_boxes_and_says_how_much_they_are() {
+fn a_search_marks_boxes_and_shows_their_share() {
     let drawn = drawn(|page| page);
     let search = |words: &str| {
         format!(
@@ -151,7 +152,7 @@ fn a_search_marks_boxes_and_says_how_much_they_are() {
             format!("(() => {{ {}; return inner.querySelector('output').textContent }})()", search(words));
         Browser::new().ask(&drawn.path, 1000, &expression)
     };
-    // 1050 is the whole width; what is within a hit is not counted twice.
+    // 1050 is the whole width; boxes within a hit are not counted twice.
     assert_eq!(told("m.cpp:9"), "31.4 % of the width");
     assert_eq!(told("unsigned long"), "57.1 % of the width");
     assert_eq!(told("nowhere"), "nothing found");
@@ -173,7 +174,7 @@ fn it_fits_a_phone_and_is_drawn_in_light_and_dark() {
         assert!(drawn > 0.08, "only {drawn} of it is drawn on");
         assert!(picture.colours() > 20, "{} colours", picture.colours());
         let light = ground.iter().map(|part| u32::from(*part)).sum::<u32>() / 3;
-        assert_eq!(light < 128, dark, "the ground is {ground:?}");
+        assert_eq!(light < 128, dark, "the background is {ground:?}");
         // Blue and vermilion: less and more.
         let coloured = |test: fn(i32, i32, i32) -> bool| {
             picture

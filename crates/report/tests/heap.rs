@@ -1,4 +1,4 @@
-//! The heap in a campaign's page: flame graphs, and the one script that they bring.
+//! The heap in a campaign's page: flame graphs, and their script.
 
 mod campaign;
 
@@ -25,7 +25,7 @@ fn the_baseline_is_drawn_alone_and_every_variant_beside_it() {
     {
         assert!(section.contains(&format!("<h3>{title}</h3>")), "{title}");
     }
-    // 30.1 kB and 20.1 kB, of which 10 kB less is the difference.
+    // 30.1 kB and 20.1 kB, 10 kB less.
     assert!(section.contains("▼ fill −33 %"), "{section}");
     assert!(section.contains(&format!("{UNABLE}: it left no log")), "{section}");
 }
@@ -67,12 +67,12 @@ fn a_variant_that_was_recorded_once_is_not_called_smaller() {
 }
 
 #[test]
-fn a_page_with_a_flame_graph_lets_its_script_run_and_nothing_else() {
+fn a_page_with_a_flame_graph_allows_only_its_script() {
     let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}";
     for function in [PROMISE, hostile] {
         let page = page(function);
-        assert_eq!(page.matches("<script").count(), 1, "its own only");
-        assert!(page.contains(&format!("<script>{SCRIPT}</script>")), "whole, as its hash wants it");
+        assert_eq!(page.matches("<script").count(), 1, "only its own");
+        assert!(page.contains(&format!("<script>{SCRIPT}</script>")), "complete, as its hash requires");
         let policy = page.split("http-equiv=\"Content-Security-Policy\" content=\"").nth(1).unwrap();
         let policy = policy.split('"').next().unwrap().replace("&#39;", "'");
         let scripts: Vec<&str> = policy.split("; ").filter(|rule| rule.starts_with("script-src")).collect();
@@ -95,12 +95,12 @@ fn a_page_without_a_recording_has_no_section_and_no_script() {
         one.heap = Err("the logs are gone from here".to_owned());
     }
     let page = render(&laid.campaign());
-    assert_eq!(page.matches("the logs are gone from here").count(), 1, "said once for all");
+    assert_eq!(page.matches("the logs are gone from here").count(), 1, "printed once for all");
     assert!(!page.contains("<script") && !page.contains("script-src"));
 }
 
 #[test]
-fn many_variants_with_large_heaps_stay_a_page_that_a_browser_can_show() {
+fn many_variants_with_large_heaps_make_a_page_of_limited_size() {
     let mut laid = laid(8);
     laid.record_heaps(PROMISE);
     let stack = |n: usize| {

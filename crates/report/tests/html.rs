@@ -1,4 +1,4 @@
-//! The HTML file: self-contained, complete, and deaf to whatever its names say.
+//! The HTML file: self-contained, complete, and safe against hostile names.
 
 mod campaign;
 
@@ -6,7 +6,7 @@ use campaign::{hostile, laid, HOSTILE_REASON, SLOW, UNABLE, UNABLE_REASON};
 use widthwise_report::format;
 use widthwise_report::html::render;
 
-/// What stands between tags, unescaped, and the tags themselves; enough of a parser for what maud writes.
+/// The tags and the unescaped text between them; enough of a parser for maud's output.
 fn tags(html: &str) -> Vec<String> {
     let outside_style = match (html.find("<style>"), html.find("</style>")) {
         (Some(from), Some(to)) => format!("{}{}", &html[..from], &html[to..]),
@@ -24,7 +24,7 @@ fn tags(html: &str) -> Vec<String> {
 }
 
 #[test]
-fn names_with_markup_in_them_stay_text() {
+fn names_with_markup_stay_text() {
     let html = render(&hostile().campaign());
     for tag in tags(&html) {
         let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
@@ -33,7 +33,7 @@ fn names_with_markup_in_them_stay_text() {
         let attributes: String = tag.split('"').step_by(2).collect();
         assert!(!attributes.contains(" on"), "an event handler came through: <{tag}>");
     }
-    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "the name itself is still to be read");
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "the name itself is readable");
     assert!(!html.contains("<h1>x</h1>"));
 }
 
@@ -46,7 +46,7 @@ fn no_control_character_and_no_direction_override_is_in_the_file() {
 }
 
 #[test]
-fn the_file_asks_for_nothing_from_elsewhere_and_runs_nothing() {
+fn the_file_loads_nothing_and_runs_nothing() {
     let html = render(&laid(12).campaign());
     assert!(html.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'"));
     for forbidden in
@@ -67,7 +67,7 @@ fn every_tag_that_is_opened_is_closed_in_order() {
                 continue;
             }
             if tag.starts_with('/') {
-                // The style sheet was cut out up to its end tag.
+                // The style sheet was skipped up to its end tag.
                 if name != "style" {
                     assert_eq!(open.pop().as_deref(), Some(name.as_str()));
                 }
@@ -112,7 +112,7 @@ fn every_timed_sample_is_a_dot() {
 }
 
 #[test]
-fn a_thousand_rounds_are_thinned_said_so_and_stay_a_small_file() {
+fn a_thousand_rounds_are_downsampled_and_make_a_small_file() {
     let html = render(&laid(1000).campaign());
     assert!(html.contains("At most 400 evenly spaced dots a variant are drawn"));
     let all = format::counted(1000, "run");
@@ -124,7 +124,7 @@ fn a_thousand_rounds_are_thinned_said_so_and_stay_a_small_file() {
 #[test]
 fn a_variant_that_could_not_start_is_in_every_table_and_chart_with_its_reason() {
     let html = render(&laid(12).campaign());
-    // What stands between backticks is code.
+    // The text between backticks is code.
     let (before, rest) = UNABLE_REASON.split_once('`').expect("a command in it");
     let reason = format!("{before}<code>{}", rest.replacen('`', "</code>", 1)).replace('"', "&quot;");
     // The verdict tables, the forests, and the charts of the runs.
@@ -136,7 +136,7 @@ fn a_variant_that_could_not_start_is_in_every_table_and_chart_with_its_reason() 
 }
 
 #[test]
-fn drawings_tell_their_numbers_to_those_who_cannot_see_them() {
+fn drawings_have_descriptions_with_their_numbers() {
     let html = render(&laid(12).campaign());
     let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
     let told = drawings.iter().filter(|svg| svg.starts_with(" class=\"plot")).all(|svg| {

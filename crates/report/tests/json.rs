@@ -1,4 +1,4 @@
-//! The JSON: what `docs/schema/report-2.json` says it is.
+//! The JSON conforms to `docs/schema/report-2.json`.
 
 mod campaign;
 
@@ -19,7 +19,7 @@ fn complaints(schema: &Value, instance: &Value) -> Result<Vec<String>, Box<dyn E
 }
 
 #[test]
-fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
+fn every_campaign_conforms_to_the_schema() -> Result<(), Box<dyn Error>> {
     let schema = schema()?;
     let mut ended = laid(8);
     let endings = [
@@ -45,7 +45,7 @@ fn every_campaign_is_what_the_schema_says() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn the_schema_notices_a_field_that_is_gone_or_new_or_a_withheld_verdict_without_its_reason(
+fn the_schema_rejects_missing_and_new_fields_and_a_withheld_verdict_without_reason(
 ) -> Result<(), Box<dyn Error>> {
     let schema = schema()?;
     let good: Value = serde_json::from_str(&render(&laid(4).campaign())?)?;
@@ -69,7 +69,7 @@ fn the_schema_notices_a_field_that_is_gone_or_new_or_a_withheld_verdict_without_
 }
 
 #[test]
-fn the_fields_that_the_design_names_are_there() -> Result<(), Box<dyn Error>> {
+fn the_fields_of_the_design_exist() -> Result<(), Box<dyn Error>> {
     let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
     assert_eq!(report["schema"], 2);
     assert!(report["machine"].is_object());
@@ -83,7 +83,7 @@ fn the_fields_that_the_design_names_are_there() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn a_variant_that_could_not_start_and_one_that_answers_differently_say_why() -> Result<(), Box<dyn Error>> {
+fn unsupported_variants_and_variants_with_other_output_have_a_reason() -> Result<(), Box<dyn Error>> {
     let report: Value = serde_json::from_str(&render(&laid(12).campaign())?)?;
     let named = |list: &str, key: &str, name: &str| -> Vec<Value> {
         let all = report[list].as_array().cloned().unwrap_or_default();
@@ -104,7 +104,7 @@ fn a_variant_that_could_not_start_and_one_that_answers_differently_say_why() -> 
 }
 
 #[test]
-fn every_sample_is_there_to_the_last_digit() -> Result<(), Box<dyn Error>> {
+fn every_sample_is_exact() -> Result<(), Box<dyn Error>> {
     let laid = laid(12);
     let report: Value = serde_json::from_str(&render(&laid.campaign())?)?;
     let runs = report["runs"].as_array().ok_or("no runs")?;

@@ -1,18 +1,18 @@
-//! The Markdown: a table that stays a table, and names that stay text.
+//! The Markdown: tables stay tables, and names stay text.
 
 mod campaign;
 
 use campaign::{hostile, laid, HOSTILE_REASON, UNABLE, UNABLE_REASON};
 use widthwise_report::markdown::render;
 
-/// Cells of a table row, parted at the bars that are not escaped.
+/// The cells of a table row, split at unescaped bars.
 fn cells(row: &str) -> usize {
     let bars = row.char_indices().filter(|(i, c)| *c == '|' && (*i == 0 || !row[..*i].ends_with('\\')));
     bars.count().saturating_sub(1)
 }
 
 #[test]
-fn every_row_of_a_table_has_as_many_cells_as_its_head() {
+fn every_row_of_a_table_has_as_many_cells_as_its_heading() {
     for laid in [laid(12), hostile()] {
         let text = render(&laid.campaign());
         let mut head = None;
@@ -30,7 +30,7 @@ fn every_row_of_a_table_has_as_many_cells_as_its_head() {
 fn markup_in_names_is_escaped_and_a_diff_cannot_leave_its_fence() {
     let text = render(&hostile().campaign());
     assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
-    // Outside the fence, where everything is code, no tag but our own fold.
+    // Outside the fence, where everything is code, the only tags are our own fold's.
     let (mut fence, mut outside) = (None, String::new());
     for line in text.lines() {
         let ticks = line.chars().take_while(|c| *c == '`').count();

@@ -13,7 +13,7 @@ fn read(library: &str, phase: &str) -> Laid {
     laid
 }
 
-/// The text of a campaign with so many rounds of the series, of which the readings missed so much.
+/// The report of a campaign with that many rounds of the series; the readings missed that much of the peak.
 fn text(rounds: u32, missed: f64) -> String {
     let mut laid = laid(8);
     laid.read_memory(rounds, missed, "libc.so.6", "fit");
@@ -22,15 +22,15 @@ fn text(rounds: u32, missed: f64) -> String {
 }
 
 #[test]
-fn a_reduction_is_only_printed_where_the_runs_tell_the_two_apart() {
+fn a_reduction_is_printed_only_where_the_runs_resolve_a_difference() {
     let line = "heap (brk)         40.0 MB      24.0 MB";
     assert!(text(6, 1.0).contains(&format!("{line}  40.0 %")));
     let once = text(1, 1.0);
-    assert!(once.contains(line) && !once.contains("40.0 %"), "one round tells nothing apart: {once}");
+    assert!(once.contains(line) && !once.contains("40.0 %"), "one round resolves no difference: {once}");
 }
 
 #[test]
-fn only_what_was_read_near_the_peak_is_called_what_memory_was_for_at_the_peak() {
+fn only_readings_near_the_peak_describe_the_peak() {
     assert!(text(6, 1.0).contains("at the peak "));
     let below = text(6, 1.2);
     assert!(below.contains("at 83 % of the peak ") && !below.contains("  at the peak  "), "{below}");
@@ -42,10 +42,10 @@ fn only_what_was_read_near_the_peak_is_called_what_memory_was_for_at_the_peak() 
 }
 
 #[test]
-fn the_terminal_says_what_memory_is_for_and_what_a_variant_saves() {
+fn the_terminal_shows_what_memory_is_for_and_a_variants_savings() {
     let text = text(6, 1.0);
     for line in [
-        "Memory over time, in 6 rounds of their own: a glance every 5 ms, a survey every 0.1 s and a full",
+        "Memory over time, in 6 rounds of their own: a statm sample every 5 ms, a pagemap scan every 0.1 s",
         // (40 - 24) / 40.
         "heap (brk)         40.0 MB      24.0 MB  40.0 %",
         "in all, resident   41.3 MB      25.3 MB  38.7 %",
@@ -53,7 +53,7 @@ fn the_terminal_says_what_memory_is_for_and_what_a_variant_saves() {
     ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
-    assert!(!text.contains("x32run itself"), "what nobody has is no line");
+    assert!(!text.contains("x32run itself"), "an empty class has no line");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     let without = terminal::render(&laid(8).campaign(), &terminal::Options::default());
     assert!(!without.contains("Memory over time"));
@@ -65,7 +65,7 @@ fn the_page_draws_every_variant_on_one_scale_with_its_phases() {
     let page = html::render(&laid.campaign());
     assert_eq!(page.matches("class=\"plot stack\"").count(), 2);
     assert!(page.contains("href=\"#memory\""));
-    // The top of an area of the same bytes is at the same height in both: here that of the library below the heap's.
+    // The tops of areas of equal bytes are at the same height in both: here the library's, below the heap.
     let tops = |class: &str| -> Vec<String> {
         let head = format!("class=\"area {class}\" d=\"");
         let paths = page.split(head.as_str()).skip(1);
@@ -101,13 +101,14 @@ fn names_of_libraries_and_phases_stay_text() {
 }
 
 #[test]
-fn the_table_has_a_row_for_every_moment_part_and_process() {
+fn the_csv_has_a_row_for_every_moment_part_and_process() {
     let mut bytes = Vec::new();
     csv_memory::write(&read("libc.so.6", "fit").campaign(), &mut bytes).unwrap();
     let mut table = csv::Reader::from_reader(&bytes[..]);
     assert_eq!(table.headers().unwrap(), &csv_memory::HEAD[..]);
     let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
-    // Of each run: three moments with the tree and two parts, two of them with a process, and three glances.
+    // For each run: three moments with the tree and two parts, two of them with a process, and three statm
+    // samples.
     assert_eq!(rows.len(), 3 * (3 * 3 + 2 + 3));
     let column = |name: &str| csv_memory::HEAD.iter().position(|head| *head == name).unwrap();
     let pagemap_scan = rows
@@ -115,23 +116,23 @@ fn the_table_has_a_row_for_every_moment_part_and_process() {
         .find(|row| &row[column("reading")] == "survey" && &row[column("variant")] == SLOW)
         .unwrap();
     assert_eq!((&pagemap_scan[column("phase")], &pagemap_scan[column("resident")]), ("fit", "25300000"));
-    assert_eq!(&pagemap_scan[column("pss")], "", "a survey does not know");
+    assert_eq!(&pagemap_scan[column("pss")], "", "a pagemap scan has no PSS");
 }
 
 #[test]
-fn a_run_of_a_round_that_was_cut_off_stands_for_nobody() {
+fn a_run_of_an_interrupted_round_represents_no_variant() {
     let mut laid = read("libc.so.6", "fit");
     if let Some(round) = laid.rounds.last_mut() {
         round.kind = widthwise_experiment::outcome::RoundKind::Interrupted;
     }
     let page = html::render(&laid.campaign());
     assert!(!page.contains("class=\"plot stack\""));
-    // It is not lost.
+    // The JSON still has it.
     assert!(json::render(&laid.campaign()).unwrap().contains("\"pagemap_scans_made\": 2"));
 }
 
 #[test]
-fn without_a_clear_peak_explain_shows_what_each_has_and_no_difference() {
+fn without_a_clear_peak_explain_shows_amounts_and_no_difference() {
     let mut laid = laid(8);
     laid.read_memory(1, 1.0, "libc.so.6", "sort");
     let shown = |laid: &Laid| {
@@ -154,7 +155,7 @@ fn without_a_clear_peak_explain_shows_what_each_has_and_no_difference() {
     assert!(text.contains("difference") && text.contains("41.3 MB → 25.3 MB"), "{text}");
 }
 
-/// As [`read`], with so many more variants that are as the slow one.
+/// As [`read`], with `more` further variants that equal the slow one.
 fn read_of_many(more: usize) -> Laid {
     let mut laid = read("libc.so.6", "fit");
     let names: Vec<String> = (0..more).map(|number| format!("variant {number:02}")).collect();
@@ -172,7 +173,7 @@ fn read_of_many(more: usize) -> Laid {
 }
 
 #[test]
-fn of_many_variants_a_few_are_shown_and_all_others_are_folded() {
+fn of_many_variants_a_few_are_shown_and_the_others_are_folded() {
     let laid = read_of_many(60);
     let text = terminal::render(&laid.campaign(), &terminal::Options::default());
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");

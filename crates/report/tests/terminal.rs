@@ -1,4 +1,4 @@
-//! The terminal's table: the answer first, every variant kept, nothing raw.
+//! The terminal's table: the result first, every variant included, everything sanitized.
 
 mod campaign;
 
@@ -15,17 +15,18 @@ fn wide(width: usize) -> Options {
 }
 
 #[test]
-fn the_table_reads_as_the_golden_says() {
+fn the_table_equals_the_golden_file() {
     let laid = laid(42);
     let text = render(&laid.campaign(), &wide(132));
     let golden = include_str!("golden/terminal.txt");
-    // The sentences of the answer are another crate's, and tested there; the table and what surrounds it are ours.
+    // Another crate writes and tests the sentences of the result; the table and its surroundings are tested
+    // here.
     let table = |text: &str| text.split("\n\n").take(2).collect::<Vec<_>>().join("\n\n");
     assert_eq!(table(&text), golden.trim_end_matches('\n'), "the whole was:\n{text}");
 }
 
 #[test]
-fn a_narrow_terminal_gets_fewer_columns_and_is_told_which_are_left_off() {
+fn a_narrow_terminal_gets_fewer_columns_and_a_list_of_the_others() {
     let laid = laid(12);
     let text = render(&laid.campaign(), &wide(80));
     let head = text.lines().find(|line| line.contains("variant ")).unwrap_or_default();
@@ -37,7 +38,7 @@ fn a_narrow_terminal_gets_fewer_columns_and_is_told_which_are_left_off() {
 }
 
 #[test]
-fn every_metric_is_shown_on_request_in_as_many_tables_as_that_takes() {
+fn every_metric_is_shown_on_request_in_several_tables() {
     let laid = laid(12);
     let text = render(&laid.campaign(), &Options { all_metrics: true, ..wide(80) });
     for metric in &laid.experiment.metrics {
@@ -61,7 +62,7 @@ fn a_plain_palette_writes_no_control_character_and_a_coloured_one_does() {
 }
 
 #[test]
-fn colours_change_nothing_but_colours() {
+fn colours_change_no_text() {
     let laid = laid(12);
     let coloured = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
     let mut plain = String::new();
@@ -82,12 +83,12 @@ fn no_control_character_of_a_name_a_reason_a_warning_or_a_diff_reaches_the_termi
         let raw: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
         assert!(raw.is_empty(), "{raw:?}");
         assert!(!text.contains('\u{202e}'));
-        assert!(text.contains("\\x1b"), "what was made harmless is still to be seen");
+        assert!(text.contains("\\x1b"), "sanitized characters stay visible");
     }
 }
 
 #[test]
-fn only_our_own_escape_sequences_are_left_when_colours_are_on() {
+fn only_our_own_escape_sequences_are_written_with_colours() {
     let laid = hostile();
     let text = render(&laid.campaign(), &Options { palette: Palette::coloured(), ..wide(100) });
     let ours = ["[0m", "[1m", "[2m", "[33m", "[35m", "[36m"];
@@ -97,7 +98,7 @@ fn only_our_own_escape_sequences_are_left_when_colours_are_on() {
 }
 
 #[test]
-fn a_variant_that_answers_differently_shows_its_reason_and_the_first_lines_of_its_diff() {
+fn a_variant_with_other_output_shows_its_reason_and_the_start_of_its_diff() {
     let laid = laid(12);
     let text = render(&laid.campaign(), &wide(100));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -106,7 +107,7 @@ fn a_variant_that_answers_differently_shows_its_reason_and_the_first_lines_of_it
 }
 
 #[test]
-fn noise_is_told_with_the_rounds_that_carry_it() {
+fn noise_is_shown_with_the_rounds_that_have_it() {
     let laid = laid(42);
     let text = render(&laid.campaign(), &wide(100));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -115,9 +116,9 @@ fn noise_is_told_with_the_rounds_that_carry_it() {
 }
 
 #[test]
-fn other_tasks_are_told_with_the_time_that_was_kept_and_without_one_with_their_share() {
+fn other_tasks_are_shown_with_their_time_or_else_their_share() {
     let mut laid = laid(42);
-    // As of runs that were made together: they have no wall time.
+    // Like concurrent runs, which have no wall time.
     for run in &mut laid.runs {
         run.sample.remove("wall");
     }
@@ -129,7 +130,7 @@ fn other_tasks_are_told_with_the_time_that_was_kept_and_without_one_with_their_s
         "{share}"
     );
     for round in &mut laid.rounds {
-        // What ticks make of nothing is not told as somebody's.
+        // Rounding to ticks is not attributed to others.
         let is_burst = round.noise.others > 0.1;
         round.noise.others_ns =
             Some(if is_burst { 1_180_000_000 } else { [-4_000_000, 4_000_000][round.number as usize % 2] });
@@ -141,5 +142,5 @@ fn other_tasks_are_told_with_the_time_that_was_kept_and_without_one_with_their_s
         round.noise.others = if round.number == 9 { 0.02 } else { 0.0 };
     }
     let ticks = said(&laid);
-    assert!(!ticks.contains("other tasks"), "three ticks in 168 runs are nobody: {ticks}");
+    assert!(!ticks.contains("other tasks"), "three ticks in 168 runs are noise: {ticks}");
 }

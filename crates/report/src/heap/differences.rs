@@ -1,4 +1,4 @@
-//! What two sides differ in, and whether that is more than recordings of one side differ by.
+//! The differences of two sides, and whether they exceed the differences between recordings of one side.
 
 use serde::Serialize;
 use widthwise_verdict::repeats::{difference, Difference, Scale};
@@ -6,7 +6,8 @@ use widthwise_verdict::Word;
 
 use super::{Explanation, RecordingSums, RssSummary, Side};
 
-/// Variants differ in their names and paths, of which a program may keep some copies: no smaller difference is called one.
+/// Variants differ in their names and paths, of which a program may hold copies: a smaller difference is
+/// ignored.
 pub(super) const FLOOR: f64 = 1024.0;
 
 /// One quantity of both sides.
@@ -14,15 +15,15 @@ pub(super) const FLOOR: f64 = 1024.0;
 pub struct Judged {
     /// Its name in JSON.
     pub quantity: &'static str,
-    /// What is shown of the first.
+    /// The shown value of the first side.
     pub a: u64,
-    /// What is shown of the second.
+    /// The shown value of the second side.
     pub b: u64,
     /// The outcome.
     pub found: Difference,
 }
 
-/// As JSON has it.
+/// Its form in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct JudgedJson {
     quantity: &'static str,
@@ -62,7 +63,7 @@ impl Judged {
     }
 }
 
-/// The bytes that a site has at the peak, in each recording of both sides.
+/// A site's bytes at the peak, in each recording of both sides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SitePeaks {
     /// Of the first side.
@@ -72,8 +73,8 @@ pub struct SitePeaks {
 }
 
 impl SitePeaks {
-    /// Whether the site differs by more than recordings of one side do, one of so many sites. Where recordings were not
-    /// repeated, no site is known not to.
+    /// Whether the site, one of `sites`, differs by more than recordings of one side do. Without repeated
+    /// recordings this is true of every site.
     pub fn differ(&self, sites: usize) -> bool {
         let scale = Scale { equal_within: 0.0, resolution: FLOOR, comparisons: sites };
         let found = difference(&numbers(&self.a), &numbers(&self.b), scale);
@@ -81,12 +82,12 @@ impl SitePeaks {
     }
 }
 
-/// All quantities that are compared.
+/// All compared quantities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Differences {
-    /// What is asked for when that is most.
+    /// The peak heap.
     pub peak_heap: Judged,
-    /// What the allocator uses for it. Nothing where it does not say.
+    /// The allocator's memory for the peak heap. None where it is unknown.
     pub peak_chunks: Option<Judged>,
     /// RSS against heap, where RSS was read in both.
     pub system: Option<SystemDifferences>,
@@ -95,22 +96,22 @@ pub struct Differences {
 /// Means over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemDifferences {
-    /// What the system gives for the heap.
+    /// The resident memory of the heap.
     pub resident: Judged,
-    /// What the program asks for.
+    /// The requested memory.
     pub asked: Judged,
-    /// What the allocator uses for that.
+    /// The allocator's memory for the requested memory.
     pub live: Judged,
-    /// What the system gives for each byte that the allocator uses: 1 where RSS and heap are equal.
+    /// Resident bytes for each byte that the allocator uses: 1 where RSS and heap are equal.
     pub given: Difference,
-    /// What is resident and not asked for, for a twentieth of the run at least.
+    /// Resident memory that has not been requested for at least a twentieth of the run.
     pub kept: Judged,
-    /// What was asked for and never written to, likewise.
+    /// Requested memory that has not been written to for at least a twentieth of the run.
     pub untouched: Judged,
 }
 
 impl Differences {
-    /// Of two sides; ratios within `equal_within` of 1 are equal.
+    /// The differences of two sides; ratios within `equal_within` of 1 are equal.
     pub fn of(a: &Side, b: &Side, equal_within: f64) -> Differences {
         let scale = Scale { equal_within, resolution: FLOOR, comparisons: 1 };
         let incomplete = a.incompleteness().or_else(|| b.incompleteness());
@@ -136,7 +137,7 @@ impl Differences {
         }
     }
 
-    /// All of them, as JSON has them.
+    /// All of them, in their JSON form.
     pub(super) fn all(&self) -> Vec<JudgedJson> {
         let of_system = |system: &'_ SystemDifferences| {
             let SystemDifferences { resident, asked, live, kept, untouched, .. } = system.clone();
@@ -178,7 +179,7 @@ impl SystemDifferences {
                 .map(|summary| summary.resident_bytes as f64 / summary.live_bytes.max(1) as f64)
                 .collect()
         };
-        // No bytes: a share has no smallest step.
+        // A share has no smallest step in bytes.
         let share = Scale { resolution: 0.0, ..scale };
         Some(SystemDifferences {
             resident: judged("mean_resident", |summary| summary.resident_bytes),
@@ -192,12 +193,12 @@ impl SystemDifferences {
 }
 
 impl Explanation<'_> {
-    /// What its sides differ in, where it has two.
+    /// The differences of its sides, where it has two.
     pub fn differences(&self) -> Option<Differences> {
         self.b.map(|b| Differences::of(self.a, b, self.equal_within))
     }
 
-    /// What stands beside a picture of a difference that may be none.
+    /// A caution for a picture of a difference that may not be real.
     pub fn caution(&self) -> Option<String> {
         let Some(b) = self.b else {
             return self.a.incompleteness().map(|reason| format!("{reason}; sizes are lower bounds"));

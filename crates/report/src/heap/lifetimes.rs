@@ -1,4 +1,4 @@
-//! How long blocks live, in a word, in a sentence, and as JSON.
+//! How long blocks live: as a word, as a sentence, and as JSON.
 
 use serde::Serialize;
 use widthwise_anatomy::heap::lifetimes::EDGES;
@@ -6,22 +6,23 @@ use widthwise_anatomy::heap::Values;
 
 use super::{number, percent};
 
-/// As JSON has it.
+/// Its form in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lifetimes {
-    /// Blocks that were given back before the process asked for another.
+    /// Temporary allocations: blocks that were freed before the process's next request.
     temporary: u64,
-    /// Those that were given back later.
+    /// Blocks that were freed later.
     later: u64,
-    /// Those that were not.
+    /// Blocks that were never freed.
     never: u64,
-    /// Half of all blocks live shorter than this; absent where half do not end within the run, or within 1000 s.
+    /// The upper bound of the median lifetime; absent if half of the blocks live to the end of the run, or
+    /// over 1000 s.
     median_below_ns: Option<u64>,
-    /// Nine in ten.
+    /// Likewise for nine in ten blocks.
     p90_below_ns: Option<u64>,
 }
 
-/// What is known of them.
+/// The lifetimes, where they are known.
 pub fn lifetimes(values: &Values) -> Option<Lifetimes> {
     let (lifetimes, never) = (&values.lifetimes, values.live_count);
     values.lifetimes_are_known().then(|| Lifetimes {
@@ -33,7 +34,7 @@ pub fn lifetimes(values: &Values) -> Option<Lifetimes> {
     })
 }
 
-/// An edge is a round number, and no measured one.
+/// A bucket edge is a round number, not a measured one.
 fn rounded(edge_ns: u64) -> String {
     match edge_ns {
         ..100_000_000 => format!("{} ms", edge_ns as f64 / 1e6),
@@ -41,7 +42,7 @@ fn rounded(edge_ns: u64) -> String {
     }
 }
 
-/// What half of the blocks do: `temporary`, `< 3 ms`, `to the end`.
+/// The median lifetime: `temporary`, `< 3 ms`, `to the end`.
 pub fn word(values: &Values) -> Option<String> {
     let told = lifetimes(values)?;
     let all = told.temporary + told.later + told.never;
@@ -56,13 +57,13 @@ pub fn word(values: &Values) -> Option<String> {
     })
 }
 
-/// Of all blocks: `45 % are given back before the next one is asked for, 12 % later, 43 % never`.
+/// Shares of all blocks: `45 % are given back before the next one is asked for, 12 % later, 43 % never`.
 pub fn shares(values: &Values) -> Option<String> {
     let told = lifetimes(values)?;
     let all = (told.temporary + told.later + told.never) as f64;
     let share = |count: u64| match count {
         0 => "none".to_owned(),
-        // Of a hundred thousand one is not none, and the others are not all.
+        // Of a hundred thousand, one block is not none, and the others are not all.
         count if (count as f64) < all * 0.001 => "< 0.1 %".to_owned(),
         count if (count as f64) < all && count as f64 > all * 0.999 => "> 99.9 %".to_owned(),
         count if count as f64 == all => "all".to_owned(),
@@ -76,7 +77,7 @@ pub fn shares(values: &Values) -> Option<String> {
     ))
 }
 
-/// What becomes of a side's blocks. One block has no shares.
+/// The shares of a side's blocks. A single block has no shares.
 fn fate(values: &Values, whose: &str) -> Option<String> {
     let told = lifetimes(values)?;
     Some(match (told.temporary + told.later + told.never, told.temporary, told.later) {
@@ -97,7 +98,7 @@ pub fn sentence(a: (&str, &Values), b: Option<(&str, &Values)>) -> Option<String
         return Some(format!("Of the blocks of either {first}."));
     }
     let [first, second] = [a, b].map(|(name, values)| fate(values, &format!("{name}'s")));
-    // A name keeps its first letter.
+    // A name does not get a capital letter.
     let first = first?;
     let first = first.strip_prefix("of ").map_or_else(|| first.clone(), |rest| format!("Of {rest}"));
     Some(format!("{first}; {}.", second?))
@@ -126,12 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn a_word_says_what_half_of_the_blocks_do() {
+    fn the_word_is_the_median_lifetime() {
         assert_eq!(word(&values(2, &[5_000_000], 1)).as_deref(), Some("temporary"));
         assert_eq!(word(&values(0, &[2_000_000, 2_000_000], 1)).as_deref(), Some("< 3 ms"));
         assert_eq!(word(&values(0, &[2_000_000], 2)).as_deref(), Some("to the end"));
         assert_eq!(word(&values(0, &[u64::MAX, u64::MAX], 1)).as_deref(), Some("> 1000 s"));
-        // massif and pprof know of none.
+        // massif and pprof do not record lifetimes.
         assert_eq!(word(&Values { count: 3, live_count: 1, ..Values::default() }), None);
     }
 
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_two_variants_are_said_once_where_they_are_the_same() {
+    fn equal_shares_of_two_variants_are_printed_once() {
         let (a, b) = (values(1, &[5], 2), values(0, &[5], 0));
         assert_eq!(
             sentence(("x86-64", &a), Some(("x32", &a))).as_deref(),

@@ -1,4 +1,4 @@
-//! What a campaign's recordings have, for its report.
+//! A campaign's heap recordings, for its report.
 
 use widthwise_anatomy::heap::Profile;
 
@@ -9,17 +9,17 @@ use super::Side;
 pub struct Recorded {
     /// The variant.
     pub variant: String,
-    /// Its heap, or why it is not here.
+    /// Its heap, or why it is missing.
     pub heap: Result<Heap, String>,
 }
 
-/// A heap, read.
+/// A heap that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heap {
     /// File name of the program itself.
     pub program: String,
     /// Its sums, and those of all its recordings.
     pub side: Side,
-    /// All stacks of the recording that stands for it.
+    /// All stacks of the recording that represents it.
     pub profile: Profile,
 }

@@ -1,5 +1,5 @@
-//! The answer, in words. A difference is called one where it is larger than what recordings of one side differ by; a cause is
-//! named of such a difference alone.
+//! The result as sentences. Only a difference larger than those between recordings of one side is called a
+//! difference, and only then a cause is named.
 
 use widthwise_anatomy::heap::wrappers::Wrapper;
 use widthwise_anatomy::heap::Values;
@@ -9,10 +9,11 @@ use super::differences::{Differences, Judged, SystemDifferences};
 use super::{bytes, change, lifetimes, number, percent, Explanation, RssSummary, Side};
 use crate::format::counted;
 
-/// RSS and heap disagree where they differ by more than this.
+/// RSS and heap disagree if they differ by more than this.
 const PARTED: f64 = 0.05;
 
-/// What is called the peak heap of sides with so many processes. The peaks of several are of different moments.
+/// The name of the peak heap of sides with so many processes. Peaks of several processes are from different
+/// moments.
 fn peak_heap(processes: usize) -> &'static str {
     match processes {
         ..=1 => "peak heap (what it asks for and has not given back, when that is most)",
@@ -20,7 +21,7 @@ fn peak_heap(processes: usize) -> &'static str {
     }
 }
 
-/// `1.65 MB (41 %) smaller`; nothing where no difference is clear.
+/// `1.65 MB (41 %) smaller`; none where no difference is clear.
 fn smaller(judged: &Judged) -> Option<String> {
     judged.is_clear().then(|| {
         let word = if judged.found.word == Word::Lower { "smaller" } else { "larger" };
@@ -31,12 +32,12 @@ fn smaller(judged: &Judged) -> Option<String> {
     })
 }
 
-/// `51 % less`, or that it is as much.
+/// `51 % less`, or that it is equal within the variation.
 fn less(judged: &Judged) -> String {
     match judged.found.word {
         Word::Lower => format!("{} less", share_of_change(judged)),
         Word::Higher => format!("{} more", share_of_change(judged)),
-        _ => "as much, as far as recordings tell".to_owned(),
+        _ => "as much, within the variation of the recordings".to_owned(),
     }
 }
 
@@ -44,11 +45,12 @@ fn share_of_change(judged: &Judged) -> String {
     percent(judged.a.abs_diff(judged.b) as f64, judged.a as f64)
 }
 
-/// More than twice, and by more bytes than code and stacks usually have, is much more than the heap.
+/// Max RSS is much more than the heap if it is over twice as large, and by more bytes than code and stacks
+/// usually have.
 const MUCH_MORE: u64 = 2;
 const MORE_BYTES: u64 = 4 << 20;
 
-/// What a side has beside its heap, where that is much.
+/// A side's memory outside its heap, where that is much.
 fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
     let heap = side.largest_peak_bytes;
     let is_much = |value: u64| value > heap.saturating_mul(MUCH_MORE) && value - heap > MORE_BYTES;
@@ -59,7 +61,7 @@ fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
     };
     match max_rss.filter(|rss| is_much(*rss)) {
         Some(rss) => Some(format!(
-            "{} has {} of max RSS beside a peak heap of {}, and maps {mapped}",
+            "{} has {} of max RSS and a peak heap of {}, and maps {mapped}",
             side.name,
             bytes(rss),
             side.at_least(heap)
@@ -69,7 +71,7 @@ fn beyond(side: &Side, max_rss: Option<u64>) -> Option<String> {
     }
 }
 
-/// Who hands requests on, or may.
+/// A function that passes requests on, or may do so.
 fn handed_on(wrapper: &Wrapper) -> String {
     let function = &wrapper.function;
     let share = percent(wrapper.share, 1.0);
@@ -79,15 +81,15 @@ fn handed_on(wrapper: &Wrapper) -> String {
              the sites (`--keep-wrappers` shows it as one)."
         ),
         false => format!(
-            "{function} asks for {share} of the bytes at the peak, for several callers: if it only hands requests on, \
+            "{function} asks for {share} of the bytes at the peak, for several callers: if it only passes requests on, \
              `--skip-frames '{function}'` shows them."
         ),
     }
 }
 
-/// That a side lacks something, and what follows.
+/// The missing parts of a side, and the consequence.
 fn incomplete(side: &Side) -> Option<String> {
-    /// So many reasons are given; the others are counted.
+    /// The number of reasons to print; the others are counted.
     const MOST_REASONS: usize = 3;
     let reasons = side.incomplete.iter().take(MOST_REASONS).cloned().collect::<Vec<String>>().join("; ");
     let more = match side.incomplete.len().saturating_sub(MOST_REASONS) {
@@ -100,7 +102,7 @@ fn incomplete(side: &Side) -> Option<String> {
 }
 
 impl Explanation<'_> {
-    /// The answer, in words.
+    /// The result as sentences.
     pub fn sentences(&self) -> Vec<String> {
         let differences = self.differences();
         let mut sentences = match (self.b, &differences) {
@@ -133,7 +135,7 @@ impl Explanation<'_> {
     fn alone(&self) -> Vec<String> {
         let a = self.a;
         let mut sentences = Vec::new();
-        // Other profilers do not tell everything.
+        // Other profilers do not record everything.
         let blocks = match a.peak_blocks {
             0 => String::new(),
             blocks => format!(" in {}", counted(blocks as usize, "block")),
@@ -199,13 +201,13 @@ impl Explanation<'_> {
                 format!("{} and {} have the same {peak_heap}: {from}, in {blocks} blocks.", a.name, b.name)
             }
             _ => format!(
-                "{} and {} do not differ in their {peak_heap}, as far as recordings tell: {from} and {to}{reason}.",
+                "{} and {} do not differ in their {peak_heap}, within the variation of the recordings: {from} and {to}{reason}.",
                 a.name, b.name
             ),
         }];
         if let Some(chunks) = &differences.peak_chunks {
             let (from, to) = (a.at_least(chunks.a), b.at_least(chunks.b));
-            let what = "What the allocator uses for it, its own words and rounding included";
+            let what = "What the allocator uses for it, its own headers and rounding included";
             sentences.push(match smaller(chunks) {
                 Some(smaller) => format!("{what}: {from} → {to}, {smaller}."),
                 None if from == to => format!("{what}: {from}."),
@@ -216,7 +218,7 @@ impl Explanation<'_> {
         sentences
     }
 
-    /// What recordings of one side differ by.
+    /// The variation between recordings of one side.
     fn recordings(&self, b: &Side) -> Option<String> {
         if !self.is_repeated() || self.is_incomplete() {
             return None;
@@ -239,12 +241,12 @@ impl Explanation<'_> {
         })
     }
 
-    /// Whether a recording of either side lacks events: what became of its blocks is not known.
+    /// Whether a recording of either side misses events: then the lifetimes of its blocks are unknown.
     fn is_incomplete(&self) -> bool {
         std::iter::once(self.a).chain(self.b).any(|side| !side.incomplete.is_empty())
     }
 
-    /// Memory that is no part of the heap, where that is much: by max RSS, or by what the program mapped itself.
+    /// Memory outside the heap, where that is much: by max RSS, or mapped by the program itself.
     fn beyond_heap(&self) -> Option<String> {
         let max_rss = |value: Option<f64>| value.map(|value| value as u64);
         let sides = [
@@ -253,7 +255,7 @@ impl Explanation<'_> {
         ];
         let figures: Vec<String> = sides.into_iter().filter_map(|(side, rss)| beyond(side?, rss)).collect();
         let others = match figures.iter().any(|figure| figure.contains("max RSS")) {
-            true => ", and max RSS counts also code, stacks and files",
+            true => ", and max RSS also counts code, stacks and files",
             false => "",
         };
         let text = format!(
@@ -263,7 +265,7 @@ impl Explanation<'_> {
         (!figures.is_empty()).then_some(text)
     }
 
-    /// How long blocks live, over all sites.
+    /// The lifetimes of blocks, over all sites.
     fn lifetimes(&self) -> Option<String> {
         if self.is_incomplete() {
             return None;
@@ -276,7 +278,7 @@ impl Explanation<'_> {
         lifetimes::sentence((&self.a.name, &a), self.b.map(|side| (side.name.as_str(), &b)))
     }
 
-    /// What the system gives one, and what of that is not asked for.
+    /// One side's resident memory of the heap, and the part that is not requested.
     fn system_of_one(&self) -> Option<String> {
         if self.is_incomplete() {
             return None;
@@ -329,10 +331,11 @@ impl Explanation<'_> {
         let ends = given.low.zip(given.high);
         let parted = ends.is_some_and(|(low, high)| low > 1.0 + PARTED || high < 1.0 - PARTED);
         let agree = ends.is_some_and(|(low, high)| low >= 1.0 - PARTED && high <= 1.0 + PARTED);
-        // Rounding and words of its own are the allocator's price for what is asked for; what it keeps is another matter.
+        // Rounding and headers are the allocator's overhead for requested memory; memory that it keeps is
+        // another matter.
         let rounding = match (change_of(live) - change_of(asked)).abs() < PARTED {
             true => String::new(),
-            false => format!(", {} with the allocator's rounding and words", less(live)),
+            false => format!(", {} with the allocator's rounding and headers", less(live)),
         };
         if parted {
             let cause = Cause::of(system);
@@ -379,13 +382,13 @@ fn change_of(judged: &Judged) -> f64 {
     judged.b as f64 / judged.a.max(1) as f64 - 1.0
 }
 
-/// Why RSS and heap disagree. A mean over time also changes where one phase of a program takes longer; what is kept, or not
-/// touched, does not.
+/// Why RSS and heap disagree. A mean over time also changes where one phase of a program takes longer; kept
+/// and untouched memory do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// The allocator keeps what was given back.
+    /// The allocator keeps freed memory.
     Kept,
-    /// It was never written to.
+    /// Requested memory was never written to.
     Untouched,
     /// Neither is clear.
     Unknown,
@@ -407,7 +410,7 @@ impl Cause {
 
     fn sentence(self) -> &'static str {
         match self {
-            Cause::Kept => "The rest is the allocator's doing, not the ABI's.",
+            Cause::Kept => "The rest is due to the allocator, not to the ABI.",
             Cause::Untouched => "The rest was asked for and never written to: the system gives no memory for it.",
             Cause::Unknown => {
                 "Neither keeps more of what was given back, or leaves more untouched, than the other, by more than recordings of \
@@ -416,7 +419,7 @@ impl Cause {
         }
     }
 
-    /// What each side keeps, or does not touch.
+    /// The kept, or untouched, memory of each side.
     fn of_each(self, a: &Side, b: &Side, system: &SystemDifferences) -> Option<String> {
         let summaries = [(a, a.system?), (b, b.system?)];
         let of_side = |(side, summary): (&Side, RssSummary)| {
@@ -446,7 +449,7 @@ impl Cause {
     }
 }
 
-/// How many large blocks return to the system at once, where that differs.
+/// The number of large blocks that return to the system at once, where that differs.
 fn large_blocks(a: &Side, b: &Side) -> Option<String> {
     let all = |side: &Side| side.large_blocks.0 + side.large_blocks.1;
     if a.large_blocks.0 * all(b) == b.large_blocks.0 * all(a) {

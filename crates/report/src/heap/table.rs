@@ -15,7 +15,7 @@ const COLUMNS: usize = 6;
 #[derive(Default)]
 struct Sites<'a> {
     clear: Vec<&'a Pair>,
-    /// They differ by less than is called a difference.
+    /// They differ by less than the smallest difference that is reported.
     small: Vec<&'a Pair>,
     /// They differ by no more than recordings of one variant do.
     inside: Vec<&'a Pair>,
@@ -49,7 +49,7 @@ impl Explanation<'_> {
                 let pad = " ".repeat(width - cell.width());
                 line += &format!("{pad}{cell}   ");
             }
-            // The last column runs over the edge rather than being cut: users copy it.
+            // The last column may exceed the width: it is not truncated, since users copy it.
             line += &row[COLUMNS - 1];
             let style = if index == 0 { palette.faint } else { Default::default() };
             text += &format!("{style}{}{style:#}\n", line.trim_end());
@@ -62,8 +62,8 @@ impl Explanation<'_> {
         self.b.is_some_and(|b| self.a.recordings.len().min(b.recordings.len()) > 1)
     }
 
-    /// Sites that matter: of two sides those that differ by 1 KiB or more, and by more than recordings of one side do. Then the
-    /// others that differ.
+    /// The sites to show: of two sides, those that differ by 1 KiB or more, and by more than recordings of
+    /// one side do. Then the other differing ones.
     fn sites(&self) -> Sites<'_> {
         if self.b.is_none() {
             let clear = self.pairs.iter().filter(|pair| pair.a.peak_bytes > 0).collect();
@@ -86,13 +86,13 @@ impl Explanation<'_> {
         sites
     }
 
-    /// The heading, then a row for each site that is shown, then what is left.
+    /// The heading, a row for each shown site, and the remainder.
     fn rows(&self) -> Vec<[String; COLUMNS]> {
         let whole: f64 = match self.b {
             Some(b) => self.a.peak_bytes as f64 - b.peak_bytes as f64,
             None => self.a.peak_bytes as f64,
         };
-        // Of a difference that is none there are no shares.
+        // Without a clear difference there are no shares of it.
         let is_shared = self.differences().is_none_or(|differences| differences.peak_heap.is_clear());
         let amount = |pair: &Pair| match self.b {
             Some(_) => -pair.saving(),
@@ -145,7 +145,7 @@ impl Explanation<'_> {
         rest(hidden, format!("{} (--top)", counted(hidden.len(), "other site")));
         if !shown.is_empty() {
             let what = counted(inside.len(), "other site");
-            rest(&inside, format!("{what}, inside what recordings of one variant differ by"));
+            rest(&inside, format!("{what}, within the differences between recordings of one variant"));
             let what = counted(small.len(), "other site");
             let each = if small.len() == 1 { "" } else { " each" };
             rest(&small, format!("{what}, less than 1 KiB{each}"));

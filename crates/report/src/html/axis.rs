@@ -1,8 +1,8 @@
-//! Where a value lies on an axis, and what the axis says.
+//! Positions of values on an axis, and its labels.
 
 use widthwise_experiment::units::{Quantity, Unit};
 
-/// Plots are drawn this many units wide and stretched to the room there is.
+/// Plots are drawn this many units wide and stretched to the available width.
 pub const WIDTH: f64 = 1000.0;
 
 /// A linear axis.
@@ -13,7 +13,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// An axis on which those values fit with a little air; never empty, always finite.
+    /// An axis on which those values fit with a small margin; never empty, always finite.
     pub fn over(values: impl IntoIterator<Item = f64>) -> Scale {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (low, high) =
@@ -21,7 +21,7 @@ impl Scale {
         if low > high {
             return Scale { low: 0.0, high: 1.0 };
         }
-        // All alike: an axis needs some length all the same.
+        // All values are equal: the axis needs some length.
         let spread = (high - low).max(low.abs().max(high.abs()) * 1e-4).max(1e-9);
         let centre = low + (high - low) / 2.0;
         let half = (high - low).max(spread) / 2.0 * 1.08;
@@ -33,7 +33,7 @@ impl Scale {
         Scale { low: 0.0, high: if high.is_finite() && high > 0.0 { high } else { 1.0 } }
     }
 
-    /// The place of a value in units of [`WIDTH`], held to the axis.
+    /// The position of a value in units of [`WIDTH`], clamped to the axis.
     pub fn place(&self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);
         if share.is_finite() {
@@ -58,7 +58,7 @@ impl Scale {
         (self.low, self.high)
     }
 
-    /// Round numbers on the axis, about so many.
+    /// About `about` round numbers on the axis.
     pub fn ticks(&self, about: usize) -> Ticks {
         let rough = (self.high - self.low) / about.max(1) as f64;
         let power = 10f64.powf(rough.log10().floor());
@@ -78,9 +78,9 @@ impl Scale {
 /// Round numbers on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ticks {
-    /// Where.
+    /// Their values.
     pub at: Vec<f64>,
-    /// How far apart.
+    /// The distance between them.
     pub step: f64,
 }
 
@@ -131,12 +131,12 @@ fn unit_step(unit: Unit, largest: f64) -> (f64, &'static str) {
         Unit::Bytes => &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")],
         Unit::Count => &[(1e9, " G"), (1e6, " M"), (1.0, "")],
     };
-    // As `units::Quantity` does: times from 0.1 s on read best in seconds.
+    // As in `units::Quantity`: times from 0.1 s on are shown in seconds.
     let reaches = |size: f64| largest >= if size == 1e9 && unit == Unit::Nanoseconds { 1e8 } else { size };
     steps.iter().copied().find(|(size, _)| reaches(*size)).unwrap_or((1.0, steps[steps.len() - 1].1))
 }
 
-/// An axis of ratios, on which halving is as far as doubling.
+/// A logarithmic axis of ratios: halving and doubling are equally far from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioScale(Scale);
 
@@ -145,21 +145,21 @@ impl RatioScale {
     pub fn over(ratios: impl IntoIterator<Item = f64>) -> RatioScale {
         let logs = ratios.into_iter().filter(|ratio| *ratio > 0.0).map(f64::ln);
         let scale = Scale::over(logs.chain([0.0]));
-        // Narrower than ±0.05 % would magnify what no machine can see.
+        // A narrower axis than ±0.05 % would magnify differences that no machine can resolve.
         RatioScale(Scale { low: scale.low.min(-5e-4), high: scale.high.max(5e-4) })
     }
 
-    /// The place of a ratio in units of [`WIDTH`], held to the axis.
+    /// The position of a ratio in units of [`WIDTH`], clamped to the axis.
     pub fn place(&self, ratio: f64) -> f64 {
         self.0.place(ratio.max(f64::MIN_POSITIVE).ln())
     }
 
-    /// Whether the axis reaches to that ratio.
+    /// Whether the ratio lies on the axis.
     pub fn holds(&self, ratio: f64) -> bool {
         ratio > 0.0 && (self.0.low..=self.0.high).contains(&ratio.ln())
     }
 
-    /// Round differences on the axis, as ratios and as the per cents to be read.
+    /// Round differences on the axis, as ratios and as per cents.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let (low, high) = (self.0.low.exp(), self.0.high.exp());
         if high / low > 4.0 {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_tell_themselves_apart() {
+    fn ticks_are_round_and_have_distinct_labels() {
         let texts: Vec<String> = Scale::over([2.84e8, 2.87e8])
             .ticks(5)
             .amounts(Unit::Nanoseconds)
@@ -203,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_to_nothing_has_no_sign() {
+    fn a_number_that_rounds_to_zero_has_no_sign() {
         assert_eq!([signed_percent(-0.000_01, 2), signed_percent(0.021, 1)], ["0", "+2.1\u{202f}%"]);
     }
 
     #[test]
-    fn halving_is_as_far_as_doubling() {
+    fn halving_and_doubling_are_equally_far_from_one() {
         let scale = RatioScale::over([0.5, 2.0]);
         let middle = scale.place(1.0);
         assert!((middle - scale.place(0.5) - (scale.place(2.0) - middle)).abs() < 1e-9);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_ratio_axes_are_read_in_factors_and_narrow_ones_in_per_cent() {
+    fn wide_ratio_axes_show_factors_and_narrow_ones_per_cents() {
         let texts = |low, high| -> Vec<String> {
             RatioScale::over([low, high]).ticks().into_iter().map(|tick| tick.1).collect()
         };

@@ -1,4 +1,4 @@
-//! What every page is: one file, that loads nothing, and runs nothing but what it says.
+//! The frame of every page: one file that loads nothing, and runs only its own scripts.
 
 use base64::Engine;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -7,11 +7,12 @@ use sha2::Digest;
 /// The style of all pages.
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing is loaded and nothing runs: styles stand in the page, and there is no script.
+/// Nothing is loaded or run: styles are inline, and there is no script.
 pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'";
 
-/// The Content-Security-Policy of a page with these scripts: [`POLICY`], and these may run, known by their hashes (CSP level 3, 6.7.2.3).
+/// The Content-Security-Policy of a page with these scripts: [`POLICY`], plus the scripts' hashes (CSP level
+/// 3, 6.7.2.3).
 pub(crate) fn policy(scripts: &[&str]) -> String {
     if scripts.is_empty() {
         return POLICY.to_owned();
@@ -26,7 +27,7 @@ pub(crate) fn source(script: &str) -> String {
     format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(hash))
 }
 
-/// The file of a page: `styles` come after the common one; title and body have been made safe.
+/// A complete page: `styles` follow the common one; title and body are already sanitized.
 pub(crate) fn document(title: &str, policy: &str, styles: &[&str], body: &Markup) -> Markup {
     html! {
         (DOCTYPE)

@@ -1,11 +1,13 @@
-//! A flame graph of what a heap's stacks asked for, and the difference of two (a differential flame graph).
+//! A flame graph of the memory requested by a heap's stacks, and the difference of two (a differential flame
+//! graph).
 //!
-//! After B. Gregg, "The Flame Graph", CACM 59(6), 2016, with the outermost call at the top. In a difference the width is, stack by stack,
-//! the larger of the two amounts, so that what only one of them has is seen too, and the colour is the difference.
+//! After B. Gregg, "The Flame Graph", CACM 59(6), 2016, with the outermost call at the top. In a difference
+//! the width of a stack is the larger of the two amounts, so that stacks of only one side are visible too.
+//! The colour is the difference.
 //!
-//! The drawing is plain SVG with its text in it, readable without its script; places are shares of the width, so that it
-//! fits any screen. The script zooms, searches and moves by keys. Nothing is loaded, and the page's Content-Security-Policy
-//! lets run this script and no other.
+//! The drawing is plain SVG with text, readable without its script; positions are shares of the width, so
+//! that it fits any screen. The script zooms, searches and handles keys. Nothing is loaded, and the page's
+//! Content-Security-Policy allows this script only.
 
 mod label;
 mod tree;
@@ -21,51 +23,51 @@ use self::tree::{Kind, Node, Tree};
 use super::document;
 use crate::sanitize;
 
-/// The figure's style, on top of the report's: to be put into the `style` of a page that a figure is embedded in.
+/// The figure's style, in addition to the report's: for the `style` of a page with a figure.
 pub const STYLE: &str = include_str!("flame/flame.css");
-/// The figure's script. A page needs it once, however many figures it has; without it they stand still.
+/// The figure's script. A page needs it once for any number of figures; without it they are static.
 pub const SCRIPT: &str = include_str!("flame/flame.js");
 
 /// A row's height in CSS pixels.
 const ROW: usize = 20;
-/// Boxes drawn; more make a page of many megabytes that no browser likes.
+/// The most boxes to draw; more make a page of many megabytes that browsers handle badly.
 const MOST_BOXES: usize = 4000;
-/// Boxes of a figure that stands among others.
+/// The most boxes of a figure among others.
 pub const EMBEDDED_BOXES: usize = 1000;
-/// Narrower boxes than this share of the whole are left out: on a wide screen they are half a pixel.
+/// Boxes narrower than this fraction of the whole are left out: on a wide screen they are half a pixel.
 const FINEST: u64 = 4000;
-/// Rows of the table beneath.
+/// Rows of the table below the figure.
 const MOST_LINES: usize = 20;
 /// Object files with a tint of their own.
 const TINTS: usize = 4;
 
-/// A profile and what it is called: a variant's name, say.
+/// A profile and its name, such as a variant's.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// What it has.
+    /// The profile.
     pub profile: &'a Profile,
-    /// The file name of the program itself; empty where it is not told.
+    /// The file name of the program itself; empty where it is unknown.
     pub program: &'a str,
 }
 
-/// What a figure is of.
+/// The content of a figure.
 #[derive(Debug, Clone, Copy)]
 pub struct Flame<'a> {
-    /// What stands above it.
+    /// The title above it.
     pub title: &'a str,
-    /// Which number of the profiles is drawn.
+    /// The column of the profiles to draw.
     pub column: Column,
     /// The profile; of two, the one that the other is compared with.
     pub first: Side<'a>,
-    /// The other one.
+    /// The other profile.
     pub second: Option<Side<'a>>,
-    /// Functions that only hand requests on, as [`site::sites`] has them.
+    /// Functions that only pass requests on, as in [`site::sites`].
     pub through: &'a [String],
 }
 
-/// A page of its own with one figure.
+/// A page with one figure.
 pub fn page(flame: &Flame) -> String {
     let title = sanitize::line(flame.title);
     let body = html! {
@@ -77,7 +79,7 @@ pub fn page(flame: &Flame) -> String {
     document::document(&title, &policy(), &[STYLE], &body).into_string()
 }
 
-/// The Content-Security-Policy of a page that has figures: the report's, and this script may run, known by its hash.
+/// The Content-Security-Policy of a page with figures: the report's, plus this script's hash.
 pub fn policy() -> String {
     document::policy(&[SCRIPT])
 }
@@ -92,7 +94,7 @@ pub fn figure(flame: &Flame) -> String {
     figure_within(flame, MOST_BOXES)
 }
 
-/// The same of at most so many boxes, for a page that has others.
+/// The same with at most `most_boxes` boxes, for a page that has others.
 pub fn figure_within(flame: &Flame, most_boxes: usize) -> String {
     let tree = Tree::of(flame.first.profile, flame.second.map(|side| side.profile), flame.column);
     let drawing = Drawing::of(flame, &tree, most_boxes);
@@ -104,9 +106,9 @@ pub fn figure_within(flame: &Flame, most_boxes: usize) -> String {
                 span { (drawing.explanation()) }
             }
             @if whole.width == 0 {
-                p class="none" { "No stack asked for anything that this would show." }
+                p class="none" { "No stack requested any memory of this kind." }
             } @else {
-                // The script takes these out of hiding: without it they could do nothing.
+                // The script unhides these: without it they have no function.
                 div class="tools" hidden {
                     input type="search" placeholder="search functions and lines" aria-label="Search functions and lines";
                     button type="button" class="whole" disabled { "whole picture" }
@@ -126,7 +128,7 @@ struct Drawing<'a> {
     flame: &'a Flame<'a>,
     tree: &'a Tree,
     drawn: Vec<usize>,
-    /// The object files with most, the largest first.
+    /// The object files with the most memory, the largest first.
     modules: Vec<String>,
 }
 
@@ -169,8 +171,8 @@ impl<'a> Drawing<'a> {
     }
 
     fn explanation(&self) -> String {
-        let mut text = "Each box is a function, as wide as what it and all it called asked for; its caller is above it, and the \
-                        line that asked is the lowest."
+        let mut text = "Each box is a function, as wide as the memory that it and its callees requested; its caller is above it, and the \
+                        requesting line is the lowest."
             .to_owned();
         if let Some(second) = self.flame.second {
             let _ = write!(
@@ -187,7 +189,7 @@ impl<'a> Drawing<'a> {
             let _ = write!(text, " {count} {many} too narrow and left out.");
         }
         if self.tree.cut {
-            text.push_str(" Stacks deeper than can be shown are cut.");
+            text.push_str(" Deeper stacks than can be shown are truncated.");
         }
         text
     }
@@ -271,7 +273,8 @@ impl<'a> Drawing<'a> {
         nodes.skip(1).any(|node| !self.modules.contains(&node.module))
     }
 
-    /// The lines with most, or with the largest differences: the same story for those who cannot see the drawing.
+    /// The lines with the most memory, or with the largest differences: the same content for readers who
+    /// cannot see the drawing.
     fn table(&self) -> Markup {
         let sites = self.sites();
         let compared = self.flame.second.is_some();
@@ -303,7 +306,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Of two, the place with the largest difference first.
+    /// For two profiles, the site with the largest difference first.
     fn sites(&self) -> Vec<(site::Site, [tree::Amount; 2])> {
         let Flame { column, first, second, through, .. } = *self.flame;
         let sites = |side: Side| site::sites(side.profile, side.program, through);
@@ -323,7 +326,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Classes and what they mean; the steps are those of [`label::strength`].
+/// Classes and their meaning; the steps are those of [`label::strength`].
 const LESS: [(&str, &str); 3] = [("less3", "▼ 35 % less or gone"), ("less2", "▼ 15 %"), ("less1", "▼ 2 %")];
 const MORE: [(&str, &str); 3] = [("more1", "▲ 2 %"), ("more2", "▲ 15 %"), ("more3", "▲ 35 % more or new")];
 

@@ -1,4 +1,4 @@
-//! What is folded and too large to stand in the page as it is: it is kept compressed, and unpacked when its fold is opened.
+//! Folds that are too large for the page as they are: stored compressed, and unpacked when opened.
 
 use std::io::Write;
 
@@ -7,12 +7,13 @@ use flate2::write::DeflateEncoder;
 use flate2::Compression;
 use maud::{html, Markup};
 
-/// Bytes of a fold that are kept as they are. Sixty variants of 167 rounds make 600 kB for each metric.
+/// Larger folds are compressed. Sixty variants of 167 rounds make 600 kB for each metric.
 const LARGEST: usize = 100_000;
-/// What every packed fold begins with: a page that has one runs [`super::SCRIPT`].
+/// The beginning of every packed fold: a page with one runs [`super::SCRIPT`].
 pub const MARK: &str = "<template class=\"packed\">";
 
-/// The content or, where that is large, the same compressed (raw DEFLATE in base64), with what stands there without the script.
+/// The content or, if it is large, its compressed form (raw DEFLATE in base64), with a replacement for
+/// readers without the script.
 pub fn packed(content: Markup, instead: impl FnOnce() -> Markup) -> Markup {
     if content.0.len() <= LARGEST {
         return content;

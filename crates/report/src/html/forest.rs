@@ -1,4 +1,4 @@
-//! Every interval drawn, one chart for each metric, with the detection floor as a band about zero.
+//! Every interval as a drawing: one chart for each metric, with the detection floor as a band about zero.
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
@@ -21,7 +21,7 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
             h2 { "Differences to the baseline" }
             p class="lead" {
                 "The bar is the interval, the dot the estimate: filled where it is called a difference, hollow where "
-                "it is not. The band is what this machine cannot tell from none. Between the dashed lines lies the "
+                "it is not. The band is the detection floor of this machine. Between the dashed lines lies the "
                 "margin, " (prose(&margin(campaign.experiment.judging.equal_within))) ": an interval wholly between "
                 "them that is called no difference shows one. Where the axis ends before them, they are not drawn."
             }
@@ -78,17 +78,17 @@ pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
     }
 }
 
-/// What the floor hides: from a little less to as many times more.
+/// The band of the detection floor, as two ratios.
 fn band(floor: f64) -> (f64, f64) {
     (1.0 / (1.0 + floor), 1.0 + floor)
 }
 
-/// The interval of a verdict that may be shown. One that is withheld has numbers, but none to compare by.
+/// A verdict's interval, if it may be shown. A withheld verdict has numbers, but not for comparison.
 fn interval(verdict: &Verdict) -> Option<(f64, f64, f64)> {
     if matches!(verdict.word, Word::Withheld | Word::NoData) {
         return None;
     }
-    // A count can fall to zero, and its ratio with it: the axis, which is logarithmic, holds it at its edge.
+    // A count can fall to zero, and so can its ratio: the logarithmic axis clamps it to its edge.
     let drawable = |ratio: Option<f64>| ratio.filter(|ratio| ratio.is_finite() && *ratio >= 0.0);
     let ratio = drawable(verdict.ratio)?;
     Some((ratio, drawable(verdict.low).unwrap_or(ratio), drawable(verdict.high).unwrap_or(ratio)))
@@ -149,14 +149,14 @@ fn variant_row(
     )
 }
 
-/// A row without a drawing: an amount has no place on an axis of ratios.
+/// A row without a drawing: a difference without a ratio has no position on the axis.
 fn without_ratio(campaign: &Campaign, verdict: &Verdict) -> Markup {
     let reason = verdict.reason.as_deref().map(|reason| format!("; {reason}")).unwrap_or_default();
     let says = sanitize::line(&format!("no ratio: some run counted 0{reason}"));
     row(name(campaign, &verdict.variant), instead(&says), value(verdict))
 }
 
-/// The word or the figures and, beside a word that found no difference, the figures too.
+/// The word or the figures; a verdict without a difference has both.
 fn value(verdict: &Verdict) -> Markup {
     let is_open = matches!(verdict.word, Word::NoDifference | Word::Inconclusive);
     let figures = wording::numbers(verdict).filter(|_| is_open);

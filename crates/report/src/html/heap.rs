@@ -1,4 +1,4 @@
-//! The heap by where it was asked for: a flame graph of the baseline, and what each variant changes.
+//! The heap by allocation site: a flame graph of the baseline, and the changes of each variant.
 
 use maud::{html, Markup, PreEscaped};
 use widthwise_anatomy::heap::{wrappers, Column};
@@ -10,20 +10,20 @@ use crate::format::listed;
 use crate::heap::{Differences, Heap, Recorded};
 use crate::{order, sanitize};
 
-/// Drawings of one page, which a browser has to hold all at once.
+/// The most drawings in one page: a browser has to hold all of them.
 const MOST_FIGURES: usize = 4;
 
-/// What is drawn: a variant alone, or beside the baseline.
+/// One drawing: a variant alone, or compared with the baseline.
 struct Picture<'a> {
     variant: &'a str,
     heap: &'a Heap,
     baseline: Option<(&'a str, &'a Heap)>,
-    /// What it differs from the baseline by; also where it is drawn alone.
+    /// Its differences from the baseline, even if it is drawn alone.
     differences: Option<Differences>,
 }
 
-/// The baseline first, then what is compared with it; each alone where the baseline has no recording, or where the two differ by
-/// no more than recordings of one of them do.
+/// The baseline first, then the variants compared with it. A variant is drawn alone if the baseline has no
+/// recording, or if the two differ by no more than recordings of one of them do.
 fn pictures<'a>(campaign: &Campaign<'a>) -> Vec<Picture<'a>> {
     let recorded: &'a [Recorded] = campaign.heap;
     let read = recorded.iter().filter_map(|one| Some((one.variant.as_str(), one.heap.as_ref().ok()?)));
@@ -40,12 +40,12 @@ fn pictures<'a>(campaign: &Campaign<'a>) -> Vec<Picture<'a>> {
     alone.into_iter().chain(compared).collect()
 }
 
-/// Whether anything is drawn, which takes the script of flame graphs.
+/// Whether anything is drawn, which needs the flame graphs' script.
 pub fn is_drawn(campaign: &Campaign) -> bool {
     campaign.heap.iter().any(|one| one.heap.is_ok())
 }
 
-/// The section, where heaps were recorded.
+/// The section, if heaps were recorded.
 pub fn section(campaign: &Campaign) -> Markup {
     if campaign.heap.is_empty() {
         return html! {};
@@ -57,9 +57,9 @@ pub fn section(campaign: &Campaign) -> Markup {
         section id="heap" {
             h2 { "Heap" }
             p class="lead" {
-                "Peak heap: what the program asked for and had not given back when it had most, by who asked, in runs of each "
-                "variant with the heap recorder. Of each variant, the recording whose peak heap is the middle one. Those runs are "
-                "no part of any other number here."
+                "Peak heap: the highest sum of requested and not yet freed memory, by allocation site, in runs of each "
+                "variant with the heap recorder. Of each variant, the recording with the median peak heap. Those runs are "
+                "part of no other number here."
             }
             @if order::is_many(campaign) {
                 details class="others" {
@@ -133,7 +133,7 @@ fn title(picture: &Picture) -> String {
     }
 }
 
-/// Thin wrappers of a picture's recordings, which are no sites.
+/// Thin wrappers in a picture's recordings: they are no sites.
 fn wrappers(picture: &Picture) -> Vec<String> {
     let heaps = std::iter::once(picture.heap).chain(picture.baseline.map(|(_, heap)| heap));
     let found = heaps.flat_map(|heap| wrappers::find(&heap.profile, &heap.program));
@@ -151,7 +151,7 @@ fn flame<'a>(picture: &Picture<'a>, title: &'a str, through: &'a [String]) -> Fl
     Flame { title, column: Column::PeakBytes, first, second, through }
 }
 
-/// Why some have no recording, each reason once.
+/// Why some variants have no recording, each reason once.
 fn reasons<'a>(campaign: &Campaign<'a>) -> Vec<(&'a str, Vec<String>)> {
     let recorded: &'a [Recorded] = campaign.heap;
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();

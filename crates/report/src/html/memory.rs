@@ -1,4 +1,5 @@
-//! Memory over time: what each variant's memory is for, stacked, all variants on one scale, with the program's phases.
+//! Memory over time: each variant's memory by purpose, stacked, all variants on one scale, with the program's
+//! phases.
 
 use maud::{html, Markup};
 use widthwise_experiment::memory::{Class, Series, AT_PEAK};
@@ -15,14 +16,14 @@ use crate::memory::{self, LastReading, Line};
 use crate::{order, report_text, sanitize};
 
 const HEIGHT: u32 = 170;
-/// Points of one line; beyond, they would only hide each other.
+/// The most points of one line; more would hide each other.
 const MOST_POINTS: usize = 1000;
-/// Phases that are marked in a panel; more would be a fence.
+/// The most phases to mark in a panel; more would be unreadable.
 const MOST_PHASES: usize = 60;
-/// Characters of a phase's name above a panel.
+/// The most characters of a phase's name above a panel.
 const LONGEST_PHASE: usize = 18;
 
-/// The section, where memory was read.
+/// The section, if memory was read.
 pub fn section(campaign: &Campaign) -> Markup {
     let Some(how) = memory::how(campaign) else { return html! {} };
     let metrics = memory::metrics(campaign);
@@ -58,7 +59,7 @@ fn forests(campaign: &Campaign, metrics: &[Metric]) -> Markup {
     html! { div class="forests" { @for metric in metrics { (forest::figure(campaign, metric)) } } }
 }
 
-/// What memory is for, and the peaks of phases; of many variants those of the first few, and all of them folded.
+/// What memory is for, and the peaks of phases; with many variants the first few, and all of them folded.
 fn tables(campaign: &Campaign) -> Markup {
     let compared = memory::compared(campaign);
     let (few, all) = (&compared[..compared.len().min(order::shown(campaign))], &compared[..]);
@@ -74,7 +75,7 @@ fn tables(campaign: &Campaign) -> Markup {
     }
 }
 
-/// The classes that hold anything in any of these.
+/// The classes that have memory in any of these.
 fn classes(portraits: &[LastReading]) -> Vec<Class> {
     let holds = |series: &Series, class| {
         series.readings.iter().any(|reading| series.of_class(reading, class).resident > 0)
@@ -88,7 +89,7 @@ fn panels(campaign: &Campaign) -> Markup {
     let (Some(tallest), longest) =
         (tallest, portraits.iter().map(|p| p.run.series.wall_ns).max().unwrap_or(0))
     else {
-        return html! { p class="none" { "No run was long enough for a full reading." } };
+        return html! { p class="none" { "No run was long enough for an smaps snapshot." } };
     };
     let up = Scale::from_zero(tallest as f64 * 1.04);
     let along = Scale::from_zero(longest.max(1) as f64);
@@ -113,9 +114,9 @@ fn panels(campaign: &Campaign) -> Markup {
             figcaption {
                 strong { "What memory is for" }
                 span {
-                    "Resident memory of one run of each variant, the one whose peak is the middle one, all on one scale. "
-                    "Areas are surveys and full readings, held as long as the size stayed what they saw, and joined; the line is "
-                    "every glance as well. "
+                    "Resident memory of one run of each variant, the one with the median peak, all on one scale. "
+                    "Areas join pagemap scans and smaps snapshots, each valid while the size stayed the same; the line has "
+                    "the statm samples too. "
                     @if portraits.iter().any(|p| !p.run.series.marks.is_empty()) {
                         "Dashed: the program wrote that a phase begins. "
                     }
@@ -163,7 +164,7 @@ fn panel(
     let y = |bytes: f64| height - up.place(bytes) / WIDTH * height;
     let x = |at: u64| along.place(at as f64);
     let readings = downsampled(&memory::held(series), MOST_POINTS);
-    // The heights at which each class begins and ends, moment by moment; the last is held to the end.
+    // The lower and upper edges of each class at each moment; the last one extends to the end.
     let mut floors = vec![0.0; readings.len()];
     let mut areas = Vec::new();
     for class in classes {
@@ -233,7 +234,7 @@ fn panel(
     }
 }
 
-/// The names of phases above a panel, each at its beginning, without those that would run into the next.
+/// The names of phases above a panel, each at its start, without names that would overlap the next.
 fn phase_names(labels: &[(f64, String)]) -> Markup {
     html! {
         @if !labels.is_empty() {
@@ -253,7 +254,7 @@ fn clipped(name: &str) -> String {
     name.chars().take(LONGEST_PHASE - 1).chain(['…']).collect()
 }
 
-/// What memory is for at the peak, and what each variant saves of the baseline's.
+/// What memory is for at the peak, and what each variant saves relative to the baseline.
 fn table(campaign: &Campaign, compared: &[LastReading]) -> Markup {
     if compared.is_empty() {
         return html! {};
@@ -293,7 +294,7 @@ fn table(campaign: &Campaign, compared: &[LastReading]) -> Markup {
             }
         }
         div class="notes" { p {
-            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more. It stands only where the runs tell the two apart."
+            "The reduction is (baseline − variant) / baseline, as rauschmayr-2013 defines it: negative where the variant needs more. It is shown only where the runs resolve a difference."
         } }
     }
 }
@@ -316,7 +317,7 @@ fn phases(portraits: &[LastReading]) -> Markup {
                             th scope="row" { (phase) }
                             @for own in &peaks {
                                 td {
-                                    // A variant may go through other phases.
+                                    // A variant may have other phases.
                                     @match own.get(place).filter(|(name, _)| name == phase) {
                                         Some((_, Some(bytes))) => (amount(*bytes as f64, Unit::Bytes)),
                                         Some((_, None)) => span class="quiet" { "too short to be read" },

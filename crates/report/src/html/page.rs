@@ -1,4 +1,4 @@
-//! The page: what stands where.
+//! The layout of the page.
 
 use maud::{html, Markup, PreEscaped};
 use widthwise_experiment::Metric;
@@ -42,7 +42,7 @@ pub fn page(campaign: &Campaign) -> Markup {
             }
     };
     let has_flame = heap::is_drawn(campaign);
-    // Names have been escaped: no text of the page can be taken for a fold.
+    // Names have been escaped: no text of the page can be mistaken for a fold.
     let has_own = order::is_many(campaign) || body.0.contains(fold::MARK);
     let scripts: Vec<&str> = [(has_flame, flame::SCRIPT), (has_own, SCRIPT)]
         .into_iter()
@@ -62,7 +62,7 @@ const CONTENTS: [(&str, &str); 11] = [
     ("memory", "Memory"),
     ("heap", "Heap"),
     ("runs", "Every run"),
-    ("answers", "Answers"),
+    ("answers", "Outputs"),
     ("builds", "Builds"),
     ("machine", "Machine"),
     ("reproduce", "Reproduce"),
@@ -70,7 +70,7 @@ const CONTENTS: [(&str, &str); 11] = [
     ("raw", "Raw numbers"),
 ];
 
-/// One fold for each metric; those that decide are open.
+/// One fold for each metric; the leading metrics are open.
 fn runs(campaign: &Campaign, columns: &Columns) -> Markup {
     let deciding = campaign.experiment.deciding();
     let is_many = order::is_many(campaign);
@@ -112,7 +112,7 @@ pub fn charts(campaign: &Campaign, metric: Metric) -> Markup {
     }
 }
 
-/// The runs of each variant in numbers: what stands there where no script draws them.
+/// The runs of each variant in numbers: shown where no script draws them.
 fn summary(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
     html! {
         p class="none" { "The drawings of so many runs need a script." }
@@ -134,7 +134,7 @@ fn summary(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
     }
 }
 
-/// The verdicts of a metric in one line, for the fold that is closed.
+/// The verdicts of a metric in one line, for a closed fold.
 pub fn brief(campaign: &Campaign, metric: Metric) -> String {
     let baseline = campaign.typical(&campaign.experiment.baseline, metric);
     let typical = baseline.map(format::typical);

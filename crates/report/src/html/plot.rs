@@ -1,8 +1,9 @@
-//! The parts every chart is made of: a row with a name, a drawing and a number, and the axis beneath.
+//! The parts of every chart: rows with a name, a drawing and a number, and the axis below.
 //!
-//! Drawings are stretched to the room there is (`preserveAspectRatio="none"`) while strokes keep their width
-//! (`vector-effect: non-scaling-stroke` in the style sheet), so that a chart fits a phone and a wide screen without
-//! a script. A dot is a line of no length with round ends: a thousand of them are one short path.
+//! Drawings are stretched to the available width (`preserveAspectRatio="none"`) while strokes keep their
+//! width (`vector-effect: non-scaling-stroke` in the style sheet), so that a chart fits a phone and a wide
+//! screen without a script. A dot is a line of zero length with round ends: a thousand of them are one short
+//! path.
 
 use std::fmt::Write;
 
@@ -11,7 +12,7 @@ use maud::{html, Markup};
 use super::axis::WIDTH;
 use super::wording::{plain, prose};
 
-/// A path being written.
+/// A path under construction.
 #[derive(Debug, Default, Clone)]
 pub struct Path(String);
 
@@ -31,13 +32,13 @@ impl Path {
         let _ = write!(self.0, "M{} {}V{}", number(x), number(from), number(to));
     }
 
-    /// The next point of a line through many.
+    /// The next point of a polyline.
     pub fn through(&mut self, x: f64, y: f64) {
         let letter = if self.0.is_empty() { 'M' } else { 'L' };
         let _ = write!(self.0, "{letter}{} {}", number(x), number(y));
     }
 
-    /// Closes the line through many, to be filled.
+    /// Closes the polyline, to be filled.
     pub fn close(&mut self) {
         if !self.0.is_empty() {
             self.0.push('z');
@@ -50,7 +51,7 @@ impl Path {
         let _ = write!(self.0, "M{} {}h{width}v{height}h-{width}z", number(x), number(y));
     }
 
-    /// The path as an element, or nothing if nothing was drawn.
+    /// The path as an element, or nothing if it is empty.
     pub fn drawn(&self, class: &str) -> Markup {
         html! {
             @if !self.0.is_empty() {
@@ -60,7 +61,7 @@ impl Path {
     }
 }
 
-/// A coordinate with one digit after the point at most; never NaN.
+/// A coordinate with at most one decimal; never NaN.
 fn number(value: f64) -> String {
     let tenths = (value * 10.0).round();
     let tenths = if tenths.is_finite() { tenths as i64 } else { 0 };
@@ -70,19 +71,19 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A drawing of that height; `says` is what somebody hears who cannot see it.
+/// A drawing of that height; `says` describes it to screen readers.
 pub fn drawing(class: &str, height: u32, says: &str, inside: Markup) -> Markup {
     html! {
         svg class={ "plot " (class) } role="img"
             viewBox={ "0 0 " (WIDTH) " " (height) } preserveAspectRatio="none" height=(height) {
-            // The name of the drawing, too (SVG-AAM 1.0).
+            // Also the accessible name of the drawing (SVG-AAM 1.0).
             title { (plain(says)) }
             (inside)
         }
     }
 }
 
-/// The lines that stand behind every row of a chart.
+/// The grid lines behind every row of a chart.
 pub fn grid(places: &[f64], height: u32) -> Markup {
     let mut path = Path::default();
     for place in places {
@@ -102,12 +103,12 @@ pub fn row(name: Markup, plot: Markup, value: Markup) -> Markup {
     }
 }
 
-/// What stands in a row instead of a drawing: in one line, and whole where the pointer rests.
+/// The text in a row instead of a drawing: on one line, and complete as a tooltip.
 pub fn instead(reason: &str) -> Markup {
     html! { p class="reason" title=(plain(reason)) { (prose(reason)) } }
 }
 
-/// The row under a chart that says what the lines of the grid mean.
+/// The row below a chart with the labels of its grid lines.
 pub fn axis(ticks: &[(f64, String)]) -> Markup {
     html! {
         div class="row axis" aria-hidden="true" {
@@ -122,7 +123,8 @@ pub fn axis(ticks: &[(f64, String)]) -> Markup {
     }
 }
 
-/// Without those that would run into their right neighbour on a phone (the last one has the unit, and stays).
+/// Leaves out labels that would overlap their right neighbour on a phone (the last one has the unit, and
+/// stays).
 pub fn apart(ticks: &[(f64, String)]) -> Vec<(f64, &str)> {
     let mut kept: Vec<(f64, &str)> = Vec::new();
     for (place, text) in ticks.iter().rev() {
@@ -148,7 +150,7 @@ fn anchor(place: f64) -> &'static str {
     }
 }
 
-/// At most so many of the items, evenly spaced, the first and the last among them: the same ones every time.
+/// At most `most` of the items, evenly spaced, with the first and the last; deterministic.
 pub fn downsampled<T: Copy>(items: &[T], most: usize) -> Vec<T> {
     if items.len() <= most || most < 2 {
         return items.to_vec();
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thinning_keeps_both_ends_and_the_count_asked_for() {
+    fn downsampling_keeps_both_ends_and_the_requested_count() {
         let items: Vec<usize> = (0..1000).collect();
         let kept = downsampled(&items, 300);
         assert_eq!((kept.len(), kept[0], kept[299]), (300, 0, 999));

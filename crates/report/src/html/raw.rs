@@ -1,4 +1,4 @@
-//! The raw numbers, for whoever has only the page.
+//! The raw numbers, for readers who have only the page.
 
 use maud::{html, Markup};
 use widthwise_experiment::units::Unit;
@@ -9,7 +9,7 @@ use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::{csv, sanitize};
 
-/// A table of more rows makes a browser slow; beyond, the same numbers stand as text.
+/// A table of more rows slows a browser down; more rows are shown as text.
 const MOST_ROWS: usize = 600;
 
 pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
@@ -20,13 +20,13 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
             details {
                 summary { (crate::format::counted(campaign.runs.len(), "run")) }
                 p class="about" {
-                    "Times in nanoseconds, memory in bytes. An empty place was not measured. "
+                    "Times in nanoseconds, memory in bytes. An empty cell was not measured. "
                     code { "widthwise report --csv" } " writes the same with sources and coverage."
                 }
                 @if campaign.runs.len() <= MOST_ROWS { (table(campaign, &metrics)) }
                 @else {
                     (packed(html! { pre class="numbers" { (text(campaign, &metrics)) } }, || html! {
-                        p class="none" { "So many numbers are shown by a script." }
+                        p class="none" { "A script shows these numbers." }
                     }))
                 }
             }

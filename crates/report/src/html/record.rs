@@ -1,4 +1,5 @@
-//! How the numbers came about: answers, builds, processes, machine, how to do it again, and what the words mean.
+//! How the numbers were made: outputs, builds, processes, machine, how to repeat the campaign, and what the
+//! words mean.
 
 use maud::{html, Markup};
 use widthwise_experiment::model::Estimator;
@@ -26,9 +27,9 @@ fn answers(campaign: &Campaign) -> Markup {
     let agreement = report_text::agreement(campaign);
     html! {
         section id="answers" {
-            h2 { "Answers" }
+            h2 { "Outputs" }
             @for sentence in &agreement { p { (super::wording::prose(sentence)) } }
-            @if agreement.is_empty() { p class="none" { "No run has answered." } }
+            @if agreement.is_empty() { p class="none" { "No run has an output." } }
             @for (variant, difference) in &campaign.differences {
                 details {
                     summary { (name(campaign, variant)) " against " (name(campaign, &campaign.experiment.baseline)) }
@@ -55,7 +56,7 @@ fn builds(campaign: &Campaign) -> Markup {
     html! {
         section id="builds" {
             h2 { "Builds" }
-            @if campaign.builds.is_empty() { p class="none" { "Nothing was built: finished binaries." } }
+            @if campaign.builds.is_empty() { p class="none" { "Nothing was built: the binaries were finished." } }
             @else {
                 div class="scroll" tabindex="0" role="region" aria-label="Builds" { table class="facts" {
                     thead { tr {
@@ -128,7 +129,7 @@ fn machine(campaign: &Campaign) -> Markup {
                     div { dt { (sanitize::line(name)) } dd { (sanitize::line(value)) } }
                 }
             }
-            @if campaign.machine_lines.is_empty() { p class="none" { "No machine record was kept." } }
+            @if campaign.machine_lines.is_empty() { p class="none" { "There is no machine record." } }
             details {
                 summary { "The whole record" }
                 pre { code {
@@ -143,12 +144,12 @@ fn reproduce(campaign: &Campaign) -> Markup {
     let words: Vec<String> = campaign.command.iter().map(|word| quoted(&sanitize::line(word))).collect();
     html! {
         section id="reproduce" {
-            h2 { "Do it again" }
+            h2 { "Repeat the campaign" }
             @if !words.is_empty() { pre { code { (words.join(" ")) } } }
             p {
-                "Seed " code { (campaign.experiment.seed) } " gives the same orders and paddings again. The samples of "
-                "this campaign lie in " code { (sanitize::line(&campaign.folder)) } "; "
-                code { "widthwise report" } " renders them anew."
+                "Seed " code { (campaign.experiment.seed) } " gives the same orders and paddings. The samples of "
+                "this campaign are in " code { (sanitize::line(&campaign.folder)) } "; "
+                code { "widthwise report" } " renders them again."
             }
             @if !campaign.spec.trim().is_empty() {
                 details open[campaign.spec.lines().count() <= LONGEST_SPEC] {
@@ -176,64 +177,64 @@ fn words(campaign: &Campaign) -> Markup {
     let method = match judging.estimator {
         Estimator::Paired => {
             "In every round each variant runs once and the baseline twice, in a fresh random order, on the same core. A \
-             round gives a ratio to either of the baseline's runs, in which what slowed the whole round cancels out. The \
+             round gives a ratio to each of the baseline's runs, in which a slowdown of the whole round cancels out. The \
              estimate is the trimmed mean of their logarithms; resampling rounds (BCa) gives the interval. Counts that \
              are 0 in some runs have no ratio: the difference of their means is shown, with its interval and unit."
         }
         Estimator::TenRunTrim => {
             "Of ten runs the two slowest and the two fastest are left out and six are averaged; the ratio of the \
-             averages is shown, and resampling the rounds gives the interval. This was asked for, to compare with work that did so."
+             averages is shown, and resampling the rounds gives the interval. The user requested this, for comparison with work that did so."
         }
     };
     let within = wording::margin(judging.equal_within);
     let terms: [(&str, String); 9] = [
         (
             "lower, higher",
-            "A difference is called: it is outside the detection floor, and chance is an unlikely \
+            "There is a difference: it is outside the detection floor, and chance is an unlikely \
           explanation of it even among all comparisons of the campaign."
                 .to_owned(),
         ),
         (
             "no difference",
             format!(
-                "The two are equivalent: the whole interval lies within {within} (--equal-within), and no difference is \
-                 called. This is a claim, by two one-sided tests: a difference as large as the margin is taken for \
-                 none in {} of all cases at most.",
+                "The two are equivalent: the whole interval lies within {within} (--equal-within), and there is no \
+                 lower or higher. This is a claim, by two one-sided tests: a difference as large as the margin is taken for \
+                 none in at most {} of all cases.",
                 unbroken(&share(0.5 * (1.0 - judging.confidence)))
             ),
         ),
         (
             "inconclusive",
             format!(
-                "Nothing is known: no difference is called, and the interval reaches beyond {within}. More rounds, or a \
+                "Neither a difference nor equivalence is shown: the interval reaches beyond {within}. More rounds, or a \
                  quieter machine, narrow it."
             ),
         ),
         (
             "A/A",
-            "The baseline beside itself: the A/A difference is noise, and the floor is made of it.".to_owned(),
+            "The baseline against its A/A control: the difference is noise, and the detection floor is made from it.".to_owned(),
         ),
         (
             "withheld",
-            "There are numbers, but they must not be compared: the variant answered differently, most \
-          often."
+            "There are numbers, but they must not be compared: most often the variant's output differs \
+          from the baseline's."
                 .to_owned(),
         ),
         (
             "no data",
-            "There are no numbers, and the reason stands beside the word. Missing is never zero.".to_owned(),
+            "There are no numbers; the reason is beside the word. Missing is never zero.".to_owned(),
         ),
         (
             "interval",
             format!(
-                "If campaigns like this one were repeated, {confidence} of such intervals would hold the \
+                "If campaigns like this one were repeated, {confidence} of such intervals would contain the \
           true ratio."
             ),
         ),
         (
             "detection floor",
-            "The baseline takes part twice, under two names. The floor is made of what seems to differ between the two \
-          and of what could go unseen there, the middle of their interval and its reach, added in squares."
+            "The A/A control is the baseline measured a second time. The floor combines their measured difference \
+          and its uncertainty: the middle of their interval and its half-width, added in squares."
                 .to_owned(),
         ),
         (

@@ -13,12 +13,13 @@ use crate::sanitize;
 use crate::series::{quantile, Series};
 
 const HEIGHT: u32 = 46;
-/// The dots' band; the median and the quartiles stand below it.
+/// The dots' band; the median and the quartiles are below it.
 const SWARM: (f64, f64) = (5.0, 31.0);
 const QUARTILES: f64 = 39.0;
-/// Dots nearer than this, in units of the axis, are stacked: a dot is about 4 pixels of 700 wide.
+/// Dots closer than this, in units of the axis, are stacked: a dot is about 4 pixels of 700 wide.
 const BIN: f64 = 6.0;
-/// Beyond so many interquartile ranges from the quartiles a sample is drawn at the edge: it would squeeze all others.
+/// A sample further than this many interquartile ranges from the quartiles is drawn at the edge: it would
+/// compress all others.
 const FENCE: f64 = 8.0;
 
 pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
@@ -39,7 +40,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
                 strong { "Every timed run" }
                 span {
                     "The tick and the figure beside it are the median, the line is the middle half; the table’s typical value is "
-                    "an average that outliers do not pull."
+                    "an average that is robust against outliers."
                     @if !scale.shows_zero() { " The axis does not begin at zero." }
                     @if beyond > 0 { " " (counted(beyond, "run")) " beyond the axis: drawn as a bar at its edge." }
                     @if let Some(note) = thinning(longest) { " " (note) }
@@ -70,7 +71,7 @@ pub fn fenced(ascending: &[f64], fence: f64) -> Vec<f64> {
         return Vec::new();
     };
     let reach = fence * (high - low);
-    // Where the middle half is all one number, nothing says what is far: then everything is shown.
+    // If the middle half is one number, there is no scale for outliers: everything is shown.
     let inside = |value: &&f64| reach == 0.0 || (low - reach..=high + reach).contains(*value);
     ascending.iter().find(inside).into_iter().chain(ascending.iter().rev().find(inside)).copied().collect()
 }
@@ -119,7 +120,7 @@ fn strip(
     Some((plot, value))
 }
 
-/// Dots that would cover each other are stacked about the middle of the band.
+/// Overlapping dots are stacked about the middle of the band.
 fn swarm(ascending: &[f64], scale: &Scale) -> Vec<(f64, f64)> {
     let bins: Vec<i64> = ascending.iter().map(|value| (scale.place(*value) / BIN).round() as i64).collect();
     let tallest = bins.chunk_by(|a, b| a == b).map(<[i64]>::len).max().unwrap_or(1);
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_that_would_cover_each_other_are_stacked_within_the_band() {
+    fn overlapping_dots_are_stacked_within_the_band() {
         let scale = Scale::over([0.0, 10.0]);
         let placed = swarm(&[1.0, 5.0, 5.0, 5.0, 9.0], &scale);
         let heights: Vec<f64> = placed[1..4].iter().map(|dot| dot.1).collect();
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_far_away_does_not_stretch_the_axis_unless_nothing_says_what_is_far() {
+    fn an_outlier_does_not_stretch_the_axis_unless_the_quartiles_are_equal() {
         assert_eq!(fenced(&[1.0, 1.1, 1.2, 1.3, 50.0], FENCE), [1.0, 1.3]);
         assert_eq!(fenced(&[3.0, 3.0, 3.0, 3.0, 50.0], FENCE), [3.0, 50.0]);
     }

@@ -17,8 +17,8 @@ const HEIGHT: u32 = 44;
 const BINS: usize = 60;
 const FENCE: f64 = 5.0;
 
-/// How far a value lies from its variant's median: as a share of it where every median is above zero, else in the
-/// metric's unit.
+/// The distance of a value from its variant's median: as a share of it if every median is above zero,
+/// otherwise in the metric's unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distance {
     /// A fraction of the median.
@@ -28,7 +28,7 @@ pub enum Distance {
 }
 
 impl Distance {
-    /// What fits those series.
+    /// The suitable kind of distance for those series.
     pub fn of(series: &[Series], unit: Unit) -> Distance {
         let mut medians = series.iter().filter_map(|series| quantile(&series.timed(), 0.5));
         if medians.all(|median| median > 0.0) {
@@ -55,7 +55,7 @@ impl Distance {
         }
     }
 
-    /// One distance in words.
+    /// One distance as text.
     pub fn shown(self, distance: f64) -> String {
         match self {
             Distance::Share if distance.abs() < 0.00095 => signed_percent(distance, 2),
@@ -84,7 +84,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
         return html! {};
     }
     if about.iter().flat_map(|(_, distances)| distances).all(|distance| *distance == 0.0) {
-        return html! { p class="none" { "Every timed run of a variant gave the same number." } };
+        return html! { p class="none" { "All timed runs of each variant gave the same number." } };
     }
     let scale = Scale::over(about.iter().flat_map(|(_, distances)| fenced(distances, FENCE)));
     let ticks: Vec<(f64, String)> =
@@ -94,7 +94,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
         figure class="shapes" {
             figcaption {
                 strong { "Shape" }
-                span { "How the timed runs of each variant lie about its own median; runs beyond the axis are counted "
+                span { "The distribution of each variant’s timed runs about its own median; runs beyond the axis are counted "
                     "at its edge." }
             }
             @for (variant, distances) in &about {
@@ -153,7 +153,7 @@ fn spread(distances: &[f64], distance: Distance) -> Markup {
     }
 }
 
-/// Where the middle half lies about the median: `−0.3 % … +0.4 %`.
+/// The range of the middle half about the median: `−0.3 % … +0.4 %`.
 fn middle_half(ascending: &[f64], distance: Distance) -> Option<String> {
     let (low, high) = (quantile(ascending, 0.25)?, quantile(ascending, 0.75)?);
     if low == high {

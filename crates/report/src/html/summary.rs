@@ -1,4 +1,4 @@
-//! The head of the page: the program, the answer in sentences, and the verdicts in a table.
+//! The top of the page: the program, the result in sentences, and the verdicts in a table.
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
@@ -29,7 +29,7 @@ pub fn header(campaign: &Campaign) -> Markup {
     }
 }
 
-/// `2026-11-21 19:04 UTC` of RFC 3339; anything else as it is.
+/// `2026-11-21 19:04 UTC` for RFC 3339; other text is unchanged.
 fn day(created: &str) -> String {
     match (created.get(..10), created.get(10..11), created.get(11..16), created.get(19..)) {
         (Some(day), Some("T"), Some(minute), Some("Z")) => format!("{day} {minute} UTC"),
@@ -65,7 +65,7 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
     }
 }
 
-/// What belongs to the answer: whether outputs agree, the noise, the x32 runtime's part, and warnings.
+/// Notes beside the result: whether outputs agree, the noise, the x32 runtime's part, and warnings.
 fn beside(campaign: &Campaign, warnings: &[String]) -> Markup {
     html! {
         div class="beside" {
@@ -180,8 +180,8 @@ fn notes(campaign: &Campaign, columns: &Columns) -> Markup {
             p {
                 "Each difference is to the baseline, " (sanitize::line(&campaign.experiment.baseline)) ", with its "
                 (prose(&share(campaign.experiment.judging.confidence)))
-                " interval; beneath it, what is typical of the variant. “Again” is the baseline measured a second "
-                "time under another name: what seems to differ between the two, and what could go unseen there, is the detection floor."
+                " interval; below it, the variant’s typical value. “Control” is the A/A control, the baseline measured a second "
+                "time: the difference of the two and its uncertainty make the detection floor."
             }
             @if order::is_many(campaign) && gaps.len() > 1 {
                 details {

@@ -1,4 +1,4 @@
-//! Order effects: each run against time, and against its place in the round.
+//! Order effects: each run against time, and against its position in the round.
 
 use maud::{html, Markup};
 use widthwise_experiment::Metric;
@@ -15,10 +15,10 @@ use crate::{report_text, sanitize};
 
 const HEIGHT: u32 = 64;
 const FENCE: f64 = 5.0;
-/// A pause between two rounds is marked when it is so many times as long as the usual round.
+/// A pause between two rounds is marked when it is this many times as long as a typical round.
 const PAUSE: f64 = 20.0;
 
-/// One panel for each variant, all with the same axes, so that what hits all of them is seen to.
+/// One panel for each variant, all with the same axes, so that effects on all variants are visible.
 pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
     let distance = Distance::of(series, metric.unit);
     let medians: Vec<Option<f64>> = series.iter().map(|series| quantile(&series.timed(), 0.5)).collect();
@@ -39,7 +39,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
             figcaption {
                 strong { "Over time" }
                 span {
-                    "Each run against its variant’s median, which is the line; runs beyond the edge are drawn at it. "
+                    "Each run relative to its variant’s median, the line; runs beyond the edge are drawn at the edge. "
                     "The curve is a running median of " (running) " rounds; drift is the last third of the timed runs "
                     "against the first. "
                     span class="key noisy" {} " noisy rounds (" (report_text::noisy_means()) "). "
@@ -60,7 +60,7 @@ pub fn figure(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup 
     }
 }
 
-/// What lies behind every panel: where the rounds are, which are noisy, where the campaign paused.
+/// The background of every panel: the rounds, the noisy ones, and the campaign's pauses.
 struct Ground {
     width: f64,
     noisy: Vec<(usize, usize)>,
@@ -107,7 +107,7 @@ impl Ground {
         }
     }
 
-    /// Round numbers, and the time that had passed when they began.
+    /// Round numbers, and the elapsed time at their start.
     fn ticks(&self, campaign: &Campaign) -> Vec<(f64, String)> {
         let rounds = campaign.rounds;
         let Some(last) = rounds.len().checked_sub(1) else { return Vec::new() };
@@ -129,7 +129,7 @@ impl Ground {
     }
 }
 
-/// Before which round the campaign paused, and for how many seconds.
+/// The rounds before which the campaign paused, and the pauses in seconds.
 fn pauses(campaign: &Campaign) -> Vec<(usize, f64)> {
     let mut began: Vec<Option<f64>> = vec![None; campaign.rounds.len()];
     let places: std::collections::HashMap<u32, usize> =
@@ -203,13 +203,13 @@ fn panel(
     row(name(campaign, &series.variant), plot, drift(&series.points, median, distance))
 }
 
-/// How many rounds the running median spans: enough to see a drift, too few to hide a burst; odd, so that it has a
-/// middle.
+/// The number of rounds in the running median: enough to show a drift, too few to hide a burst; odd, so that
+/// it has a middle.
 fn running(timed: usize) -> usize {
     (timed / 40).max(3) * 2 + 1
 }
 
-/// The median of each timed run and its neighbours, thinned to what a screen can show.
+/// The median of each timed run and its neighbours, downsampled for the screen.
 fn running_medians(points: &[Point], span: usize) -> Vec<(usize, f64)> {
     let timed: Vec<&Point> = points.iter().filter(|point| point.kind.counts()).collect();
     let medians: Vec<(usize, f64)> = timed
@@ -240,7 +240,7 @@ fn drift(points: &[Point], median: f64, distance: Distance) -> Markup {
     html! { span class="quiet" { "drift " } (distance.shown(change)) }
 }
 
-/// What a run's place in the round's random order does to it, all variants together.
+/// The effect of a run's position in the round's random order, all variants together.
 pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Markup {
     let distance = Distance::of(series, metric.unit);
     let mut by_place: Vec<Vec<f64>> = Vec::new();
@@ -248,7 +248,7 @@ pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Mark
         let Some(median) = quantile(&series.timed(), 0.5) else { continue };
         for point in series.points.iter().filter(|point| point.kind.counts()) {
             let place = point.position as usize;
-            // A round has one run for each participant; a place beyond says that the archive is damaged.
+            // A round has one run for each participant; a higher position means that the archive is damaged.
             if place <= campaign.experiment.variants.len() {
                 by_place.resize(by_place.len().max(place + 1), Vec::new());
                 by_place[place].push(distance.from(median, point.value));
@@ -268,9 +268,9 @@ pub fn positions(campaign: &Campaign, metric: Metric, series: &[Series]) -> Mark
     html! {
         figure class="places" {
             figcaption {
-                strong { "By place in the round" }
+                strong { "By position in the round" }
                 span { "Median and middle half of all variants’ timed runs, each against its own median. Every round "
-                    "has a fresh random order, so a place favours nobody." }
+                    "has a fresh random order, so no variant has a favoured position." }
             }
             @for (place, values) in by_place.iter().enumerate() {
                 @let [low, median, high] = quartiles(values);
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinals_end_as_spoken() {
+    fn ordinals_have_their_suffix() {
         assert_eq!(
             [1, 2, 3, 4, 11, 12, 21, 112].map(ordinal).join(" "),
             "1st 2nd 3rd 4th 11th 12th 21st 112th"

@@ -1,4 +1,4 @@
-//! Names and amounts as every section writes them.
+//! Names and amounts in the form that every section uses.
 
 use maud::{html, Markup};
 use widthwise_experiment::units::{Quantity, Unit};
@@ -7,10 +7,10 @@ use widthwise_experiment::{Metric, Role};
 use crate::campaign::Campaign;
 use crate::{order, sanitize};
 
-/// Dots drawn for one variant in one chart; beyond, they would only hide each other.
+/// The most dots for one variant in one chart; more would hide each other.
 pub const MOST_DOTS: usize = 400;
 
-/// A variant's name as it stands at the head of a row: what is special about it beneath.
+/// A variant's name as a row heading, with its special properties below.
 pub fn name(campaign: &Campaign, variant: &str) -> Markup {
     let experiment = campaign.experiment;
     let role = experiment.role(variant);
@@ -27,7 +27,7 @@ pub fn amount(value: f64, unit: Unit) -> String {
     Quantity { value, unit }.to_string().replace(' ', "\u{a0}")
 }
 
-/// How many dots were left out of how many, if any were.
+/// A note that dots were left out, if any were.
 pub fn thinning(longest: usize) -> Option<String> {
     (longest > MOST_DOTS).then(|| {
         format!(
@@ -41,11 +41,11 @@ pub fn titles(metrics: &[Metric]) -> String {
     metrics.iter().map(|metric| metric.title).collect::<Vec<_>>().join(", ")
 }
 
-/// A sentence with its commands as code: what stands between two backticks.
+/// A sentence with its commands as code: the text between two backticks.
 pub fn prose(text: &str) -> Markup {
     let text = unbroken(text);
     let parts: Vec<&str> = text.split('`').collect();
-    // One without a partner stays what it is.
+    // An unpaired backtick stays as it is.
     let paired = (parts.len() - 1) / 2 * 2;
     html! {
         @for (place, part) in parts.iter().enumerate() {
@@ -54,7 +54,7 @@ pub fn prose(text: &str) -> Markup {
     }
 }
 
-/// The same where there is no room for markup.
+/// The same for places without markup.
 pub fn plain(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let paired = (parts.len() - 1) / 2 * 2;
@@ -66,7 +66,7 @@ pub fn plain(text: &str) -> String {
     parts.iter().enumerate().map(quoted).collect()
 }
 
-/// A number is not parted from its per cent at the end of a line.
+/// Keeps a number and its per cent sign on one line.
 pub fn unbroken(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
 }

@@ -1,4 +1,4 @@
-//! What the system gives two variants, and what for: known without any recording of their heaps.
+//! The memory that the system gives two variants, and what for: known without heap recordings.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,8 @@ use crate::peaks::MaxRss;
 use crate::sanitize;
 use crate::terminal::Palette;
 
-/// For the terminal, `width` columns wide: of one variant, or of two. Nothing where the campaign knows nothing of one of them.
+/// For the terminal, `width` columns wide: of one variant, or of two. None if the campaign has no data on one
+/// of them.
 pub fn terminal(
     campaign: &Campaign,
     a: &str,
@@ -57,8 +58,8 @@ fn of_series(campaign: &Campaign, series: &[LastReading]) -> String {
     peaks.map_or(table.clone(), |peaks| format!("{peaks} {table}"))
 }
 
-/// The peaks as the campaign's own table has them, typical of all rounds: `x32 has 1.29 MB (20 %) less memory at its peak than
-/// x86-64: 6.4 MB → 5.1 MB.` That it is less is said only where the verdict says so.
+/// The peaks as in the campaign's own table, typical of all rounds: `x32 has 1.29 MB (20 %) less memory at
+/// its peak than x86-64: 6.4 MB → 5.1 MB.` It says "less" only if the verdict does.
 fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String> {
     let peak = metric::find("tree_peak")?;
     let typical = |name: &str| campaign.typical(name, peak);
@@ -83,8 +84,8 @@ fn of_tree_peaks(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<String
     Some(format!("{b} has {by} memory at its peak than {a}: {from_text} → {to_text}."))
 }
 
-/// By what the memory is for, the largest differences first; they add up to the last row. Where the campaign does not call the
-/// peaks of two different, what each has stands alone: between two runs there is always a difference.
+/// By purpose, the largest differences first; they add up to the last row. If the verdict finds no difference
+/// between the peaks, the table shows each variant's memory alone: two runs always differ somewhat.
 fn table(campaign: &Campaign, series: &[LastReading], palette: &Palette) -> String {
     let all = lines(campaign, series);
     let whole = all.iter().find(|line| line.is_sum);

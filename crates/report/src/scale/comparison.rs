@@ -1,4 +1,4 @@
-//! What a cell's throughput beside another's is called, in the words of verdicts.
+//! The comparison of two cells' throughputs, in the words of verdicts.
 
 use widthwise_verdict::scaling::{Bounds, Figure, Unfitted};
 use widthwise_verdict::wording::margin;
@@ -6,8 +6,8 @@ use widthwise_verdict::Word;
 
 use super::StudyReport;
 
-/// The word for a ratio: lower or higher where its interval leaves out what the same cell twice may differ by;
-/// no difference where it lies inside the margin of equivalence.
+/// The word for a ratio: lower or higher where its interval excludes the A/A difference; no difference where
+/// it lies inside the margin of equivalence.
 pub(crate) fn word(report: &StudyReport, ratio: &Result<Figure, Unfitted>) -> Word {
     let Ok(figure) = ratio else { return Word::NoData };
     let Some(ends) = figure.bounds else { return Word::Withheld };
@@ -24,12 +24,12 @@ pub(crate) fn word(report: &StudyReport, ratio: &Result<Figure, Unfitted>) -> Wo
     }
 }
 
-/// How far the farther end of the A/A difference is from none.
+/// The distance of the farther end of the A/A difference from zero.
 fn reach(control: Bounds) -> f64 {
     (control.low - 1.0).abs().max((control.high - 1.0).abs())
 }
 
-/// What is said behind the figures of a comparison.
+/// The remark after the figures of a comparison.
 pub(crate) fn remark(report: &StudyReport, word: Word) -> String {
     match word {
         Word::NoDifference => format!(" (no difference beyond {})", margin(report.equal_within)),

@@ -1,11 +1,11 @@
-//! One line for each member of each attempt, with what is the whole attempt's repeated in each. An attempt without members
-//! has one line.
+//! One line for each member of each attempt, with the attempt's own values repeated in each. An attempt
+//! without members has one line.
 
 use std::io::Write;
 
 use super::StudyReport;
 
-/// Head of the columns; `docs/scale.md` says what each is. Times are nanoseconds, amounts bytes.
+/// The column headings; `docs/scale.md` describes each. Times are nanoseconds, amounts bytes.
 const HEAD: [&str; 27] = [
     "round",
     "position",

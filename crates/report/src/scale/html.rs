@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("scale.css");
 /// Size of a drawing, in its own units.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
-/// Room for the words at the axes.
+/// The width of the labels at the axes.
 const LEFT: f64 = 48.0;
 const BELOW: f64 = 34.0;
 
@@ -41,8 +41,8 @@ pub fn page(report: &StudyReport) -> String {
                 section id="curves" {
                     h2 { "Speed-up" }
                     p class="lead" {
-                        "Throughput over that of the smallest number, within rounds; bars are intervals. The dashed line is "
-                        "what each process by itself would do."
+                        "Throughput relative to that of the smallest number, within rounds; bars are intervals. The dashed line is "
+                        "linear speed-up."
                     }
                     (curves(&drawn(&shown)))
                     (legend(&drawn(&shown)))
@@ -52,7 +52,7 @@ pub fn page(report: &StudyReport) -> String {
                     @for table in &shown { (one_table(table)) }
                 }
                 section id="said" {
-                    h2 { "What it comes to" }
+                    h2 { "Results" }
                     @for sentence in sentences::all(report).into_iter().skip(3) { p { (prose(&sanitize::line(&sentence))) } }
                 }
                 (memory(report))
@@ -115,7 +115,7 @@ fn one_table(table: &Table) -> Markup {
     }
 }
 
-/// Where a number lies on the axes from nothing to `most`.
+/// The position of a number on axes from 0 to `most`.
 struct Axes {
     across: f64,
     up: f64,
@@ -131,7 +131,7 @@ impl Axes {
     }
 }
 
-/// Round steps, about so many.
+/// About `about` round steps.
 fn ticks(most: f64, about: f64) -> Vec<f64> {
     let rough = most / about;
     let power = 10f64.powf(rough.log10().floor());
@@ -144,12 +144,13 @@ fn number(value: f64) -> String {
     format!("{:.1}", if value.is_finite() { value } else { 0.0 })
 }
 
-/// Tables of which there is something to draw.
+/// Tables with something to draw.
 fn drawn<'a>(tables: &[&'a Table]) -> Vec<&'a Table> {
     tables.iter().copied().filter(|table| table.rows.iter().any(|row| row.speed_up.is_ok())).collect()
 }
 
-/// Axes on which both the curves and the whole of the ideal line fit, which is how many times the smallest number the largest is.
+/// Axes that fit both the curves and the whole ideal line, which ends at the ratio of the largest to the
+/// smallest number of processes.
 fn axes(processes: f64, speed_up: f64, smallest: f64) -> Axes {
     let across = processes * 1.03;
     Axes { across, up: (speed_up.max(1.0) * 1.1).max(across / smallest) }
@@ -210,7 +211,7 @@ fn legend(tables: &[&Table]) -> Markup {
     }
 }
 
-/// Memory over time, the largest cell of each table that has any.
+/// Memory over time, for the largest cell of each table that has any.
 fn memory(report: &StudyReport) -> Markup {
     let shown: Vec<&Attempt> = report
         .attempts
@@ -226,8 +227,8 @@ fn memory(report: &StudyReport) -> Markup {
         section id="memory" {
             h2 { "Memory over time" }
             p class="lead" {
-                "All processes together, while all of them stood still. The line is PSS, the area what they have alone (USS), thin lines "
-                "the PSS of each; dots are what the system's AnonPages have grown by."
+                "All processes together, while they were frozen. The line is PSS, the area is USS (private memory), thin lines are "
+                "the PSS of each; dots are the growth of the system's AnonPages."
             }
             @for attempt in shown {
                 h3 { (sanitize::line(&attempt.cell.to_string())) ", round " (attempt.round) }

@@ -1,4 +1,4 @@
-//! JSON: what the tables say, and every attempt. `docs/scale.md` describes it.
+//! The content of the tables, and every attempt, as JSON. `docs/scale.md` describes it.
 
 use serde_json::{json, Value};
 use widthwise_experiment::scale::Cell;
@@ -8,13 +8,13 @@ use widthwise_verdict::study::{EventSource, Row, Table};
 use super::comparison::word;
 use super::StudyReport;
 
-/// Of the format; it goes up when something changes its meaning.
+/// The version of the format; it increases when the meaning of something changes.
 const SCHEMA: u32 = 1;
 
 /// The report as text.
 ///
 /// # Errors
-/// A number that JSON has no word for; there is none.
+/// A number that JSON cannot represent; there is none.
 pub fn render(report: &StudyReport) -> Result<String, serde_json::Error> {
     let summary = report.summary;
     let value = json!({

@@ -1,4 +1,4 @@
-//! What the tables come to, in sentences.
+//! The results of the tables, as sentences.
 
 use widthwise_experiment::scale::Mode;
 use widthwise_verdict::scaling::{Best, Figure, Unfitted};
@@ -10,13 +10,13 @@ use super::comparison::{remark, word};
 use super::{bytes, cell_name, ranged, signed, significant, time, StudyReport};
 use crate::format::{counted, duration, listed};
 
-/// Less anonymous memory than this is not held against the system's, in bytes.
+/// Less anonymous memory than this is not compared with the system's, in bytes.
 const ENOUGH_TO_AGREE: f64 = 64e6;
 
-/// That many processes fit is told exactly up to here.
+/// The number of processes that fit is exact up to here.
 const MOST_TO_TELL: u64 = 1000;
 
-/// How much was measured.
+/// The extent of the study.
 pub fn extent(report: &StudyReport) -> String {
     let spent: u64 = report.attempts.iter().map(|attempt| attempt.elapsed_ns).sum();
     format!(
@@ -27,7 +27,7 @@ pub fn extent(report: &StudyReport) -> String {
     )
 }
 
-/// Every sentence, the answer first.
+/// Every sentence, the main result first.
 pub fn all(report: &StudyReport) -> Vec<String> {
     let mut all = different(report);
     all.extend(withheld(report));
@@ -47,15 +47,15 @@ pub fn all(report: &StudyReport) -> Vec<String> {
     let shares = |mode: &Mode| report.plan.work(*mode) == widthwise_experiment::scale::Work::OnceUnknown;
     if let Some(mode) = report.plan.modes.iter().find(|mode| shares(mode)) {
         all.push(format!(
-            "Nobody said how much work there is: {} are taken to share that of one run. --events-each says that each does as much, \
+            "The amount of work was not given: {} are assumed to share that of one run. --events-each states that each does as much, \
              --events how many there are.",
             mode.noun()
         ));
     }
     if let Some(floor) = &report.summary.floor {
         all.push(format!(
-            "Detection floor: the A/A difference, of the same cell to itself, is {}; what is nearer to none than that is not \
-             called a difference. No difference: the whole interval lies within {} (--equal-within).",
+            "Detection floor: the A/A difference, of the same cell to itself, is {}; a smaller difference is not \
+             reported as one. No difference: the whole interval lies within {} (--equal-within).",
             signed(&less_one(floor)),
             margin(report.equal_within)
         ));
@@ -93,7 +93,7 @@ fn withheld(report: &StudyReport) -> Vec<String> {
     }
     if !all.is_empty() {
         all.push(
-            "What is withheld says how busy the machine was and not how the program scales: measure again when the machine is \
+            "Withheld figures show how busy the machine was, not how the program scales: measure again when the machine is \
              free, or on other CPUs (--placement)."
                 .into(),
         );
@@ -101,7 +101,7 @@ fn withheld(report: &StudyReport) -> Vec<String> {
     all
 }
 
-/// Where it is not known whether tasks got their CPUs, and who else was there.
+/// The cells for which it is unknown whether tasks got their CPUs, and who else ran there.
 fn unknown_waits(report: &StudyReport) -> Option<String> {
     let rows = report.summary.tables.iter().flat_map(|table| &table.rows);
     let unknown: Vec<_> = rows
@@ -117,11 +117,11 @@ fn unknown_waits(report: &StudyReport) -> Option<String> {
     ))
 }
 
-/// Where the highest throughput was measured, and whether it is clearly more than that of the fewest processes.
+/// The highest measured throughput, and whether it is clearly more than that of the fewest processes.
 fn growth(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| is_the_same_work(report, &table.variant)) {
-        // A cell that is withheld may be the highest.
+        // A withheld cell may be the highest.
         if table.rows.iter().any(|row| matches!(row.throughput, Err(Unfitted::Withheld(_)))) {
             continue;
         }
@@ -199,9 +199,7 @@ fn smt(report: &StudyReport) -> Vec<String> {
         ));
     }
     if report.summary.smt.is_empty() && !report.has_siblings {
-        all.push(
-            "No SMT siblings here: every CPU is a core of its own, and there is no SMT yield to tell.".into(),
-        );
+        all.push("No SMT siblings here: every CPU is a core of its own, and there is no SMT yield.".into());
     }
     all
 }
@@ -250,7 +248,7 @@ fn capacity(report: &StudyReport) -> Vec<String> {
     all
 }
 
-/// Other variants, modes and placements beside the first, where they are largest.
+/// Other variants, modes and placements compared with the first, where they are largest.
 fn beside(report: &StudyReport) -> Vec<String> {
     let most = report.plan.counts.last().copied().unwrap_or(1);
     report
@@ -282,7 +280,7 @@ fn beside(report: &StudyReport) -> Vec<String> {
         .collect()
 }
 
-/// What the laws make of a table, and how much of it is sequential.
+/// The laws fitted to a table, and its sequential part.
 fn laws(report: &StudyReport, table: &Table) -> Option<String> {
     let mut parts = Vec::new();
     let sequential = &table.sequential;
@@ -350,7 +348,7 @@ fn laws(report: &StudyReport, table: &Table) -> Option<String> {
     })
 }
 
-/// How far a law is from what was measured; with as many steps as parameters it goes through all of them.
+/// The distance of a law from the measurements; with as many steps as parameters it fits all of them exactly.
 fn within(steps: usize, parameters: usize, residual: f64) -> String {
     if steps > parameters {
         format!(" (fits within {:.1} %)", 100.0 * residual)
@@ -368,7 +366,7 @@ fn unfitted(report: &StudyReport) -> Vec<String> {
             ("Amdahl's law", table.amdahl.as_ref().err()),
             ("The universal scalability law", table.universal.as_ref().err()),
         ] {
-            // Why something is withheld has been said.
+            // The reason for a withheld figure has its own sentence.
             let reason = reason.filter(|reason| !matches!(reason, Unfitted::Withheld(_)));
             let text = reason.map(|reason| format!("{law} was not fitted: {reason} (on CPUs of their own)."));
             if let Some(text) = text.filter(|text| !reasons.contains(text)) {
@@ -379,7 +377,7 @@ fn unfitted(report: &StudyReport) -> Vec<String> {
     reasons
 }
 
-/// What unshared the pages of children.
+/// The causes of pages that children no longer share.
 fn copy_on_write(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in report.summary.tables.iter().filter(|table| table.mode == Mode::Fork) {
@@ -417,7 +415,7 @@ fn copy_on_write(report: &StudyReport) -> Vec<String> {
     all
 }
 
-/// Whether the sums are those of the system.
+/// Whether the sums agree with the system's.
 fn agreement(report: &StudyReport) -> Option<String> {
     let mut worst: Option<(f64, String)> = None;
     let mut drift = 0.0_f64;
@@ -425,7 +423,7 @@ fn agreement(report: &StudyReport) -> Option<String> {
     for table in &report.summary.tables {
         for row in &table.rows {
             let Some(memory) = &row.memory else { continue };
-            // The rest of the machine comes and goes by megabytes.
+            // The rest of the machine varies by megabytes.
             if memory.anonymous < ENOUGH_TO_AGREE {
                 continue;
             }
@@ -443,7 +441,7 @@ fn agreement(report: &StudyReport) -> Option<String> {
     }
     if worst.is_none() && anonymous > 0 {
         return Some(
-            "Sums of anonymous memory were not held against the system's AnonPages: the rest of the machine changed too much."
+            "Sums of anonymous memory were not compared with the system's AnonPages: the rest of the machine changed too much."
                 .into(),
         );
     }
@@ -457,7 +455,7 @@ fn agreement(report: &StudyReport) -> Option<String> {
     })
 }
 
-/// Huge pages, and pages that KSM has merged, where there are any.
+/// Huge pages, and pages merged by KSM, if there are any.
 fn pages(report: &StudyReport) -> Vec<String> {
     let mut all = Vec::new();
     for table in &report.summary.tables {
@@ -489,7 +487,7 @@ fn pages(report: &StudyReport) -> Vec<String> {
     all
 }
 
-/// Whether a variant answers as the baseline does: of the others nothing is concluded.
+/// Whether a variant's output agrees with the baseline's: nothing is concluded from other variants.
 fn is_the_same_work(report: &StudyReport, variant: &str) -> bool {
     !report.summary.different.iter().any(|(other, _)| other == variant)
 }
@@ -501,7 +499,7 @@ fn different(report: &StudyReport) -> Vec<String> {
         .iter()
         .map(|(variant, cell)| {
             format!(
-                "{variant} answers otherwise than {} ({} {}): it is not the same work, and nothing is concluded from its figures.",
+                "{variant}'s output differs from that of {} ({} {}): it is not the same work, and nothing is concluded from its figures.",
                 report.variants.first().map_or("the baseline", String::as_str),
                 cell.processes,
                 if cell.processes == 1 { cell.mode.singular() } else { cell.mode.noun() }

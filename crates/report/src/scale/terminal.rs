@@ -1,4 +1,4 @@
-//! On a terminal.
+//! The report on a terminal.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -79,7 +79,7 @@ fn styled(style: anstyle::Style, text: &str) -> String {
     format!("{style}{}{style:#}", sanitize::line(text))
 }
 
-/// A sentence in lines of at most so many columns, those after the first further in.
+/// A sentence in lines of at most `width` columns, with a hanging indent.
 fn wrapped(text: &str, width: usize) -> String {
     let most = width.max(40) - 2;
     let mut lines = vec![String::from(" ")];

@@ -1,5 +1,5 @@
-//! A made-up campaign that looks like a real one: drift, a neighbour that comes and goes, a variant that cannot
-//! start, one that answers differently, warm-up rounds and a last round cut off.
+//! An invented campaign that looks like a real one: drift, a temporary neighbour, a variant that cannot
+//! start, one with a different output, warm-up rounds and an interrupted last round.
 
 // Each test file and the example use a part of this.
 #![allow(dead_code)]
@@ -31,7 +31,7 @@ pub const UNABLE_REASON: &str =
     "this kernel has no x32 (execve: Exec format error); `widthwise doctor` names the fix";
 pub const DIFFERENT_REASON: &str = "standard output differs in 2 of 1 204 lines";
 
-/// What a [`Campaign`] borrows from.
+/// The owner of the data that a [`Campaign`] borrows.
 pub struct Laid {
     pub experiment: Experiment,
     pub rounds: Vec<Round>,
@@ -91,7 +91,7 @@ impl Laid {
         }
     }
 
-    /// Judges as a campaign does, with the intervals of `verdict`: slow where there are many rounds.
+    /// Judges as a campaign does, with the intervals of `verdict`: slow with many rounds.
     pub fn judge_in_earnest(&mut self) {
         self.judgement = widthwise_verdict::judge(&Evidence {
             experiment: &self.experiment,
@@ -106,7 +106,7 @@ impl Laid {
         self.judgement = judged(&self.experiment, &self.rounds, &self.runs, &self.statuses);
     }
 
-    /// Gives a variant another name, everywhere.
+    /// Renames a variant everywhere.
     pub fn rename(&mut self, from: &str, to: &str) {
         for variant in self.experiment.variants.iter_mut().filter(|variant| variant.name == from) {
             variant.name = to.to_owned();
@@ -172,7 +172,7 @@ fn machine_lines() -> Vec<(String, String)> {
     .to_vec()
 }
 
-/// A small generator of numbers that look random and are the same every time (Steele, Lea & Flood 2014).
+/// A small deterministic pseudo-random generator (Steele, Lea & Flood 2014).
 struct Mix(u64);
 
 impl Mix {
@@ -188,13 +188,13 @@ impl Mix {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal: twelve uniforms summed.
+    /// About normal: the sum of twelve uniforms.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
-/// The memory of a run: grows, and goes back to a half; the program's names are as hostile as they like.
+/// The memory of a run: grows, and falls to a half; the names may be hostile.
 pub fn series(scale: u64, library: &str, phase: &str) -> Series {
     let amounts = |resident| Amounts {
         resident,
@@ -248,7 +248,8 @@ pub fn series(scale: u64, library: &str, phase: &str) -> Series {
 }
 
 impl Laid {
-    /// Adds the recordings of heaps: 3 kB of the baseline's, 2 kB of the others', and none of the one that cannot start.
+    /// Adds heap recordings: 3 kB for the baseline, 2 kB for the others, and none for the variant that cannot
+    /// start.
     pub fn record_heaps(&mut self, function: &str) {
         for variant in &self.experiment.variants {
             let bytes = if variant.name == BASELINE { 30_000 } else { 20_000 };
@@ -262,8 +263,8 @@ impl Laid {
         }
     }
 
-    /// Adds rounds of the memory series; the slow variant needs six tenths of the baseline's heap. `missed` is how much higher
-    /// the tree's peak may have been than what was read.
+    /// Adds rounds of the memory series; the slow variant needs six tenths of the baseline's heap. `missed`
+    /// is how much higher than the readings the tree's peak may have been.
     pub fn read_memory(&mut self, rounds: u32, missed: f64, library: &str, phase: &str) {
         self.experiment.memory = rounds;
         self.experiment.metrics.extend(metric::series());
@@ -324,13 +325,13 @@ pub fn heap_side(name: &str, peak_bytes: u64, remark: String) -> Side {
     }
 }
 
-/// What the spec asks for, by the way that a user's goes.
+/// The experiment of the spec, parsed like a user's.
 pub fn experiment() -> Experiment {
     let request = spec::parse(SPEC, "widthwise.toml").expect("a spec");
     request.resolve(&Facts::default()).expect("an experiment")
 }
 
-/// A campaign of that many timed rounds, with two warm-up rounds before and a cut-off one after them.
+/// A campaign with that many timed rounds, two warm-up rounds before and an interrupted one after them.
 pub fn laid(timed: u32) -> Laid {
     let experiment = experiment();
     let mut mix = Mix(7);
@@ -441,7 +442,7 @@ fn one_run(mix: &mut Mix, name: &str, round: u32, position: u32, level: f64, clo
     }
 }
 
-/// Verdicts by a plain normal interval on the paired log-ratios: enough to look at, no more.
+/// Verdicts by a plain normal interval on the paired log-ratios: good enough for tests.
 fn judged(
     experiment: &Experiment,
     rounds: &[Round],
@@ -523,7 +524,7 @@ fn verdict(
     let (word, reason) = match (statuses.get(name), found) {
         (Some(VariantStatus::Unsupported(reason)), _) => (Word::NoData, Some(reason.clone())),
         (Some(VariantStatus::OutputMismatch(reason)), _) => {
-            (Word::Withheld, Some(format!("it answers differently: {reason}")))
+            (Word::Withheld, Some(format!("its output differs: {reason}")))
         }
         (_, None) => (Word::NoData, Some("fewer than two rounds with a number above zero".to_owned())),
         (_, Some((ratio, low, high))) => {
@@ -588,7 +589,7 @@ pub fn hostile() -> Laid {
 pub const HOSTILE_NAME: &str = "<script>alert(1)</script>";
 pub const HOSTILE_REASON: &str = "no x32 \u{1b}[31m<script>alert(6)</script> | \u{9b}2J";
 
-/// Where a test may look a thing up: the path of a file in the repository.
+/// The path of a file in the repository.
 pub fn repository(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }

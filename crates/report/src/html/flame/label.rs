@@ -1,4 +1,4 @@
-//! What stands in a box and beside it.
+//! The labels in a box and beside it.
 
 use widthwise_anatomy::heap::Column;
 use widthwise_experiment::units::{Quantity, Unit};
@@ -9,7 +9,7 @@ use super::tree::Amount;
 const BRACKETED: [&str; 13] =
     ["<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "<", ">"];
 
-/// A function's name without what makes C++ names long: arguments, template arguments, what it returns.
+/// A function's name without its arguments, template arguments and return type.
 pub fn short(function: &str) -> String {
     let name = function.split(" [clone ").next().unwrap_or(function);
     let mut short = String::new();
@@ -44,7 +44,7 @@ pub fn short(function: &str) -> String {
         }
     }
     let short = short.strip_suffix(" const").unwrap_or(&short);
-    // What an operator is called may have spaces in it.
+    // The name of an operator may contain spaces.
     let named = short
         .match_indices("operator")
         .find(|(at, _)| !short[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
@@ -53,7 +53,7 @@ pub fn short(function: &str) -> String {
     short[begin..].to_owned()
 }
 
-/// How long the text is up to the bracket that closes its first character; `->` closes nothing.
+/// The length of the text up to the bracket that closes its first character; `->` closes nothing.
 fn balanced(text: &str, open: char, close: char) -> Option<usize> {
     let mut depth = 0_usize;
     let mut before = ' ';
@@ -75,7 +75,7 @@ fn balanced(text: &str, open: char, close: char) -> Option<usize> {
 pub fn amount(amount: Amount, column: Column) -> String {
     let unit = if column.unit() == "bytes" { Unit::Bytes } else { Unit::Count };
     let value = match (unit, amount.value) {
-        // Below the first prefix every byte is told.
+        // Amounts below the first prefix are exact.
         (Unit::Bytes, whole @ ..1000) => format!("{whole} B"),
         (unit, value) => Quantity { value: value as f64, unit }.to_string(),
     };
@@ -111,7 +111,7 @@ pub fn change(amounts: [Amount; 2]) -> String {
     }
 }
 
-/// The direction, for where there is no room for the number and no colour.
+/// The direction, for places without room for the number and without colour.
 pub fn arrow(amounts: [Amount; 2]) -> &'static str {
     match strength(amounts) {
         0 => "",
@@ -120,12 +120,12 @@ pub fn arrow(amounts: [Amount; 2]) -> &'static str {
     }
 }
 
-/// How strongly a change is coloured: 0 is none, negative is less. Its size is that of the difference against the larger of the
-/// two, so that `gone` and `new` are the strongest there are.
+/// The strength of a change's colour: 0 is none, negative is less. It depends on the difference relative to
+/// the larger of the two, so that `gone` and `new` are the strongest.
 pub fn strength(amounts: [Amount; 2]) -> i8 {
     let [first, second] = amounts.map(|amount| amount.value as f64);
     let difference = (second - first) / first.max(second).max(1.0);
-    // Half of the pointers' bytes are 50 %; what is 2 % is hardly a difference.
+    // Halved pointer sizes make 50 %; 2 % is hardly a difference.
     let steps = [0.02, 0.15, 0.35].iter().filter(|step| difference.abs() >= **step).count() as i8;
     if difference < 0.0 {
         -steps
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_shortened_to_what_is_said_aloud() {
+    fn names_are_shortened_to_their_essential_part() {
         for (function, said) in [
             ("main", "main"),
             ("fill(unsigned long)", "fill"),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_says_its_direction_in_words_too() {
+    fn a_change_names_its_direction() {
         assert_eq!(change(both(80, 40)), "−50 %");
         assert_eq!(change(both(100, 103)), "+3.0 %");
         assert_eq!(change(both(10_000, 9003)), "−10 %");

@@ -73,7 +73,7 @@ fn a_box_is_as_wide_as_its_bytes_and_coloured_by_its_object_file() {
 }
 
 #[test]
-fn a_difference_is_told_by_colour_and_by_number() {
+fn a_difference_has_a_colour_and_a_number() {
     let first = profile(&[(&["main", "half(unsigned long)@8"], 80), (&["main", "same@9"], 20)]);
     let second = profile(&[
         (&["main", "half(unsigned int)@8"], 40),
@@ -111,7 +111,7 @@ fn the_table_has_the_largest_differences_first() {
 }
 
 #[test]
-fn the_table_names_the_line_of_the_program_and_what_the_library_made_there() {
+fn the_table_names_the_programs_line_and_the_type_made_there() {
     let maker = "std::__new_allocator<Node>::allocate(unsigned long)@137";
     let all = profile(&[
         (&["main@3", "fill@8", maker], 60),
@@ -137,7 +137,7 @@ fn the_table_names_the_line_of_the_program_and_what_the_library_made_there() {
 }
 
 #[test]
-fn hostile_names_stay_text_and_the_page_lets_nothing_else_run() {
+fn hostile_names_stay_text_and_the_page_runs_only_its_script() {
     let hostile = "</title><script>alert(1)</script>\u{1b}[31m\u{202e}";
     let profile = profile(&[(&["main", hostile, "\"><img src=x onerror=alert(1)>@8"], 75)]);
     let mut flame = flame(&profile, Some(&profile));
@@ -153,13 +153,13 @@ fn hostile_names_stay_text_and_the_page_lets_nothing_else_run() {
 }
 
 #[test]
-fn a_profile_without_anything_says_so() {
+fn an_empty_profile_has_a_message() {
     let figure = figure(&flame(&Profile::default(), None));
-    assert!(figure.contains("No stack asked for anything") && !figure.contains("<svg"), "{figure}");
+    assert!(figure.contains("No stack requested any memory") && !figure.contains("<svg"), "{figure}");
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn left_out_boxes_are_counted() {
     let stacks: Vec<(String, u64)> =
         (0..10_000).map(|n| (format!("f{n}"), if n < 10 { 1_000_000 } else { 1 })).collect();
     let names: Vec<[&str; 1]> = stacks.iter().map(|(name, _)| [name.as_str()]).collect();
@@ -171,7 +171,7 @@ fn what_is_left_out_is_counted() {
 }
 
 #[test]
-fn a_large_profile_is_a_page_that_a_browser_can_show() {
+fn a_large_profile_makes_a_page_of_limited_size() {
     let stacks: Vec<Vec<String>> = (0..20_000)
         .map(|n| {
             (0..8)

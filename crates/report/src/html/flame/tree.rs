@@ -1,37 +1,37 @@
-//! The stacks of one profile, or of two, as one tree: what stands in a flame graph, and how wide.
+//! The stacks of one profile, or of two, as one tree: the boxes of a flame graph, and their widths.
 
 use std::collections::HashMap;
 
 use widthwise_anatomy::heap::naming;
 use widthwise_anatomy::heap::{Column, Frame, Profile, Values};
 
-/// Deeper calls are counted to the call at this depth: no screen shows more, and a recursion can have a million.
+/// Deeper calls are counted at this depth: no screen shows more, and a recursion can have a million.
 const DEEPEST: usize = 160;
 
-/// What a node stands for.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Everything.
     Root,
     /// A function, inlined ones included.
     Function,
-    /// Code that nothing names.
+    /// Code without a symbol.
     Unnamed,
-    /// The line that asked for memory, innermost of all.
+    /// The line that requested memory, innermost of all.
     Line,
 }
 
-/// What one profile has at a node.
+/// One profile's amount at a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// In the unit of the column that is drawn.
+    /// In the unit of the drawn column.
     pub value: u64,
     /// Blocks, where the column is one of bytes.
     pub blocks: u64,
 }
 
 impl Amount {
-    /// What `values` have in that column.
+    /// The amount of `values` in that column.
     pub fn of(values: &Values, column: Column) -> Amount {
         Amount { value: column.of(values), blocks: blocks(column).map_or(0, |blocks| blocks.of(values)) }
     }
@@ -42,35 +42,35 @@ impl Amount {
     }
 }
 
-/// A function as it was called from its parent, or a line of it.
+/// A function as called from its parent, or a line of it.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it stands for.
+    /// Its kind.
     pub kind: Kind,
-    /// The function as the first profile has it, or `file:line`.
+    /// The function's name in the first profile, or `file:line`.
     pub name: String,
     /// The object file it is in.
     pub module: String,
-    /// The node around it; the root's is the root.
+    /// The parent node; the root's is the root.
     pub parent: usize,
     /// Calls around it.
     pub depth: usize,
-    /// What it has itself, less what is within it, in the first and in the second profile.
+    /// Its own amounts, without its children's, in the first and in the second profile.
     pub own: [Amount; 2],
-    /// What it and all within it have, in the first and in the second profile.
+    /// Its amounts including its children's, in the first and in the second profile.
     pub amounts: [Amount; 2],
-    /// What it is drawn as wide as: for each stack the larger of the two, summed.
+    /// Its drawn width: the sum over its stacks of the larger of the two amounts.
     pub width: u64,
-    /// Where it begins, in the unit of `width`.
+    /// Its left edge, in the unit of `width`.
     pub start: u64,
 }
 
-/// All nodes; the first one is the root, and parents come before their children.
+/// All nodes; the first is the root, and parents precede their children.
 #[derive(Debug)]
 pub struct Tree {
     /// Not empty.
     pub nodes: Vec<Node>,
-    /// Some stack was too deep to be shown whole.
+    /// Some stack was too deep to be shown completely.
     pub cut: bool,
 }
 
@@ -84,7 +84,7 @@ fn blocks(column: Column) -> Option<Column> {
     }
 }
 
-/// A step of a stack: what makes it the same in both profiles, and what it looks like.
+/// A step of a stack: its identity in both profiles, and its appearance.
 #[derive(Debug, Clone)]
 struct Step {
     identity: usize,
@@ -119,7 +119,7 @@ impl Identities {
         // Builds of the same source in two folders have the same lines.
         let file = frame.file.as_deref()?;
         let name = format!("{}:{}", file.rsplit('/').next().unwrap_or(file), frame.line?);
-        // A tab is in no name of a function.
+        // No function name contains a tab.
         let identity = self.of(format!("\t{name}"));
         Some(Step { identity, kind: Kind::Line, name, module: frame.module.clone() })
     }
@@ -128,8 +128,8 @@ impl Identities {
 impl Tree {
     /// The tree of a profile's column, or of two profiles'.
     ///
-    /// What is outside of `main` is the C library's start, which is another in every ABI: stacks begin with `main` where they
-    /// have one. Functions are the same if [`naming::key`] says so.
+    /// Calls outside `main` are the C library's start-up code, which differs between ABIs: stacks begin with
+    /// `main` where they have one. Functions are equal if [`naming::key`] is.
     pub fn of(first: &Profile, second: Option<&Profile>, column: Column) -> Tree {
         let root = Node {
             kind: Kind::Root,
@@ -165,7 +165,7 @@ impl Tree {
                 for step in steps.chain(line) {
                     let node = &tree.nodes[at];
                     if node.kind == Kind::Unnamed && step.kind == Kind::Unnamed && node.name == step.name {
-                        // How many calls there are where nothing is known differs for no reason.
+                        // The number of unknown calls varies without meaning.
                         continue;
                     }
                     if node.depth == DEEPEST {
@@ -193,7 +193,7 @@ impl Tree {
         tree
     }
 
-    /// Sums up, from the innermost outwards.
+    /// Sums up, from the innermost nodes outwards.
     fn measure(&mut self) {
         for index in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[index];
@@ -227,12 +227,12 @@ impl Tree {
         }
     }
 
-    /// The nodes that are drawn, those of a row from left to right: at most `most`, and none narrower than the whole divided by
-    /// `finest`. A node's parent is always among them.
+    /// The nodes to draw, each row from left to right: at most `most`, and none narrower than the whole
+    /// divided by `finest`. A node's parent is always among them.
     pub fn drawn(&self, most: usize, finest: u64) -> Vec<usize> {
         let mut widths: Vec<u64> = self.nodes.iter().map(|node| node.width).collect();
         widths.sort_unstable_by(|a, b| b.cmp(a));
-        // All that are as wide as the first that is too many are too many.
+        // Nodes as wide as the first one beyond the limit are left out too.
         let too_many = widths.get(most).copied().unwrap_or(0);
         let narrowest = (self.nodes[0].width / finest).max(too_many.saturating_add(1)).max(1);
         let mut drawn: Vec<usize> = (0..self.nodes.len())

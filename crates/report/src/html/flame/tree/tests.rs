@@ -45,7 +45,7 @@ fn tree(first: &[(&str, u64)], second: &[(&str, u64)]) -> Tree {
 }
 
 #[test]
-fn a_function_is_one_node_and_its_lines_stand_within_it() {
+fn a_function_is_one_node_and_its_lines_are_its_children() {
     let tree = Tree::of(
         &profile(&[("main @m.c:3;f @src/f.c:8", 5), ("main @m.c:4;f @src/f.c:9", 7), ("main @m.c:5", 1)]),
         None,
@@ -59,7 +59,7 @@ fn a_function_is_one_node_and_its_lines_stand_within_it() {
 }
 
 #[test]
-fn functions_of_two_abis_are_matched_by_what_they_mean() {
+fn functions_of_two_abis_are_matched_by_meaning() {
     let tree = tree(
         &[("main;fill(unsigned long) @t.cpp:8", 80)],
         &[("main;fill(unsigned int) @/elsewhere/t.cpp:8", 40)],
@@ -71,7 +71,7 @@ fn functions_of_two_abis_are_matched_by_what_they_mean() {
 }
 
 #[test]
-fn what_only_one_of_the_two_has_is_as_wide_as_it_is_there() {
+fn a_node_of_one_profile_has_its_width_there() {
     let tree = tree(&[("main;gone", 30), ("main;kept", 10)], &[("main;new", 20), ("main;kept", 15)]);
     assert_eq!(
         shown(&tree),
@@ -98,14 +98,14 @@ fn children_lie_within_their_parents_and_beside_each_other() {
 }
 
 #[test]
-fn the_c_librarys_start_and_unnamed_code_make_no_difference() {
+fn start_up_code_and_unnamed_code_make_no_difference() {
     let tree =
         tree(&[("_start;0x2724a;main;0x10;0x20;f", 4)], &[("_start;__libc_start_call_main;main;0x99;f", 4)]);
     assert_eq!(shown(&tree), ["all 4 4 4", " main 4 4 4", "  ? in program 4 4 4", "   f 4 4 4"]);
 }
 
 #[test]
-fn only_so_many_are_drawn_and_never_one_without_its_parent() {
+fn the_number_of_nodes_is_limited_and_each_has_its_parent() {
     let stacks: Vec<(String, u64)> = (0..500).map(|n| (format!("main;f{};g", n % 50), n)).collect();
     let stacks: Vec<(&str, u64)> = stacks.iter().map(|(stack, bytes)| (stack.as_str(), *bytes)).collect();
     let tree = Tree::of(&profile(&stacks), None, Column::PeakBytes);
@@ -120,7 +120,7 @@ fn only_so_many_are_drawn_and_never_one_without_its_parent() {
 }
 
 #[test]
-fn a_recursion_without_end_is_cut_and_loses_no_byte() {
+fn an_endless_recursion_is_truncated_and_loses_no_byte() {
     let stack = vec!["f"; 100_000].join(";");
     let tree = tree(&[(&stack, 5)], &[]);
     assert!(tree.cut);
