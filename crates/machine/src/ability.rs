@@ -384,7 +384,7 @@ fn judge(
         });
     }
     Err(Unavailable::permanent(match status.code() {
-        Some(0) => format!("answered {:?} instead of {right:?}", stdout.trim()),
+        Some(0) => format!("printed {:?} instead of {right:?}", stdout.trim()),
         Some(code) => format!("ended with status {code}"),
         None => "ended in an unknown way".to_string(),
     }))
@@ -446,7 +446,7 @@ mod tests {
             judge(x32, ExitStatus::from_raw(raw), stdout, stderr, &packages)
         };
         assert_eq!(ended(0, "4 4\n", ""), Ok(()));
-        assert_eq!(ended(0, "8 8\n", "").unwrap_err().reason, "answered \"8 8\" instead of \"4 4\"");
+        assert_eq!(ended(0, "8 8\n", "").unwrap_err().reason, "printed \"8 8\" instead of \"4 4\"");
         assert!(ended(libc::SIGSYS, "", "").unwrap_err().reason.contains("seccomp"));
         assert!(ended(libc::SIGSEGV, "", "").unwrap_err().reason.contains("SIGSEGV"));
         let library = ended(

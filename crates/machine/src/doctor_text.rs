@@ -329,7 +329,7 @@ fn accounting(diagnosis: &Diagnosis) -> Line {
         (Ok(()), Ok(())) => ("control groups", None),
     };
     let taskstats_words = match taskstats {
-        Ok(()) => "taskstats answers".to_string(),
+        Ok(()) => "taskstats available".to_string(),
         Err(unavailable) => unavailable.reason.clone(),
     };
     let details = reason.cloned().into_iter().chain([taskstats_words]);

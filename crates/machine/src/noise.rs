@@ -1,6 +1,6 @@
 //! Noise during a run: steal, pressure, other tasks on the core, throttling.
 //!
-//! Read around every round, so reading is cheap: the files stay open, one buffer is used again, and a reading costs
+//! Read around every round, so reading is cheap: the files stay open, one buffer is reused, and a reading costs
 //! four system calls and no more memory than its list of CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};

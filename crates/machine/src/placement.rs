@@ -86,7 +86,7 @@ pub enum PlacementError {
     #[error("the list of CPUs is empty: name at least one, such as 0 or 0,2-3")]
     EmptyList,
     /// One CPU twice in a list.
-    #[error("CPU {0} is listed twice: list it once; more processes than CPUs go round the list again")]
+    #[error("CPU {0} is listed twice: list it once; with more processes than CPUs the list repeats")]
     ListedTwice(Cpu),
     /// The machine has no such CPU.
     #[error("this machine has no CPU {cpu}: its CPUs are {online}")]

@@ -37,7 +37,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<SourceLo
             Ok(None) if Instant::now() >= deadline => {
                 break Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("no answer within {} s", limit.as_secs()),
+                    format!("no result within {} s", limit.as_secs()),
                 ));
             }
             Ok(None) => thread::sleep(pause),

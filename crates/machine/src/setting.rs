@@ -155,7 +155,7 @@ fn pressure(proc: &Path) -> Result<(), Unavailable> {
     match text(proc.join("pressure/cpu")) {
         Some(_) => Ok(()),
         None => Err(Unavailable::with_fix(
-            "this kernel tells no pressure stall information",
+            "this kernel reports no pressure stall information",
             kernel::boot_with("psi=1"),
         )),
     }
@@ -181,7 +181,7 @@ fn taskstats(proc: &Path) -> Result<(), Unavailable> {
     if in_first("pid", FIRST_PID_NAMESPACE) && in_first("user", FIRST_USER_NAMESPACE) {
         Ok(())
     } else {
-        Err(Unavailable::permanent("taskstats does not answer inside a container"))
+        Err(Unavailable::permanent("taskstats is unavailable inside a container"))
     }
 }
 

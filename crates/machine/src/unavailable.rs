@@ -45,7 +45,7 @@ pub mod answer {
         No(Unavailable),
     }
 
-    /// Writes the answer.
+    /// Writes the result.
     pub fn serialize<T: Serialize, S: Serializer>(
         result: &Result<T, Unavailable>,
         serializer: S,

@@ -29,7 +29,7 @@ pub(super) fn ask() -> Option<Topology> {
 #[derive(Default)]
 struct Kind {
     cpus: BTreeSet<Cpu>,
-    /// Intel says which kind it is: `IntelAtom` or `IntelCore`.
+    /// Intel reports the kind: `IntelAtom` or `IntelCore`.
     core_type: Option<String>,
     /// Relative performance, from device tree or ACPI (`cpu_capacity`).
     capacity: Option<u64>,
