@@ -689,7 +689,10 @@ fn a_variant_with_another_output_is_reported() {
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.stdout.contains("i386's output differs from that of x86-64"), "{said:?}");
     let allowed = lab.widthwise(&format!("{words} --allow-different-output"));
-    assert!(allowed.status == Some(0) && allowed.stdout.contains("output differs from that of"), "{allowed:?}");
+    assert!(
+        allowed.status == Some(0) && allowed.stdout.contains("output differs from that of"),
+        "{allowed:?}"
+    );
     let off = lab.widthwise(&format!("{words} --check off"));
     assert!(off.status == Some(0) && off.stdout.contains("answers were not compared"), "{off:?}");
 }

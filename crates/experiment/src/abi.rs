@@ -1,4 +1,4 @@
-//! The ABIs by name. How each is compiled, and whether it starts on this machine, is `machine`'s business.
+//! The ABIs by name. The `machine` crate has the compiler options of each, and whether it starts on this machine.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The allocators by name. Where the library of each lies for each ABI is `machine`'s business.
+//! The allocators by name. The `machine` crate finds the library of each for each ABI.
 
 /// Every allocator an experiment may name; the first is the default, with which nothing is preloaded.
 pub const ALLOCATORS: [&str; 4] = ["glibc", "jemalloc", "mimalloc", "tcmalloc"];

@@ -1,4 +1,4 @@
-//! Axes: the things that vary.
+//! Axes: what varies between variants.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
-//! Names and arguments are bytes; requests, spec files and archives are text. Here each is written as the other, and nothing
-//! is lost.
+//! Lossless conversion between bytes (names and arguments) and text (requests, spec files and archives).
 //!
-//! A byte that is no UTF-8 stands as the private character U+10FE00 + byte (U+10FE80 to U+10FEFF), which a spec file may write
-//! as `\U0010FEE9`. Where a name has such a character itself, its four bytes are written in this way too.
+//! A byte that is not UTF-8 becomes the private character U+10FE00 + byte (U+10FE80 to U+10FEFF), which a spec file may
+//! write as `\U0010FEE9`. The four bytes of such a character in a name are written in this way, too.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// What is added to a byte.
 const FIRST: u32 = 0x10_FE00;
 
-/// The byte that a character stands for, if it is such a one.
+/// The byte that a private character stands for; None for other characters.
 pub fn byte(c: char) -> Option<u8> {
     (FIRST + 0x80..=FIRST + 0xff).contains(&u32::from(c)).then(|| (u32::from(c) - FIRST) as u8)
 }
@@ -52,7 +51,7 @@ pub fn path(text: &str) -> PathBuf {
     PathBuf::from(os(text))
 }
 
-/// A text for people: a byte that is no UTF-8 is written `\xe9`.
+/// A text for display: a byte that is not UTF-8 is written `\xe9`.
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -64,7 +63,7 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// A path for people.
+/// A path for display.
 pub fn shown_path(path: &Path) -> String {
     shown(&text(path))
 }
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_utf8_stays_as_it_is_and_another_byte_is_shown_as_an_escape() {
+    fn utf8_is_unchanged_and_other_bytes_are_escaped() {
         assert_eq!(text("café $(x) 'y'\n"), "café $(x) 'y'\n");
         let odd = OsStr::from_bytes(b"caf\xe9.c");
         assert_eq!(text(odd), "caf\u{10fee9}.c");

@@ -29,7 +29,7 @@ fn numbers(list: &str) -> Result<Vec<u32>, String> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
-            return Err(format!("{part} runs backwards"));
+            return Err(format!("{part} is a descending range"));
         }
         for cpu in first..=last {
             if !seen.insert(cpu) {
@@ -81,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_names_no_cpus_is_refused() {
+    fn an_invalid_list_is_refused() {
         assert_eq!(reason("0,1-x"), "\"x\" is no CPU number");
         assert_eq!(reason(""), "\"\" is no CPU number");
-        assert_eq!(reason("3-1"), "3-1 runs backwards");
+        assert_eq!(reason("3-1"), "3-1 is a descending range");
         assert_eq!(reason("0-2,1"), "CPU 1 is named twice");
         assert_eq!(reason("0-4294967295"), "\"4294967295\" is no CPU number");
         assert_eq!(reason("+1"), "\"+1\" is no CPU number");

@@ -1,4 +1,4 @@
-//! Durations as people write them: `60s`, `5m`, `1h30m`, `250ms`.
+//! Durations as users write them: `60s`, `5m`, `1h30m`, `250ms`.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn nanoseconds(text: &str) -> Option<u128> {
         let (number, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
         let (unit, after) =
             after.split_at(after.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(after.len()));
-        // Going on in the same iterator is what forbids "5s1m" and "1m1m".
+        // Continuing in the same iterator forbids "5s1m" and "1m1m".
         let (_, size) = units.find(|(name, _)| *name == unit)?;
         total = number.parse::<u128>().ok()?.checked_mul(*size)?.checked_add(total)?;
         rest = after;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_people_write_them() {
+    fn durations_with_one_or_more_units_are_read() {
         for (written, milliseconds) in
             [("60s", 60_000), ("5m", 300_000), ("1h30m", 5_400_000), ("250ms", 250), ("1m1s500ms", 61_500)]
         {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn an_invalid_duration_is_refused() {
         let too_long = format!("{}h", "9".repeat(30));
         for wrong in ["", "60", "s", "1.5s", "-1s", "5s1m", "1m1m", "1d", "1 s", "5S", "1h30", "é", &too_long]
         {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_duration_reads_the_same_again() {
+    fn a_written_duration_is_read_back() {
         for duration in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(5_400), Duration::MAX] {
             assert_eq!(parse(&text(duration)), Ok(duration));
         }

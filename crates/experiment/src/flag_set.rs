@@ -1,4 +1,4 @@
-//! Flag sets: the built-in ones, and options said as they are.
+//! Flag sets: the built-in ones, and literal options.
 
 use crate::model::FlagSet;
 
@@ -13,14 +13,14 @@ struct BuiltIn {
 
 #[rustfmt::skip]
 const BUILT_IN: [BuiltIn; 4] = [
-    // The linker compiles again under LTO, so it is given the level of optimisation too (gcc(1), -flto).
+    // The linker compiles again under LTO, so it needs the optimisation level, too (gcc(1), -flto).
     BuiltIn { name: "lto",       options: "-O2 -flto",          ldflags: "-O2 -flto", profile_guided: false },
     BuiltIn { name: "fast-math", options: "-O3 -ffast-math",    ldflags: "",          profile_guided: false },
     BuiltIn { name: "native",    options: "-O3 -march=native",  ldflags: "",          profile_guided: false },
     BuiltIn { name: "pgo",       options: "-O2",                ldflags: "",          profile_guided: true },
 ];
 
-/// What a program is compiled with when the user names no flags.
+/// The default compiler options.
 pub const DEFAULT: &str = "-O2";
 
 /// The names of the built-in sets.
@@ -41,7 +41,7 @@ pub fn built_in(name: &str) -> Option<FlagSet> {
     })
 }
 
-/// Whether a value of the axis is options themselves rather than a name.
+/// Whether a value of the axis is literal options instead of a name.
 pub fn is_options(text: &str) -> bool {
     text.starts_with('-')
 }
@@ -58,7 +58,7 @@ pub fn options(text: &str) -> FlagSet {
     }
 }
 
-/// The set of a finished binary: nobody can say any more what it was compiled with.
+/// The set of a finished binary: the options it was compiled with are unknown.
 pub fn finished() -> FlagSet {
     options("")
 }

@@ -1,8 +1,8 @@
-//! The question an experiment asks: a program, its axes, its metrics and its stopping rule.
+//! The definition of an experiment: a program, its axes, its metrics and its stopping rule.
 //!
-//! This crate is pure. It starts no process, reads no clock and opens no file: the text of a spec
-//! file and the words of the command line come in, an [`Experiment`] or an error that names the
-//! line or the flag goes out. Everything else in the house speaks in the words defined here.
+//! This crate is pure. It starts no process, reads no clock and opens no file. Its input is the text of a spec file and
+//! the command line; its output is an [`Experiment`] or an error that names the line or the flag. All other crates use
+//! its types.
 //!
 //! [`spec::parse`] reads a spec file into a [`Request`]; the command line fills in another;
 //! [`Request::overlay`] lays one over the other, and [`Request::resolve`] makes the experiment of it.

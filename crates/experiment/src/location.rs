@@ -1,9 +1,9 @@
-//! Where something was said: a line of the spec file or a flag of the command line.
+//! Source locations: a line of the spec file or a flag of the command line.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where the user said something, so that an error found late can still point at it.
+/// The source location of a value, for later error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceLocation {
     /// In a spec file.
@@ -18,7 +18,7 @@ pub enum SourceLocation {
 }
 
 impl SourceLocation {
-    /// Whether it was said in a spec file: a relative path said there starts at the spec file's folder.
+    /// Whether this is in a spec file: relative paths there start at the spec file's folder.
     pub fn in_spec(&self) -> bool {
         matches!(self, SourceLocation::Spec { .. })
     }
@@ -33,20 +33,20 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// A value and where it was said.
+/// A value and its source location.
 ///
-/// Two of them are equal when they state the same thing: a spec file that was written out and read again is the same
-/// request, although every line has moved.
+/// Equality ignores the location: a spec file that is written and read back is the same request, although lines have
+/// moved.
 #[derive(Debug, Clone)]
 pub struct Located<T> {
-    /// What was said.
+    /// The value.
     pub value: T,
-    /// Where.
+    /// Its location.
     pub location: SourceLocation,
 }
 
 impl<T> Located<T> {
-    /// `value`, said there.
+    /// `value` with this location.
     pub fn new(value: T, location: SourceLocation) -> Located<T> {
         Located { value, location }
     }

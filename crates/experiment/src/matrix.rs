@@ -12,13 +12,13 @@ use crate::request::{check_name, Request};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::{abi, allocator, flag_set};
 
-/// More variants than this are a slip: each is a build, and takes part in every round.
+/// The largest number of variants: each is built and runs in every round.
 pub const MOST_VARIANTS: usize = 1000;
 
 /// The environment that sets nothing.
 pub const DEFAULT_ENV: &str = "default";
 
-/// What the matrix needs to know beside the request.
+/// The input of the matrix besides the request.
 pub(crate) struct Surroundings<'a> {
     /// The names of the compilers here.
     pub compilers: &'a [String],
@@ -26,7 +26,7 @@ pub(crate) struct Surroundings<'a> {
     pub binaries: &'a [(String, PathBuf)],
 }
 
-/// The value of one axis; one that the user did not name has no place where it was said.
+/// The value of one axis; one that the user did not name has no location.
 #[derive(Debug, Clone)]
 struct Value {
     text: String,
@@ -38,7 +38,7 @@ struct Value {
 struct Cell {
     name: Option<Located<String>>,
     values: BTreeMap<Axis, Value>,
-    /// Where it was listed, if it was.
+    /// Its location in the list, if it was listed.
     location: Option<SourceLocation>,
 }
 
@@ -116,8 +116,8 @@ impl Request {
         }
     }
 
-    /// An exclude that matches nothing may be meant for another machine or a wider matrix; one with a name that means
-    /// nothing is a slip.
+    /// An exclude that matches nothing may be meant for another machine or a wider matrix; one with an unknown name is
+    /// an error.
     fn check_exclude(&self, exclude: &Point) -> Result<(), RequestError> {
         if let Some(value) = exclude.get(&Axis::Flags) {
             self.flag_set(&value.into())?;
@@ -146,7 +146,7 @@ impl Request {
         let listed = self.variants.iter().map(|located| {
             let mut values: BTreeMap<Axis, Value> =
                 located.value.point.iter().map(|(axis, value)| (*axis, value.into())).collect();
-            // An ABI that was not named is the first, and is part of the name all the same.
+            // If the user names no ABI, the axis comes first and is still part of the name.
             values.entry(Axis::Abi).or_insert_with(|| abi::ABIS[0].name.into());
             Cell { name: located.value.name.clone(), values, location: Some(located.location.clone()) }
         });
@@ -304,7 +304,7 @@ fn too_many(points: usize) -> RequestErrorKind {
     RequestErrorKind::TooManyVariants { points, most: MOST_VARIANTS }
 }
 
-/// The complaint that reading the value would have given: a request can also be put together without reading.
+/// The error that parsing the value would return: a request can also be built without parsing.
 fn unknown(axis: Axis, value: &Value) -> RequestError {
     let kind_of_error = crate::point::check_value(axis, &value.text).err();
     value.wrong(kind_of_error.unwrap_or(RequestErrorKind::Unknown {

@@ -1,25 +1,25 @@
-//! The memory of a run over time: what was read of it, and the figures that are made of that.
+//! The memory series of a run, and the metrics computed from it.
 //!
-//! Times are nanoseconds since the program's `execve`, amounts are bytes. There are three kinds of readings. A *glance*
-//! (`/proc/PID/statm`) tells the size of one process; it is cheap and made often. A *survey* (`/proc/PID/pagemap`) tells what
-//! the memory of a tree of one process is for, and costs some ten times as much. A *full reading* (`/proc/PID/smaps` of every
-//! process of the tree, one after the other) tells besides what is shared and swapped out, and costs ten times that.
+//! Times are nanoseconds since the program's `execve`, amounts are bytes. There are three kinds of readings. A *statm
+//! sample* (`/proc/PID/statm`) has the size of one process; it is cheap and frequent. A *pagemap scan*
+//! (`/proc/PID/pagemap`) divides the memory of a tree of one process by use, and costs some ten times as much. An
+//! *smaps snapshot* (`/proc/PID/smaps` of every process of the tree, one after the other) adds shared and swapped
+//! memory, and costs ten times that.
 
 use crate::metric::{self, Metric};
 use crate::outcome::{Reading as Figure, Source};
 
-/// What was seen of memory stands for a program if it is at least so much of its peak.
+/// The least share of the peak that a series must have seen to represent a program.
 pub const NEAR_PEAK: f64 = 0.8;
-/// A reading that saw at least so much of the peak is said to be of the peak.
+/// The least share of the peak at which a reading counts as one of the peak.
 pub const AT_PEAK: f64 = 0.95;
 
-/// What a mapping is for.
+/// The use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// What `brk(2)` grows: `[heap]`.
+    /// The `brk(2)` heap: `[heap]`.
     Heap,
-    /// Anonymous memory that is none of the others: large blocks and further arenas of an allocator, mmap of the
-    /// program's own.
+    /// Other anonymous memory: large blocks and further arenas of an allocator, mmap of the program's own.
     Mmapped,
     /// Stacks, of the first thread and of the others.
     Stack,
@@ -35,7 +35,7 @@ pub enum Class {
     Shared,
     /// The x32 runtime itself.
     Runtime,
-    /// What Widthwise preloaded to record the heap.
+    /// The preloaded heap recorder.
     Recorder,
     /// The kernel's own: vDSO and the like.
     Other,
@@ -74,7 +74,7 @@ impl Class {
         }
     }
 
-    /// The name for people, of all mappings of the class together.
+    /// The name in reports, of all mappings of the class together.
     pub fn title(self) -> &'static str {
         match self {
             Class::Heap => "heap (brk)",
@@ -102,7 +102,7 @@ impl Class {
 pub struct Part {
     /// What it is for.
     pub class: Class,
-    /// The library's file name (`libc.so.6`); empty for classes that are not parted.
+    /// The library's file name (`libc.so.6`); empty for classes without parts.
     pub name: String,
 }
 
@@ -164,7 +164,7 @@ pub struct Process {
     pub ended_ns: u64,
 }
 
-/// What a cheap reading of one process told.
+/// A statm sample of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatmSample {
     /// When.
@@ -179,13 +179,13 @@ pub struct StatmSample {
     pub virtual_bytes: u64,
 }
 
-/// What a full reading or a survey of the tree told.
+/// An smaps snapshot or a pagemap scan of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// When it began.
     pub at_ns: u64,
-    /// Whether it is a full one. A survey knows of the tree its resident and anonymous memory and the address space, and
-    /// of the parts their resident memory and address space; the other figures are 0 and mean nothing.
+    /// Whether it is an smaps snapshot. A pagemap scan has the tree's resident and anonymous memory and address space,
+    /// and the parts' resident memory and address space; the other figures are 0 and meaningless.
     pub full: bool,
     /// The whole tree.
     pub tree: Totals,
@@ -195,7 +195,7 @@ pub struct Reading {
     pub parts: Vec<(usize, Amounts)>,
 }
 
-/// A line that the program wrote: from here on it is in that phase.
+/// A line that the program wrote, which begins a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// When it was received.
@@ -209,14 +209,13 @@ pub struct Mark {
 pub struct Series {
     /// From the program's `execve` to its end.
     pub wall_ns: u64,
-    /// For how much of that somebody was reading: a program that stood still meanwhile would have been slowed by so
-    /// much.
+    /// How long the sampler was reading: an upper bound of its delay of the program.
     pub spent_ns: u64,
-    /// How many glances were made; not all are kept.
+    /// How many statm samples were made; not all are kept.
     pub statm_samples_made: u64,
-    /// How many surveys were made; not all are kept.
+    /// How many pagemap scans were made; not all are kept.
     pub pagemap_scans_made: u64,
-    /// How many full readings were made; not all are kept.
+    /// How many smaps snapshots were made; not all are kept.
     pub readings_made: u64,
     /// Every process that was seen.
     pub processes: Vec<Process>,
@@ -242,7 +241,7 @@ pub struct Level {
 }
 
 impl Series {
-    /// The share of the run for which somebody was reading.
+    /// The share of the run during which the sampler was reading.
     pub fn cost(&self) -> f64 {
         if self.wall_ns == 0 {
             0.0
@@ -251,8 +250,8 @@ impl Series {
         }
     }
 
-    /// The tree's resident memory over time: every reading, and the glances at moments when the tree was one process.
-    /// (What several processes share, a glance does not tell.)
+    /// The tree's resident memory over time: every scan and snapshot, and the statm samples at moments when the tree
+    /// was one process. (A statm sample does not show what several processes share.)
     pub fn levels(&self) -> Vec<Level> {
         let of_readings = self.readings.iter().map(|reading| Level {
             at_ns: reading.at_ns,
@@ -271,7 +270,7 @@ impl Series {
         levels
     }
 
-    /// Whether the tree was one process when that was seen.
+    /// Whether the tree was one process at that moment.
     fn is_alone(&self, statm_sample: &StatmSample) -> bool {
         let others = self.processes.iter().enumerate().filter(|(index, _)| *index != statm_sample.process);
         others
@@ -291,7 +290,7 @@ impl Series {
         self.readings.iter().rev().max_by_key(|reading| reading.tree.amounts.resident)
     }
 
-    /// Likewise, of the full ones.
+    /// As above, of the smaps snapshots only.
     pub fn full_peak(&self) -> Option<&Reading> {
         let full = self.readings.iter().rev().filter(|reading| reading.full);
         full.max_by_key(|reading| reading.tree.amounts.resident)
@@ -314,8 +313,8 @@ impl Series {
         Some(if end > first { area / (end - first) as f64 } else { values.last()?.1 as f64 })
     }
 
-    /// The levels without what is the x32 runtime's own, which is no memory of the program's. A glance does not tell it
-    /// apart: then it is what the reading before, or else the first one, says.
+    /// The levels without the x32 runtime's own memory. A statm sample does not show it: then the value of the reading
+    /// before, or else of the first one, is used.
     fn programs_levels(&self) -> Vec<Level> {
         let own: Vec<(u64, Amounts)> = self
             .readings
@@ -353,8 +352,8 @@ impl Series {
         }
     }
 
-    /// The figure of a metric of [`Family::Series`](metric::Family::Series), if enough was read for it: what was read, and
-    /// nothing of what was missed.
+    /// The figure of a metric of [`Family::Series`](metric::Family::Series), if enough was read: from the readings
+    /// alone, without an estimate of what was missed.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         let most = |of: &dyn Fn(&Reading) -> u64| self.readings.iter().map(of).max().map(|most| most as f64);
         let class = |class| most(&|reading| self.of_class(reading, class).resident);
@@ -385,7 +384,7 @@ impl Series {
         }
     }
 
-    /// The sample that a run of it yields: the metrics that were asked for and could be made.
+    /// The sample of such a run: the requested metrics that could be computed.
     pub fn sample(&self, metrics: &[Metric]) -> std::collections::BTreeMap<&'static str, Figure> {
         let own = metrics.iter().filter(|metric| metric.family == metric::Family::Series);
         own.filter_map(|metric| Some((metric.name, Figure::whole(self.figure(metric)?, Source::Smaps))))
@@ -439,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_counts_for_the_tree_only_while_the_tree_is_one_process() {
+    fn a_statm_sample_counts_for_the_tree_only_while_the_tree_is_one_process() {
         assert_eq!(series().levels().iter().map(|l| l.resident).collect::<Vec<_>>(), [30, 40, 100, 60]);
         assert_eq!(figure("tree_peak"), Some(100.0));
         assert_eq!(series().largest_process(), 900);
@@ -459,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_x32_runtimes_own_is_in_no_figure() {
+    fn the_x32_runtimes_own_memory_is_in_no_figure() {
         let mut series = series();
         let whole = |series: &Series, name: &str| series.figure(metric::find(name).unwrap());
         let names = ["tree_peak", "tree_mean", "tree_pss"];
@@ -494,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn class_names_are_found_again() {
+    fn class_names_are_parsed_back() {
         assert!(Class::ALL.iter().all(|class| Class::find(class.name()) == Some(*class)));
     }
 }

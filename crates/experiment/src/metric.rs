@@ -1,4 +1,4 @@
-//! Metrics: what a run is asked for. One row each: a name, a unit, a direction, where it comes from.
+//! Metrics, one row each: a name, a unit, a direction and a source.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ pub enum Family {
     Accounting,
     /// Performance counters (`perf_event_open(2)`), where the machine has them.
     Counter,
-    /// The memory of the process tree, read while the program runs: in runs of their own, since that perturbs.
+    /// The memory of the process tree, read while the program runs, in separate runs, because reading perturbs.
     Series,
-    /// What the x32 runtime says of itself, where it stands in for the kernel.
+    /// The x32 runtime's own figures, where it replaces the kernel's x32 support.
     Runtime,
 }
 
@@ -31,7 +31,7 @@ pub enum Family {
 pub struct MetricRow {
     /// The name in spec files, on the command line, in JSON and in the archive.
     pub name: &'static str,
-    /// The name at the head of a column.
+    /// The name in a column head.
     pub title: &'static str,
     /// The noun of a sentence: "x32 uses 15 % less **peak memory**".
     pub noun: &'static str,
@@ -41,7 +41,7 @@ pub struct MetricRow {
     pub direction: Direction,
     /// Where it comes from.
     pub family: Family,
-    /// Measured unless the user says otherwise.
+    /// Measured by default.
     pub default: bool,
     /// One sentence: what is counted, and over which processes.
     pub about: &'static str,
@@ -119,22 +119,22 @@ pub fn find(name: &str) -> Option<Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// What the memory series yields.
+/// The metrics of the memory series.
 pub fn series() -> Vec<Metric> {
     METRICS.iter().filter(|metric| metric.family == Family::Series).collect()
 }
 
-/// What the x32 runtime says of itself.
+/// The x32 runtime's own metrics.
 pub fn runtime() -> impl Iterator<Item = Metric> {
     METRICS.iter().filter(|metric| metric.family == Family::Runtime)
 }
 
-/// What is measured when the user names no metric.
+/// The default metrics.
 pub fn defaults() -> Vec<Metric> {
     METRICS.iter().filter(|metric| metric.default).collect()
 }
 
-/// What the kernel makes of runs that share a CPU, and not the program: of runs made together they are not read.
+/// Metrics that depend on the scheduling of runs that share a CPU: concurrent runs do not have them.
 pub const NOT_CONCURRENT: [&str; 2] = ["wall", "involuntary_switches"];
 
 impl fmt::Display for MetricRow {

@@ -1,4 +1,4 @@
-//! The experiment: everything a campaign needs to know, with nothing left open.
+//! The experiment: the complete definition of a campaign.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::metric::{Family, Metric};
 use crate::role::{control_of, Role};
 use crate::source::Language;
 
-/// What the user wants measured.
+/// The measured program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// A short name for reports and folders: `sqlite3`, `tree`, `lua-5.4`.
@@ -29,7 +29,7 @@ pub enum Origin {
     Source {
         /// The file or folder.
         path: PathBuf,
-        /// How it is built. A single file says it by its name.
+        /// How it is built. A single file determines it by its name.
         build: Build,
     },
     /// A Debian source package, fetched without touching the system's apt configuration.
@@ -81,7 +81,7 @@ impl Build {
 pub struct Variant {
     /// Its stable name: the values of the axes that the experiment names, joined by `/`.
     pub name: String,
-    /// Pointer width and calling convention. For finished binaries named otherwise: absent until the file is read.
+    /// Pointer width and calling convention. For finished binaries with another name: absent until the file is read.
     pub abi: Option<Abi>,
     /// The compiler's name (`gcc-12`), or absent for finished binaries and for the machine's default.
     pub compiler: Option<String>,
@@ -114,10 +114,10 @@ pub struct FlagSet {
     pub train: Option<String>,
 }
 
-/// What transparent huge pages do for the program.
+/// The program's setting of transparent huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thp {
-    /// What the system has set.
+    /// The system's setting.
     System,
     /// Everywhere (needs the right to write the system's setting; it is put back after each run).
     Always,
@@ -158,7 +158,7 @@ pub struct Launch {
 /// The working directory of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Directory {
-    /// Where the user stood, or the spec file's folder.
+    /// The user's working directory, or the spec file's folder.
     #[default]
     Here,
     /// A folder made anew for each run, with links to the input files; removed after it.
@@ -173,33 +173,33 @@ pub enum Cpus {
     /// One core whose SMT siblings are idle, the same for the whole round.
     #[default]
     Auto,
-    /// Wherever the kernel puts it.
+    /// Any CPU, chosen by the kernel.
     Any,
     /// These.
     List(Vec<u32>),
 }
 
-/// How a variant's answer is compared with the baseline's.
+/// How a variant's output is compared with the baseline's.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OutputCheck {
     /// Files the program writes, compared instead of its standard output; relative to the working directory.
     pub files: Vec<PathBuf>,
-    /// A shell command that each answer is piped through before it is compared.
+    /// A shell command that each output is piped through before it is compared.
     pub filter: Option<String>,
-    /// A variant that answers differently is compared all the same, and the report says so.
+    /// A variant with a different output is compared nevertheless, and the report states it.
     pub allow_different: bool,
-    /// Nothing is compared, and the report says so.
+    /// Nothing is compared, and the report states it.
     pub off: bool,
 }
 
-/// When a campaign has seen enough: whichever comes first.
+/// The stopping rule: the first condition that holds ends the campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stopping {
-    /// After so many timed rounds.
+    /// The number of timed rounds.
     pub rounds: Option<u32>,
     /// When every verdict on the deciding metrics is known to this half-width, as a fraction (0.01 for 1 %).
     pub precision: Option<f64>,
-    /// When the rounds have taken so long.
+    /// The time limit of the rounds.
     pub max_time: Option<Duration>,
 }
 
@@ -233,11 +233,11 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// The name of the variant the others are compared with.
     pub baseline: String,
-    /// What each run is asked for, in the order of the columns.
+    /// The metrics, in the order of the columns.
     pub metrics: Vec<Metric>,
     /// How a run is launched.
     pub launch: Launch,
-    /// How answers are compared.
+    /// How outputs are compared.
     pub check: OutputCheck,
     /// When to stop.
     pub stopping: Stopping,
@@ -257,7 +257,7 @@ impl Experiment {
         control_of(&self.baseline)
     }
 
-    /// What a variant of that name is for.
+    /// The role of the variant of that name.
     pub fn role(&self, variant: &str) -> Role {
         if variant == self.baseline {
             Role::Baseline
@@ -269,8 +269,8 @@ impl Experiment {
     }
 
     /// The metrics whose intervals decide when `--precision` is reached: CPU time and peak memory where they are
-    /// measured, all that are of timed rounds otherwise. (User time follows a tick and switches follow the neighbours: waiting for
-    /// those to settle would be waiting for ever.)
+    /// measured, all that are of timed rounds otherwise. (User time depends on the tick and switches on other programs:
+    /// their intervals might never be narrow enough.)
     pub fn deciding(&self) -> Vec<Metric> {
         let timed = |metric: &Metric| metric.family != Family::Series;
         let chosen: Vec<Metric> =

@@ -1,4 +1,4 @@
-//! What a campaign yields: rounds of runs, and a sample from each.
+//! The data of a campaign: rounds of runs, and a sample from each.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source's name as it stands in JSON, CSV and the archive.
+    /// The source's name in JSON, CSV and the archive.
     pub fn name(self) -> &'static str {
         match self {
             Source::Clock => "clock",
@@ -66,8 +66,8 @@ pub struct Reading {
     /// The share of the run during which it was counted: 1 unless the kernel multiplexed the counter
     /// (`time_running / time_enabled`), in which case `value` is already scaled up.
     pub coverage: f64,
-    /// Where `value` is only known to be reached: the true amount is not above this. Infinite where nothing bounds it;
-    /// absent where `value` is the amount.
+    /// The upper bound of the amount, where `value` is only a lower bound. Infinite without a bound; absent where
+    /// `value` is the amount.
     pub upper: Option<f64>,
 }
 
@@ -116,7 +116,7 @@ pub enum Ending {
     },
     /// It could not be started at all.
     SpawnFailed {
-        /// The step that failed and the system's own words.
+        /// The step that failed and the system's message.
         reason: String,
     },
     /// Its setup or teardown command failed.
@@ -141,7 +141,7 @@ impl Ending {
     }
 }
 
-/// One execution of one variant in one round, with all it yielded.
+/// One execution of one variant in one round, with its data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The variant's name.
@@ -150,7 +150,8 @@ pub struct Run {
     pub round: u32,
     /// Its place in the round's random order, from 0.
     pub position: u32,
-    /// When it began: nanoseconds since the campaign's first run (wall clock, so that a resumed campaign goes on).
+    /// When it began: nanoseconds since the campaign's first run (wall clock, so that it continues in a resumed
+    /// campaign).
     pub began_ns: u64,
     /// How it ended.
     pub ending: Ending,
@@ -168,11 +169,11 @@ pub enum RoundKind {
     Warmup,
     /// A complete block, used by verdicts.
     Timed,
-    /// Not timed: every run of it was counted by valgrind's emulated processor, and has these counts alone.
+    /// Not timed: every run was counted by valgrind's emulated processor, and has only these counts.
     Emulated,
-    /// Not timed: memory was read while its runs were going on, and they have these figures alone.
+    /// Not timed: memory was read during its runs, and they have only these figures.
     Memory,
-    /// Ended by an interruption: its runs are kept, and used by nothing.
+    /// Interrupted: its runs are kept, and not used.
     Interrupted,
 }
 
@@ -197,13 +198,13 @@ impl RoundKind {
         RoundKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether verdicts are made of its readings.
+    /// Whether verdicts use its readings.
     pub fn counts(self) -> bool {
         matches!(self, RoundKind::Timed | RoundKind::Emulated | RoundKind::Memory)
     }
 }
 
-/// What the machine did meanwhile.
+/// Noise of the machine during the round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// Share of the round's time that the hypervisor took from the measured core, 0 to 1.
@@ -212,9 +213,8 @@ pub struct Noise {
     pub pressure: Option<f64>,
     /// Share of the round's time for which tasks other than ours ran on the measured core, 0 to 1.
     pub others: f64,
-    /// For how long they did, in nanoseconds, since the round before; a round that is too short to be looked at leaves it to
-    /// a later one. Where the kernel counts in ticks it may be below 0: only the sum over rounds means something. Absent in
-    /// campaigns that did not keep it.
+    /// Their CPU time in nanoseconds, since the last round that was long enough to be read. Where the kernel counts in
+    /// ticks it may be below 0: only the sum over rounds is meaningful. Absent in campaigns recorded without it.
     pub others_ns: Option<i64>,
     /// Thermal throttling events on the measured core during the round.
     pub throttled: u64,
@@ -229,6 +229,6 @@ pub struct Round {
     pub kind: RoundKind,
     /// The CPU every run of it was pinned to, if they were.
     pub cpu: Option<u32>,
-    /// What the machine did meanwhile.
+    /// Noise of the machine during the round.
     pub noise: Noise,
 }

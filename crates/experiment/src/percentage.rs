@@ -8,7 +8,7 @@ pub fn parse(text: &str) -> Result<f64, RequestErrorKind> {
         Some(number) => (number.trim_end(), 100.0),
         None => (text, 1.0),
     };
-    // `f64::from_str` also reads "inf", "nan", "1e3" and "-1", which nobody means here.
+    // `f64::from_str` also reads "inf", "nan", "1e3" and "-1", which are refused here.
     let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     match number.parse::<f64>() {
         Ok(value) if plain && value.is_finite() => Ok(value / divisor),
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_percentage_is_refused() {
+    fn an_invalid_percentage_is_refused() {
         for wrong in ["", "%", "one%", "-1%", "inf", "nan%", "1e3", "1%%", "1,5%", "."] {
             assert_eq!(
                 parse(wrong),
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_percentage_reads_the_same_again() {
+    fn a_written_percentage_is_read_back() {
         assert_eq!(text(0.01).as_deref(), Some("1%"));
         assert_eq!(text(0.95).as_deref(), Some("95%"));
         assert_eq!(text(0.07).as_deref(), Some("7%"));

@@ -1,7 +1,7 @@
 //! Placeholders: `{build}` and the like in commands.
 //!
 //! Only `{word}` with a word of small letters and `_` is one. `{{word}}` stands for the text `{word}`, `${WORD}` is the
-//! shell's, and every other brace is left as it is: shell functions and awk programs keep working without change.
+//! shell's, and every other brace is unchanged, so shell functions and awk programs work.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ pub fn allowed(stage: Stage) -> impl Iterator<Item = &'static str> {
 }
 
 impl Placeholder {
-    /// Whether it means something there.
+    /// Whether it has a value there.
     pub fn allowed(&self, stage: Stage) -> bool {
         match stage {
             Stage::Build => self.in_build,
@@ -167,9 +167,8 @@ const LISTS: [&str; 6] = ["cc", "cxx", "cflags", "cxxflags", "ldflags", "ar"];
 
 /// As [`fill`], for text that a shell will read: no value becomes part of the shell's own language.
 ///
-/// A value with nothing in it that a shell would act on is written as it is. Another is put in a variable before the text
-/// begins and stands as that variable, in quotation marks as its place needs them: a shell does not read the value of a
-/// variable again.
+/// A value without special characters is inserted literally. Any other is assigned to a variable before the text, and
+/// the variable is inserted with suitable quotation marks: a shell does not parse the value of a variable.
 pub fn fill_shell(text: &str, values: &BTreeMap<&str, String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut assigned: BTreeMap<&str, &str> = BTreeMap::new();
@@ -211,7 +210,7 @@ fn variable(word: &str) -> String {
     format!("WIDTHWISE_{}", word.to_ascii_uppercase())
 }
 
-/// Whether a shell takes the value for what it is, in any quotation marks and in none.
+/// Whether a shell takes the value literally, with any quotation marks and without.
 fn is_plain(value: &str, is_list: bool) -> bool {
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
@@ -222,10 +221,10 @@ fn is_plain(value: &str, is_list: bool) -> bool {
     (is_list || !value.is_empty()) && value.chars().all(plain)
 }
 
-/// In what quotation marks a place of shell text is (POSIX, "Shell Command Language", 2.2 and 2.6.3).
+/// The quotation state at a position of shell text (POSIX, "Shell Command Language", 2.2 and 2.6.3).
 #[derive(Debug, Default)]
 struct Quoting {
-    /// The command substitutions around the place, each with the state that it began in.
+    /// The command substitutions around the position, each with the state that it began in.
     outer: Vec<Frame>,
     here: Frame,
     escaped: bool,
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_a_value_for_what_it_is_in_any_quotation_marks() {
+    fn a_shell_takes_a_value_literally_in_any_quotation_marks() {
         for value in [
             "/plain/x-1.c",
             "/a b",

@@ -15,7 +15,7 @@ pub type Point = BTreeMap<Axis, Located<String>>;
 /// The word for every value of an axis; `compiler` has it.
 pub(crate) const EVERY: &str = "all";
 
-/// Checks a value as far as the axis alone can tell: flag sets, environments and compilers are known only later.
+/// Checks a value against the axis alone: flag sets, environments and compilers are checked later.
 pub fn check_value(axis: Axis, value: &str) -> Result<(), RequestErrorKind> {
     let (what, known): (_, Vec<&str>) = match axis {
         Axis::Abi => ("ABI", abi::ABIS.iter().map(|abi| abi.name).collect()),

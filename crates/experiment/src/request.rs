@@ -1,7 +1,7 @@
-//! The request: what was asked for, before anything is filled in.
+//! The request, before defaults are filled in.
 //!
-//! A spec file and the command line say the same things and both become one of these. Nothing said is absent (or, for
-//! a list, empty).
+//! A spec file and the command line have the same content and both become one of these. A value that is not given is
+//! absent (or, for a list, empty).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::point::{self, Point, EVERY};
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::source::ProgramSource;
 
-/// What was asked for.
+/// The request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Request {
     /// `[program]`: what is measured.
@@ -34,9 +34,9 @@ pub struct Request {
     pub variants: Vec<Located<VariantRequest>>,
     /// `[run]`: how a run is launched.
     pub run: RunRequest,
-    /// `[measure]`: what is measured, how often, and what becomes of it.
+    /// `[measure]`: metrics, stopping rule and statistics.
     pub measure: MeasureRequest,
-    /// `[output]`: how answers are compared.
+    /// `[output]`: how outputs are compared.
     pub output: OutputRequest,
 }
 
@@ -51,7 +51,7 @@ pub struct ProgramRequest {
     pub build: Option<Located<String>>,
     /// The run command.
     pub run: Option<Located<String>>,
-    /// Words added to the run command as they are: what stands after `--`.
+    /// Arguments added to the run command literally: those after `--`.
     pub arguments: Option<Located<Vec<String>>>,
     /// `[program.binaries]`: finished binaries instead of source and build, in the user's order.
     pub binaries: Vec<Binary>,
@@ -122,7 +122,7 @@ pub struct RunRequest {
 pub enum MetricWord {
     /// `all`: every metric.
     All,
-    /// `default`: those that are measured when nothing is said.
+    /// `default`: those that are measured by default.
     Default,
     /// One metric.
     One(Metric),
@@ -155,7 +155,7 @@ pub struct MeasureRequest {
     pub baseline: Option<Located<String>>,
 }
 
-/// What of an answer is compared.
+/// What of an output is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// The standard output.
@@ -184,9 +184,9 @@ pub struct OutputRequest {
     pub check: Option<Located<Check>>,
     /// Files the program writes, compared instead of its standard output.
     pub files: Vec<Located<PathBuf>>,
-    /// A shell command each answer is piped through first; shell text, without placeholders.
+    /// A shell command each output is piped through first; shell text, without placeholders.
     pub filter: Option<Located<String>>,
-    /// Variants that answer differently are compared all the same.
+    /// Variants with a different output are compared nevertheless.
     pub allow_different: Option<Located<bool>>,
 }
 
@@ -243,9 +243,9 @@ impl Request {
         Ok(())
     }
 
-    /// Adds values to an axis as the command line says them: `allocator=glibc,jemalloc`.
+    /// Adds values to an axis in command-line syntax: `allocator=glibc,jemalloc`.
     ///
-    /// Options may hold commas (`-Wl,-O1`), so a value of `flags` is never cut: the flag is said again for each.
+    /// Options may hold commas (`-Wl,-O1`), so a value of `flags` is never split: the flag is repeated for each.
     pub fn add_axis(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let (name, values) = assignment(text, "allocator=glibc,jemalloc", &location)?;
         let axis = point::axis(name).map_err(|kind_of_error| location.wrong(kind_of_error))?;
@@ -255,9 +255,9 @@ impl Request {
         values.split(',').try_for_each(|value| self.add_axis_value(axis, value, location.clone()))
     }
 
-    /// Adds an exclude as the command line says it: `abi=x32,compiler=clang-14`.
+    /// Adds an exclude in command-line syntax: `abi=x32,compiler=clang-14`.
     ///
-    /// A comma parts two axes only where an axis name and `=` follow it, since options may hold commas.
+    /// A comma separates two axes only where an axis name and `=` follow it, since options may hold commas.
     pub fn add_exclude(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let mut point = Point::new();
         let mut rest = Some(text);
@@ -281,14 +281,14 @@ impl Request {
         Ok(())
     }
 
-    /// Adds a finished binary as the command line says it: `x86-64=./a64`.
+    /// Adds a finished binary in command-line syntax: `x86-64=./a64`.
     pub fn add_binary(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let (name, file) = assignment(text, "x86-64=./a64", &location)?;
         let file = Located::new(bytes::path(file), location.clone());
         self.program.add_binary(Located::new(name.to_owned(), location), file)
     }
 
-    /// Adds an environment variable as the command line says it: `MALLOC_ARENA_MAX=1`.
+    /// Adds an environment variable in command-line syntax: `MALLOC_ARENA_MAX=1`.
     pub fn set_variable(&mut self, text: &str, location: SourceLocation) -> Result<(), RequestError> {
         let (name, value) = assignment(text, "MALLOC_ARENA_MAX=1", &location)?;
         check_variable(name).map_err(|kind_of_error| location.wrong(kind_of_error))?;
@@ -296,7 +296,7 @@ impl Request {
         Ok(())
     }
 
-    /// This request with another over it: where both say something, `other` wins (the command line, over a spec file).
+    /// This request with another over it: where both have a value, `other` wins (the command line, over a spec file).
     ///
     /// An axis is replaced whole. Named sets, environment variables and stopping rules are replaced one by one.
     /// Excludes add up.
@@ -340,7 +340,7 @@ impl Request {
         replace(&mut self.measure.seed, measure.seed);
         replace(&mut self.measure.baseline, measure.baseline);
 
-        // A kind of check and the files it would need are one choice: whoever makes it later makes it whole.
+        // A kind of check and its files are one choice, replaced as a whole.
         if other.output.check.is_some() {
             self.output.files.clear();
             if other.output.check.as_ref().is_some_and(|check| check.value == Check::Off) {
@@ -360,8 +360,8 @@ impl Request {
         self
     }
 
-    /// This request with every path made independent of where the spec file lies and of where the user stands, so
-    /// that it means the same when it is written to another folder.
+    /// This request with every path made independent of the spec file's folder and the working directory, so that it is
+    /// valid in another folder.
     pub fn anchored(mut self, spec_folder: &Path, here: &Path) -> Request {
         let base = |location: &SourceLocation| if location.in_spec() { spec_folder } else { here };
         let anchor = |path: &mut Located<PathBuf>| path.value = base(&path.location).join(&path.value);
@@ -383,8 +383,8 @@ impl Request {
         self
     }
 
-    /// The working directory that was asked for. If none was, it is `here` as the one who said the run command means
-    /// it, or else the one who named the program: absent if nobody did either.
+    /// The working directory that was asked for. Otherwise it is `here` relative to the source location of the run
+    /// command, or else of the program; absent without both.
     pub(crate) fn located_directory(&self) -> Option<Located<Directory>> {
         let program = &self.program;
         let author = || {
@@ -449,7 +449,7 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), RequestErrorKind
     Err(RequestErrorKind::BadName { what, name: name.to_owned(), reason })
 }
 
-/// Checks that a text uses only placeholders that mean something at that stage.
+/// Checks that a text uses only placeholders of that stage.
 pub(crate) fn check_placeholders(text: &str, stage: Stage) -> Result<(), RequestErrorKind> {
     for word in placeholder::used(text) {
         match placeholder::known().iter().find(|placeholder| placeholder.word == word) {

@@ -1,4 +1,4 @@
-//! What can be wrong with a request: one row each, with the fix in its text.
+//! Errors of a request, one row each, with the fix in its text.
 
 use thiserror::Error;
 
@@ -7,11 +7,11 @@ use crate::location::SourceLocation;
 use crate::placeholder::{self, Stage};
 use crate::suggestion::{fix, nearest};
 
-/// A request that cannot be carried out: what is wrong, and where it was said.
+/// A request that cannot be carried out: the error and its source location.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{}{kind_of_error}", place(.location))]
 pub struct RequestError {
-    /// The line or the flag; absent when the fault is that nothing was said.
+    /// The line or the flag; absent if something is missing.
     pub location: Option<SourceLocation>,
     /// What is wrong.
     pub kind_of_error: RequestErrorKind,
@@ -25,14 +25,14 @@ fn place(location: &Option<SourceLocation>) -> String {
 }
 
 impl SourceLocation {
-    /// This mistake was made here.
+    /// An error at this location.
     pub fn wrong(&self, kind_of_error: RequestErrorKind) -> RequestError {
         RequestError { location: Some(self.clone()), kind_of_error }
     }
 }
 
 impl RequestErrorKind {
-    /// The mistake of leaving something out: it was made nowhere.
+    /// An error without a location: something is missing.
     pub(crate) fn nowhere(self) -> RequestError {
         RequestError { location: None, kind_of_error: self }
     }
@@ -45,7 +45,7 @@ pub enum RequestErrorKind {
     #[error("{0}")]
     Syntax(String),
     /// A key is there twice.
-    #[error("{0:?} is said twice; keep one of the two")]
+    #[error("{0:?} is given twice; keep one of the two")]
     DuplicateKey(String),
     /// A section has no such key.
     #[error("unknown key {key:?} in {section}{}", fix_key(.key, .home, .known))]
@@ -59,7 +59,7 @@ pub enum RequestErrorKind {
         /// The section that has such a key, if one does.
         home: Option<&'static str>,
     },
-    /// A name of a kind of which there are only a few.
+    /// An unknown name of a kind with few names.
     #[error("unknown {what} {name:?}{}", fix(.name, .known))]
     Unknown {
         /// The kind.
@@ -88,7 +88,7 @@ pub enum RequestErrorKind {
     /// A compiler by name, and no compiler at all.
     #[error("no compiler on this machine; apt-get install gcc g++")]
     NoCompilers,
-    /// A placeholder that there is not.
+    /// An unknown placeholder.
     #[error("unknown placeholder {{{word}}}{} (for the text itself, write {{{{{word}}}}})", fix_placeholder(.word, *.stage))]
     UnknownPlaceholder {
         /// The word between the braces.
@@ -117,17 +117,17 @@ pub enum RequestErrorKind {
     WrongType {
         /// The key.
         key: String,
-        /// What goes there.
+        /// The expected type.
         wanted: &'static str,
-        /// What stands there.
+        /// The given value.
         found: &'static str,
     },
-    /// A count below nought.
+    /// A negative count.
     #[error("{key:?} cannot be negative: {value}")]
     Negative {
         /// The key.
         key: String,
-        /// What stands there.
+        /// The given value.
         value: String,
     },
     /// A number outside its range.
@@ -137,48 +137,48 @@ pub enum RequestErrorKind {
         key: String,
         /// The range, in words.
         range: String,
-        /// What stands there.
+        /// The given value.
         value: String,
     },
-    /// No duration.
+    /// An invalid duration.
     #[error("{text:?} is no duration; write it like \"90s\", \"5m\", \"1h30m\" or \"250ms\"")]
     BadDuration {
-        /// What stands there.
+        /// The given value.
         text: String,
     },
-    /// No percentage.
+    /// An invalid percentage.
     #[error("{text:?} is no percentage; write it like \"1%\" or 0.01")]
     BadPercentage {
-        /// What stands there.
+        /// The given value.
         text: String,
     },
-    /// No list of CPUs.
+    /// An invalid list of CPUs.
     #[error("cpus {text:?}: {reason}; write \"auto\", \"any\" or a list like \"0,2-3\"")]
     BadCpus {
-        /// What stands there.
+        /// The given value.
         text: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// No source.
+    /// An invalid source.
     #[error("source {text:?}: {reason}")]
     BadSource {
-        /// What stands there.
+        /// The given value.
         text: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// A name that cannot be one.
+    /// An invalid name.
     #[error("{what} {name:?}: {reason}")]
     BadName {
-        /// What it would name.
+        /// The kind of name.
         what: &'static str,
         /// The name.
         name: String,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A value that says nothing.
+    /// An empty value.
     #[error("{what} is empty; {instead}")]
     Empty {
         /// What is empty.
@@ -209,19 +209,19 @@ pub enum RequestErrorKind {
     /// Something on the command line that has no `=`.
     #[error("{text:?} has no \"=\"; write it like {example}")]
     NoEquals {
-        /// What was said.
+        /// The given argument.
         text: String,
-        /// How it goes.
+        /// An example.
         example: &'static str,
     },
 
     /// There is nothing to compare.
     #[error("no program; name a source file, a folder, debian:PACKAGE, or finished binaries")]
     NoProgram,
-    /// A source that nobody knows how to build.
+    /// A source without a build command.
     #[error("no build command; only a single .c, .cc, .cpp or .cxx file has one by default")]
     NoBuild,
-    /// A program that nobody knows how to run.
+    /// A program without a run command.
     #[error("no run command; say how a run is started, such as \"{{build}}/prog input\"")]
     NoRun,
     /// Finished binaries, and something to build as well.
@@ -245,7 +245,7 @@ pub enum RequestErrorKind {
     /// Every point is excluded.
     #[error("nothing is left to compare: every variant is excluded")]
     EmptyMatrix,
-    /// A matrix that nobody can have meant.
+    /// A matrix with too many variants.
     #[error("the axes make {points} variants; {most} is the most")]
     TooManyVariants {
         /// How many points there are.
@@ -259,7 +259,7 @@ pub enum RequestErrorKind {
         /// The name.
         name: String,
     },
-    /// A variant with the name under which the baseline takes part again.
+    /// A variant with the name of the A/A control.
     #[error("a variant cannot be called {name:?}: that is the baseline's second name in the A/A pair")]
     ControlNameTaken {
         /// The name.
@@ -277,10 +277,10 @@ pub enum RequestErrorKind {
     /// A training command that no build will use.
     #[error("\"train\" is only used by a profile-guided set; add profile_guided = true")]
     TrainUnused,
-    /// Something that runs which share a CPU cannot have.
+    /// Something that concurrent runs cannot have.
     #[error("{what} {why} where runs are made together; leave out one of the two")]
     NotConcurrent {
-        /// What was said.
+        /// The given argument.
         what: String,
         /// Why it cannot be.
         why: &'static str,

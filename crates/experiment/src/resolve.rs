@@ -16,14 +16,14 @@ use crate::request::{check_name, check_placeholders, Check, MetricWord, Request}
 use crate::request_error::{RequestError, RequestErrorKind};
 use crate::source::{Language, ProgramSource};
 
-/// What a request must be told about the world, since this crate looks at nothing.
+/// Facts about the machine and the caller, which this pure crate cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
     /// The names of the compilers on this machine.
     pub compilers: Vec<String>,
     /// The seed if the user names none.
     pub default_seed: u64,
-    /// Where relative paths of a spec file begin: its folder. Those of the command line begin where the user stands.
+    /// Where relative paths of a spec file begin: its folder. Those of the command line begin in the working directory.
     pub folder: PathBuf,
 }
 
@@ -43,7 +43,7 @@ const CONFIDENCE: f64 = 0.95;
 const EQUAL_WITHIN: f64 = 0.01;
 
 impl Request {
-    /// The experiment that this request asks for.
+    /// The experiment of this request.
     pub fn resolve(&self, facts: &Facts) -> Result<Experiment, RequestError> {
         let program = self.resolved_program(facts)?;
         self.check_commands()?;
@@ -121,7 +121,7 @@ impl Request {
         value(&self.run.concurrent).unwrap_or_default()
     }
 
-    /// Runs that share a CPU have no wall time, and must not get in each other's way.
+    /// Runs that share a CPU have no wall time, and must not disturb each other.
     fn check_concurrent(&self) -> Result<(), RequestError> {
         if !self.is_concurrent() {
             return Ok(());
@@ -251,7 +251,7 @@ impl Request {
                 match Language::of(path) {
                     Some(language) => {
                         let stem = last_part(&path.with_extension(""));
-                        // Cut into words before it is filled in.
+                        // Split into words before placeholders are filled in.
                         let run = format!("{{build}}/{}", placeholder::literal(&shell_words::quote(&stem)));
                         let own_build = Build::Compile { language, output: stem.clone() };
                         let origin = Origin::Source { path: place, build: build.unwrap_or(own_build) };
@@ -280,7 +280,7 @@ impl Request {
 
     /// The metrics in the order of the columns.
     fn metrics(&self) -> Vec<Metric> {
-        // Where memory is to be read over time, all that this yields is wanted, and costs nothing more.
+        // A memory series yields all of its metrics without further cost.
         let series = if value(&self.measure.memory).is_some_and(|rounds| rounds > 0) {
             metric::series()
         } else {
@@ -290,7 +290,7 @@ impl Request {
         let words = if words.is_empty() { vec![MetricWord::Default] } else { words };
         let wanted = |metric: &Metric| {
             words.iter().any(|word| match word {
-                // What the x32 runtime says of itself is told anyway, and has nothing to be compared with.
+                // The x32 runtime's own figures are always reported, and have nothing to be compared with.
                 MetricWord::All => metric.family != metric::Family::Runtime,
                 MetricWord::Default => metric.default,
                 MetricWord::One(one) => one.name == metric.name,
@@ -333,7 +333,7 @@ impl Request {
         })
     }
 
-    /// `here` in a spec file is the spec file's folder; on the command line it is where the user stands.
+    /// `here` in a spec file is the spec file's folder; on the command line it is the working directory.
     fn directory(&self, facts: &Facts) -> Directory {
         let Some(directory) = self.located_directory() else { return Directory::Here };
         let own_folder = directory.location.in_spec() && !facts.folder.as_os_str().is_empty();
@@ -400,7 +400,7 @@ impl Request {
     fn confidence(&self) -> Result<f64, RequestError> {
         match &self.measure.confidence {
             None => Ok(CONFIDENCE),
-            // Below one half it is surely the chance of error that was written.
+            // A value below one half is probably the error probability.
             Some(location) if !(0.5..1.0).contains(&location.value) => {
                 let value = format!("{} %", location.value * 100.0);
                 Err(out_of_range(
@@ -414,8 +414,8 @@ impl Request {
         }
     }
 
-    /// The margin of equivalence. Without one (0 %) no interval that has a width lies inside it, and one of 100 % or more
-    /// calls the double equal.
+    /// The margin of equivalence. Without one (0 %) no interval that has a width lies inside it, and one of 100 % or
+    /// more calls twice the figure equivalent.
     pub fn equal_within(&self) -> Result<f64, RequestError> {
         match &self.measure.equal_within {
             None => Ok(EQUAL_WITHIN),
@@ -445,7 +445,7 @@ fn out_of_range(location: &SourceLocation, key: &str, range: &str, value: &str) 
     })
 }
 
-/// A path as it is seen from where the user stands.
+/// A path relative to the working directory.
 fn placed(path: &Located<PathBuf>, facts: &Facts) -> PathBuf {
     if path.location.in_spec() {
         facts.folder.join(&path.value)

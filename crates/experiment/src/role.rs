@@ -1,10 +1,10 @@
-//! What a variant is for, and whether it can be measured.
+//! A variant's role, and whether it can be measured.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a variant is for.
+/// A variant's role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -50,7 +50,7 @@ pub fn control_of(baseline: &str) -> String {
 /// Whether a variant can be measured and compared; each reason is a sentence for the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum VariantStatus {
-    /// It was built, it starts, and its output equals the baseline's as far as it is known.
+    /// It was built, it starts, and no output mismatch is known.
     #[default]
     Ready,
     /// This machine cannot build or start it.
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_again() {
+    fn names_are_parsed_back() {
         for role in Role::ALL {
             assert_eq!(Role::parse(role.name()), Some(role));
         }

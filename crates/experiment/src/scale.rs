@@ -1,4 +1,4 @@
-//! Scale: how throughput and memory grow with the number of processes. What is asked, and what one attempt yields.
+//! Scale: how throughput and memory grow with the number of processes. The plan, and the data of one attempt.
 //!
 //! A *cell* is a variant with a mode, a placement and a number of processes; an *attempt* is one run of a cell. Times are
 //! nanoseconds, amounts are bytes.
@@ -14,15 +14,15 @@ use crate::outcome::{Ending, RoundKind};
 /// Words that commands of a study may refer to, besides those of every run command: filled in for each cell.
 pub const WORDS: [&str; 4] = ["processes", "index", "events", "first"];
 
-/// How there come to be several.
+/// How several processes or threads are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// One program that is told how many children to fork.
+    /// One program that gets the number of children to fork.
     Fork,
-    /// So many copies, each started by itself, at the same moment.
+    /// Several copies, started at the same moment.
     Jobs,
-    /// One program that is told how many threads to start.
+    /// One program that gets the number of threads to start.
     Threads,
 }
 
@@ -77,13 +77,13 @@ impl FromStr for Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "work", content = "events")]
 pub enum Work {
-    /// So many events, whatever the number of processes: they share them.
+    /// A total of events, which the processes share.
     Shared(u64),
-    /// So many events for each process.
+    /// A number of events for each process.
     Each(u64),
-    /// Nobody knows; the program does the same whatever the number of processes.
+    /// Unknown; the program's total work is independent of the number of processes.
     OnceUnknown,
-    /// Nobody knows; each process does the same.
+    /// Unknown; each process does the same work.
     EachUnknown,
 }
 
@@ -120,7 +120,7 @@ impl Work {
     }
 }
 
-/// What a study asks besides the program and its variants.
+/// The plan of a scaling study, besides the program and its variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Numbers of processes, ascending.
@@ -141,15 +141,15 @@ pub struct Plan {
     pub sequential: bool,
     /// A shell command that runs on each CPU that a cell leaves free.
     pub load: Option<String>,
-    /// What a job is started with, where it is not the run command.
+    /// The command of a job, where it is not the run command.
     pub jobs_run: Option<String>,
-    /// How a line of an event looks.
+    /// The pattern of an event's line.
     pub event_pattern: Option<String>,
     /// Files with such lines.
     pub event_files: Option<String>,
-    /// Events are told by marks.
+    /// Events are reported by marks.
     pub event_marks: bool,
-    /// The memory that capacity is told for, in bytes, all processes together.
+    /// The memory for which capacity is reported, in bytes, all processes together.
     pub memory_limit: u64,
 }
 
@@ -171,7 +171,7 @@ impl Plan {
 pub struct Cell {
     /// The variant's name.
     pub variant: String,
-    /// How there come to be several.
+    /// How several processes or threads are started.
     pub mode: Mode,
     /// The placement's name: `cores`, `siblings`, a list of CPUs.
     pub placement: String,
@@ -186,7 +186,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// What an attempt is for.
+/// The purpose of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -198,7 +198,7 @@ pub enum Purpose {
     OneEvent,
     /// Timed, with half of the events: a point of the regression.
     HalfOfEvents,
-    /// To have its memory read, while it stands still.
+    /// Memory is read, while the processes are frozen.
     Memory,
 }
 
@@ -239,7 +239,7 @@ pub struct Attempt {
     pub events: Option<u64>,
     /// How it ended: the first that did not end well, or done.
     pub ending: Ending,
-    /// Why that is no success, in words.
+    /// Why it failed, as text.
     pub failure: Option<String>,
     /// From the start (of the first) to the end (of the last).
     pub elapsed_ns: u64,
@@ -250,10 +250,10 @@ pub struct Attempt {
     /// Of it: that of the process that forked the members, by itself. Absent where it is not known, or there is none.
     #[serde(default)]
     pub parent_cpu_ns: Option<u64>,
-    /// How its tasks came by their CPUs; absent in studies of before this was recorded.
+    /// Its tasks' waiting for CPUs; absent in studies recorded without it.
     #[serde(default)]
     pub cpu_wait: Option<CpuWait>,
-    /// What the parent had used and what time had passed when its first child or thread was there.
+    /// The parent's CPU time and elapsed time at its first child or thread.
     pub before_fork: Option<BeforeFork>,
     /// The children, jobs or threads, in the order of their CPUs.
     pub members: Vec<Member>,
@@ -263,7 +263,7 @@ pub struct Attempt {
     pub memory: Option<Memory>,
     /// Digest of what was written to standard output, by all jobs in their order.
     pub output_digest: Option<String>,
-    /// What a report should say.
+    /// Remarks for the report.
     pub remarks: Vec<String>,
 }
 
@@ -283,11 +283,11 @@ pub struct BeforeFork {
     pub elapsed_ns: u64,
 }
 
-/// How the tasks of an attempt came by their CPUs; nanoseconds.
+/// The waiting of an attempt's tasks for CPUs; nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuWait {
-    /// For how long tasks could have run and had no CPU, over all of them: the kernel's run-queue wait. Whoever had the CPU
-    /// meanwhile, one of their own too.
+    /// For how long tasks could have run and had no CPU, over all of them: the kernel's run-queue wait, for other
+    /// programs and for each other.
     pub waited_ns: Option<u64>,
     /// Of the member that waited longest.
     pub longest_ns: Option<u64>,
@@ -297,7 +297,7 @@ pub struct CpuWait {
     pub others_ns: u64,
     /// Time for which the cgroup's CPU quota was used up, over all CPUs.
     pub throttled_ns: u64,
-    /// What the hypervisor took: of the CPU from which it took most.
+    /// Steal time, of the CPU with the most.
     pub stolen_ns: u64,
     /// How far `others_ns` and `stolen_ns` may be off, since the kernel counts them in ticks.
     pub uncertain_ns: u64,
@@ -317,7 +317,7 @@ pub struct Member {
     /// The numbers of the others in its place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<u32>,
-    /// The CPU it was put on; none if it was left alone.
+    /// The CPU it was pinned to; None if it was not.
     pub cpu: Option<u32>,
     /// The CPUs that it chose by itself, where it did.
     pub moved_to: Option<String>,
@@ -329,20 +329,20 @@ pub struct Member {
     pub cpu_ns: u64,
     /// The CPU time is that of its end; otherwise it was read last at some moment before.
     pub exact: bool,
-    /// Peak resident memory, where the kernel told it.
+    /// Peak resident memory, where the kernel reported it.
     pub max_rss: Option<u64>,
-    /// What it told of its events.
+    /// Its reported events.
     pub reported: Option<ReportedEvents>,
 }
 
-/// What a program's own lines tell of its events.
+/// The events that a program's own lines report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReportedEvents {
     /// Events, or lines that matched.
     pub events: u64,
-    /// Mean elapsed seconds an event.
+    /// Mean elapsed seconds per event.
     pub elapsed_s: Option<f64>,
-    /// Mean CPU seconds an event.
+    /// Mean CPU seconds per event.
     pub cpu_s: Option<f64>,
 }
 
@@ -351,13 +351,13 @@ pub struct ReportedEvents {
 pub struct Memory {
     /// Moments, in order.
     pub moments: Vec<Moment>,
-    /// Everything stood still at each moment; otherwise processes were read one after the other while they ran.
+    /// Whether all processes were frozen at each moment; otherwise they were read one after the other while they ran.
     pub frozen: bool,
     /// Index of the moment with the highest PSS while all members were there.
     pub highest: Option<usize>,
     /// Each member at that moment, in their order.
     pub members: Vec<MemberMemory>,
-    /// How the system's AnonPages had changed when everything had ended: the rest of the machine's doing.
+    /// The change of the system's AnonPages after everything had ended, which is due to other programs.
     #[serde(default)]
     pub system_drift: i64,
     /// Memory of forked children by mapping, at that moment, all children together.
@@ -412,7 +412,7 @@ pub struct MemberMemory {
     pub shared: u64,
 }
 
-/// What became of the parent's memory in the children, for one kind of mapping.
+/// The copy-on-write breakdown of the parent's memory in the children, for one kind of mapping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyOnWriteBreakdown {
     /// What the mapping is for, or the library it belongs to.

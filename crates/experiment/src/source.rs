@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::bytes;
 use crate::request_error::RequestErrorKind;
 
-/// Where a program's source is, as the user says it. Written and read as [`bytes`] are.
+/// Where a program's source is, as the user gives it. Written and read as [`bytes`] are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramSource {
     /// A C or C++ file, or a folder.
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_paths_are_told_apart() {
+    fn packages_and_paths_are_distinguished() {
         assert_eq!(ProgramSource::parse("debian:sqlite3"), Ok(debian("sqlite3", None)));
         assert_eq!(ProgramSource::parse("debian:sqlite3=3.40.1-2"), Ok(debian("sqlite3", Some("3.40.1-2"))));
         assert_eq!(ProgramSource::parse("./lua-5.4"), Ok(ProgramSource::Path("./lua-5.4".into())));

@@ -1,6 +1,6 @@
 //! The spec file: `widthwise.toml`.
 //!
-//! The file is walked by hand rather than through serde, so that every error has its line, its name and its fix.
+//! The file is parsed without serde, so that every error has its line, its name and its fix.
 
 mod entry;
 
@@ -92,7 +92,7 @@ fn keys_of(section: &str) -> &'static [&'static str] {
 
 fn unknown_key(entry: &Entry, section: &str, known: &[&'static str]) -> SpecError {
     let home = SECTIONS.iter().find(|(_, keys)| keys.contains(&entry.key)).map(|(name, _)| *name);
-    entry.key_said().wrong(RequestErrorKind::UnknownKey {
+    entry.key_location().wrong(RequestErrorKind::UnknownKey {
         key: entry.key.to_owned(),
         section: section.to_owned(),
         known: known.to_vec(),
@@ -114,7 +114,7 @@ fn program(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
             }
             "binaries" => {
                 for binary in entry.table()? {
-                    let name = Located::new(binary.key.to_owned(), binary.key_said());
+                    let name = Located::new(binary.key.to_owned(), binary.key_location());
                     program.add_binary(name, binary.path()?)?;
                 }
             }
@@ -135,20 +135,20 @@ fn axes(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
 }
 
 fn axis(entry: &Entry) -> Result<Axis, SpecError> {
-    point::axis(entry.key).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))
+    point::axis(entry.key).map_err(|kind_of_error| entry.key_location().wrong(kind_of_error))
 }
 
 fn flag_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
     for entry in section.table()? {
         let name = entry.key;
         let refuse = |reason| {
-            entry.key_said().wrong(RequestErrorKind::BadName {
+            entry.key_location().wrong(RequestErrorKind::BadName {
                 what: "flag set",
                 name: name.to_owned(),
                 reason,
             })
         };
-        check_name("flag set", name).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))?;
+        check_name("flag set", name).map_err(|kind_of_error| entry.key_location().wrong(kind_of_error))?;
         if flag_set::is_options(name) {
             return Err(refuse("a name that begins with \"-\" would be taken for options"));
         }
@@ -166,7 +166,7 @@ fn flag_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
                 _ => return Err(unknown_key(&entry, &format!("[flags.{name}]"), keys_of("[flags.NAME]"))),
             }
         }
-        request.flag_sets.insert(name.to_owned(), Located::new(set, entry.key_said()));
+        request.flag_sets.insert(name.to_owned(), Located::new(set, entry.key_location()));
     }
     Ok(())
 }
@@ -174,16 +174,16 @@ fn flag_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
 fn env_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
     for entry in section.table()? {
         let name = entry.key;
-        check_name("environment", name).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))?;
+        check_name("environment", name).map_err(|kind_of_error| entry.key_location().wrong(kind_of_error))?;
         if name == DEFAULT_ENV {
-            return Err(entry.key_said().wrong(RequestErrorKind::BadName {
+            return Err(entry.key_location().wrong(RequestErrorKind::BadName {
                 what: "environment",
                 name: name.to_owned(),
                 reason: "this name is built in and sets nothing; choose another",
             }));
         }
         let variables = variables(&entry)?;
-        request.env_sets.insert(name.to_owned(), Located::new(variables, entry.key_said()));
+        request.env_sets.insert(name.to_owned(), Located::new(variables, entry.key_location()));
     }
     Ok(())
 }
@@ -191,7 +191,7 @@ fn env_sets(section: &Entry, request: &mut Request) -> Result<(), SpecError> {
 fn variables(section: &Entry) -> Result<BTreeMap<String, Located<String>>, SpecError> {
     let mut variables = BTreeMap::new();
     for entry in section.table()? {
-        check_variable(entry.key).map_err(|kind_of_error| entry.key_said().wrong(kind_of_error))?;
+        check_variable(entry.key).map_err(|kind_of_error| entry.key_location().wrong(kind_of_error))?;
         variables.insert(entry.key.to_owned(), entry.text()?);
     }
     Ok(variables)

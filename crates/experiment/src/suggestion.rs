@@ -1,8 +1,8 @@
-//! Suggestions: what a misspelt name was probably meant to be.
+//! Suggestions for misspelt names.
 
 /// The known name nearest to `name`, if one is near enough to be worth proposing.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Edit distance is quadratic, and nobody misspells a name into a hundred letters.
+    // Edit distance is quadratic, and a misspelt name is not a hundred letters long.
     if name.len() > 100 {
         return None;
     }
@@ -16,12 +16,12 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Case, `-` and `_` are what people mix up most: they count for nothing.
+/// Case, `-` and `_` are confused most often, and are ignored.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
-/// The end of an error about an unknown name: what was meant, or else what there is.
+/// The end of an error about an unknown name: the suggestion, or else all names.
 pub(crate) fn fix<S: AsRef<str>>(name: &str, known: &[S]) -> String {
     match nearest(name, known.iter().map(AsRef::as_ref)) {
         Some(meant) => format!("; did you mean {meant:?}?"),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_is_recognised() {
+    fn a_typing_error_is_recognised() {
         let axes = ["abi", "compiler", "flags", "allocator", "thp", "env"];
         assert_eq!(nearest("alocator", axes), Some("allocator"));
         assert_eq!(nearest("ABI", axes), Some("abi"));
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_like_no_other_is_not_guessed_at() {
+    fn a_name_unlike_all_others_has_no_suggestion() {
         assert_eq!(nearest("kernel", ["abi", "compiler", "flags"]), None);
         assert_eq!(nearest(&"x".repeat(100_000), ["abi"]), None);
     }

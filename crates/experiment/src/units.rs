@@ -1,4 +1,4 @@
-//! Units: a number never travels without one.
+//! Units of amounts.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit's name as it stands in JSON, CSV and the archive.
+    /// The unit's name in JSON, CSV and the archive.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "nanoseconds",
@@ -26,10 +26,10 @@ impl Unit {
         }
     }
 
-    /// In what such an amount reads best: the size of the step, and its name with the space before it.
+    /// The best unit for an amount: its size, and its name with the space before it.
     pub fn step(self, amount: f64) -> (f64, &'static str) {
         let steps: &[(f64, f64, &str)] = match self {
-            // Times from 0.1 s on read best in seconds.
+            // Times from 0.1 s on are shown in seconds.
             Unit::Nanoseconds => &[(1e8, 1e9, " s"), (1e6, 1e6, " ms"), (1e3, 1e3, " µs"), (0.0, 1.0, " ns")],
             Unit::Bytes => &[(1e9, 1e9, " GB"), (1e6, 1e6, " MB"), (1e3, 1e3, " kB"), (0.0, 1.0, " B")],
             Unit::Count if amount.fract() == 0.0 && amount.abs() < 1e7 => &[],
@@ -40,7 +40,7 @@ impl Unit {
     }
 }
 
-/// An amount with its unit; shown the way a person would write it (`13.9 MB`, `0.284 s`, `3 214`).
+/// An amount with its unit, formatted for readers (`13.9 MB`, `0.284 s`, `3 214`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity {
     /// How many of `unit`.
@@ -55,7 +55,7 @@ impl fmt::Display for Quantity {
         if self.value == 0.0 {
             return write!(f, "0{name}");
         }
-        // A typical count is an average: from a thousand on what follows the point says nothing.
+        // A typical count is an average: from a thousand on its decimals are meaningless.
         let is_whole = self.value.fract() == 0.0 || self.value.abs() >= 999.5;
         if self.unit == Unit::Count && size == 1.0 && is_whole {
             return f.write_str(&thousands(self.value.round() as i64));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_read_as_a_person_would_write_them() {
+    fn amounts_are_formatted_with_suitable_units_and_digits() {
         assert_eq!(shown(284e6, Unit::Nanoseconds), "0.284 s");
         assert_eq!(shown(12.34e6, Unit::Nanoseconds), "12.3 ms");
         assert_eq!(shown(850.0, Unit::Nanoseconds), "850 ns");

@@ -13,7 +13,7 @@ use crate::{bytes, duration};
 
 /// Writes a request as a spec file that [`crate::spec::parse`] reads as an equal one.
 ///
-/// Paths are written as they were said: [`Request::anchored`] makes them mean the same in another folder.
+/// Paths are written as given: [`Request::anchored`] makes them valid in another folder.
 pub fn spec_text(request: &Request) -> String {
     let mut page = Page::default();
     program(&mut page, request);
@@ -127,7 +127,7 @@ fn output(page: &mut Page, request: &Request) {
     page.optional("allow_different", &output.allow_different, bool::to_string);
 }
 
-/// The file as it grows; a section's head waits until there is something to stand under it.
+/// The file under construction; a section's head is written before its first entry.
 #[derive(Default)]
 struct Page {
     text: String,

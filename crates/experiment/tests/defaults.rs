@@ -1,4 +1,4 @@
-//! What an experiment is when the request says little.
+//! The defaults of an experiment.
 
 mod asked;
 
@@ -14,7 +14,7 @@ use widthwise_experiment::{placeholder, Facts, Located, ProgramSource, Request, 
 const FILE: &str = "[program]\nsource = \"tree.c\"\n";
 
 #[test]
-fn a_single_file_knows_how_it_is_built_and_run() {
+fn a_single_file_has_default_build_and_run_commands() {
     let program = experiment(FILE).program;
     assert_eq!(program.name, "tree");
     assert_eq!(program.run, "{build}/tree");
@@ -67,7 +67,7 @@ fn finished_binaries_run_as_they_are() {
 }
 
 #[test]
-fn arguments_reach_the_program_as_they_were_typed() {
+fn arguments_reach_the_program_unchanged() {
     let words = ["100000", "two words", "it's", "{build}", "{{abi}}", "${HOME}", "", "*"];
     let mut request = spec(FILE);
     request.program.arguments =
@@ -83,7 +83,7 @@ fn arguments_reach_the_program_as_they_were_typed() {
 }
 
 #[test]
-fn rounds_end_when_enough_is_known_unless_the_user_says_when() {
+fn the_users_stopping_rule_replaces_the_default() {
     let stopping = |text: &str| experiment(&format!("{FILE}[measure]\n{text}\n")).stopping;
     let minutes = |minutes: u64| Some(Duration::from_secs(60 * minutes));
     assert_eq!(stopping(""), Stopping { rounds: Some(100), precision: Some(0.01), max_time: minutes(5) });
@@ -102,7 +102,7 @@ fn rounds_end_when_enough_is_known_unless_the_user_says_when() {
 }
 
 #[test]
-fn what_is_not_said_is_the_houses_habit() {
+fn absent_values_have_their_defaults() {
     let experiment = experiment(FILE);
     assert_eq!(experiment.warmup, 1);
     assert_eq!(experiment.judging.confidence, 0.95);
@@ -118,7 +118,7 @@ fn what_is_not_said_is_the_houses_habit() {
 }
 
 #[test]
-fn what_is_said_is_kept() {
+fn given_values_are_kept() {
     let experiment = experiment(&format!(
         "{FILE}[run]\nstdin = \"in.txt\"\ndirectory = \"fresh\"\ninputs = [\"a\", \"/b\"]\n\
          environment = {{ K = \"v\" }}\nsetup = \"true\"\nteardown = \"rm -f {{work}}/x\"\ntimeout = \"250ms\"\n\
@@ -155,15 +155,15 @@ fn metrics_come_in_the_order_of_the_columns() {
         experiment(&text).metrics.into_iter().map(|metric| metric.name).collect()
     };
     assert_eq!(names("[\"max_rss\", \"cpu\"]"), ["cpu", "max_rss"]);
-    let told = metric::METRICS.iter().filter(|metric| metric.family != metric::Family::Runtime);
-    assert_eq!(names("\"all\"").len(), told.count());
+    let comparable = metric::METRICS.iter().filter(|metric| metric.family != metric::Family::Runtime);
+    assert_eq!(names("\"all\"").len(), comparable.count());
     let more = names("[\"instructions\", \"default\", \"cpu\"]");
     assert_eq!(more.len(), metric::defaults().len() + 1);
     assert_eq!(more.last(), Some(&"instructions"));
 }
 
 #[test]
-fn here_is_the_spec_files_folder_or_where_the_user_stands() {
+fn here_is_the_spec_files_folder_or_the_working_directory() {
     let directory = |request: &Request| request.resolve(&facts()).expect("no mistakes").launch.directory;
     assert_eq!(directory(&spec(FILE)), Directory::Path("lua".into()));
     assert_eq!(
@@ -186,7 +186,7 @@ fn here_is_the_spec_files_folder_or_where_the_user_stands() {
 }
 
 #[test]
-fn paths_of_the_command_line_begin_where_the_user_stands() {
+fn paths_of_the_command_line_begin_in_the_working_directory() {
     let mut request = spec(FILE);
     request.run.stdin = Some(Located::new("in.txt".into(), SourceLocation::Flag("--stdin")));
     assert_eq!(request.resolve(&facts()).expect("no mistakes").launch.stdin, Some("in.txt".into()));

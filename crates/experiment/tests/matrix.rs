@@ -14,7 +14,7 @@ fn without_axes_there_is_one_variant_for_each_abi() {
 }
 
 #[test]
-fn a_name_spells_the_axes_that_were_named_in_one_order_whatever_the_order_of_the_file() {
+fn a_name_has_the_named_axes_in_a_fixed_order() {
     assert_eq!(
         names("[axes]\nflags = [\"-O2\", \"-O3 -march=native\"]\ncompiler = \"gcc-12\"\nabi = [\"x32\"]\n"),
         ["x32/gcc-12/-O2", "x32/gcc-12/-O3 -march=native"]
@@ -82,7 +82,7 @@ fn an_exclude_also_shortens_a_list() {
 }
 
 #[test]
-fn a_variant_has_what_its_point_says_and_defaults_for_the_rest() {
+fn a_variant_has_its_points_values_and_defaults_for_the_rest() {
     let variants = experiment(
         "[program]\nsource = \"tree.c\"\n[axes]\nabi = \"x32\"\ncompiler = \"clang-14\"\n\
          allocator = [\"glibc\", \"jemalloc\"]\nthp = \"never\"\nenv = [\"tuned\"]\n[env.tuned]\nA = \"1\"\n",

@@ -1,5 +1,5 @@
-//! Whatever a spec file holds, reading it ends in a request or in one clear line: here for every build, and under
-//! `fuzz/` for as long as one likes.
+//! Reading any spec file ends in a request or in an error of one line: here in every test run, and under `fuzz/`
+//! without a time limit.
 
 mod asked;
 
@@ -10,7 +10,7 @@ use widthwise_experiment::{spec, spec_text};
 /// A spec file with every key there is; what each mutation starts from.
 const EVERY_KEY: &str = include_str!("every_key.toml");
 
-/// Pieces that are apt to break a reader when they land in the wrong place.
+/// Pieces that may break a parser in the wrong place.
 const SPLINTERS: [&str; 32] = [
     "[",
     "]",
@@ -50,8 +50,8 @@ fn checked(text: &str) -> Result<(), TestCaseError> {
     match spec::parse(text, "fuzz/widthwise.toml") {
         Ok(request) => {
             let written = spec_text(&request);
-            let again = spec::parse(&written, "kept.toml");
-            prop_assert_eq!(again.as_ref(), Ok(&request), "{}", written);
+            let reread = spec::parse(&written, "kept.toml");
+            prop_assert_eq!(reread.as_ref(), Ok(&request), "{}", written);
             if let Err(error) = request.resolve(&facts()) {
                 one_clear_line(&error.to_string())?;
             }
@@ -125,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn the_file_with_every_key_is_without_mistakes() {
+fn the_file_with_every_key_is_valid() {
     let request = spec::parse(EVERY_KEY, "every_key.toml").expect("no mistakes");
     assert_eq!(spec::parse(&spec_text(&request), "kept.toml").as_ref(), Ok(&request));
     let experiment = request.resolve(&facts()).expect("no mistakes");

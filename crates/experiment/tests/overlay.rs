@@ -1,4 +1,4 @@
-//! The command line over the spec file.
+//! The command line overrides the spec file.
 
 mod asked;
 
@@ -57,12 +57,12 @@ allow_different = true
 "#;
 
 #[test]
-fn nothing_over_a_request_changes_nothing() {
+fn an_empty_overlay_changes_nothing() {
     assert_eq!(spec(WHOLE).overlay(Request::default()), spec(WHOLE));
 }
 
 #[test]
-fn a_request_over_nothing_is_that_request() {
+fn a_request_over_an_empty_one_is_unchanged() {
     assert_eq!(Request::default().overlay(spec(WHOLE)), spec(WHOLE));
 }
 
@@ -107,7 +107,7 @@ fn every_single_value_is_replaced_by_the_later_one() {
 }
 
 #[test]
-fn a_value_keeps_the_place_where_it_was_said() {
+fn a_value_keeps_its_source_location() {
     let mut typed = Request::default();
     typed.measure.rounds = Some(Located::new(5, SourceLocation::Flag("--rounds")));
     let over = spec(WHOLE).overlay(typed);
@@ -143,7 +143,7 @@ fn excludes_and_variables_add_up() {
 }
 
 #[test]
-fn options_with_commas_are_one_value_and_said_again_they_are_two() {
+fn options_with_commas_are_one_value_and_a_repeated_flag_adds_one() {
     let mut typed = spec("[program]\nsource = \"tree.c\"\n");
     typed.add_axis("flags=-O2 -Wl,-O1", flag()).expect("no mistakes");
     typed.add_axis("flags=lto", flag()).expect("no mistakes");
@@ -204,7 +204,7 @@ fn an_anchored_request_means_the_same_from_another_folder() {
 }
 
 #[test]
-fn a_source_is_anchored_where_it_was_said() {
+fn a_source_is_anchored_at_its_source_location() {
     let folder = "[program]\nsource = \"src\"\nbuild = \"make\"\nrun = \"./x\"\n[run]\ndirectory = \"out\"\n";
     let anchored = spec(folder).anchored(Path::new("/specs"), Path::new("/elsewhere"));
     let text = spec_text(&anchored);

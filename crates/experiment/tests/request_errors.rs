@@ -1,4 +1,4 @@
-//! Every way in which a request can be one that cannot be carried out, with the very words of the error.
+//! Every error of a request, with its exact message.
 
 mod asked;
 
@@ -20,12 +20,12 @@ fn refused_file(text: &str, message: &str) {
 }
 
 #[test]
-fn a_request_for_nothing_says_what_there_could_be() {
+fn the_error_of_an_empty_request_lists_the_choices() {
     refused("", "no program; name a source file, a folder, debian:PACKAGE, or finished binaries");
 }
 
 #[test]
-fn what_has_no_default_must_be_said() {
+fn values_without_a_default_are_required() {
     refused(
         "[program]\nsource = \"lua-5.4\"\nrun = \"{build}/lua\"\n",
         "lua/widthwise.toml:2: no build command; only a single .c, .cc, .cpp or .cxx file has one by default",
@@ -53,7 +53,7 @@ fn a_run_command_must_be_words() {
 }
 
 #[test]
-fn finished_binaries_exclude_whatever_builds() {
+fn finished_binaries_exclude_a_source_and_build_options() {
     let binaries = "[program.binaries]\nx86-64 = \"./a64\"\n";
     refused(
         &format!("[program]\nbuild = \"make -C {{build}}\"\n{binaries}"),
@@ -123,7 +123,7 @@ fn an_empty_matrix_names_the_exclude() {
 }
 
 #[test]
-fn a_matrix_beyond_measure_is_counted_and_refused() {
+fn a_matrix_with_too_many_variants_is_refused() {
     let many: Vec<String> = (0..400).map(|n| format!("\"-DN={n}\"")).collect();
     refused_file(
         &format!("[axes]\nflags = [{}]\n", many.join(", ")),
@@ -142,7 +142,7 @@ fn two_variants_cannot_have_one_name() {
 }
 
 #[test]
-fn a_variant_cannot_take_the_name_of_the_baselines_twin() {
+fn a_variant_cannot_take_the_name_of_the_control() {
     refused_file(
         "[[variant]]\nabi = \"x32\"\n[[variant]]\nname = \"x32 control\"\n",
         "lua/widthwise.toml:6: a variant cannot be called \"x32 control\": that is the baseline's second name in the \
@@ -165,7 +165,7 @@ fn a_variant_must_have_a_name_that_can_be_shown() {
 }
 
 #[test]
-fn a_program_must_have_a_name_that_can_be_a_folders() {
+fn a_programs_name_must_be_a_valid_folder_name() {
     refused_file(
         "name = \"a/b\"\n",
         "lua/widthwise.toml:3: program \"a/b\": it becomes part of a folder's name and cannot contain \"/\"",
@@ -278,7 +278,7 @@ fn stopping_rules_that_never_or_always_hold_are_refused() {
 }
 
 #[test]
-fn a_confidence_that_is_a_chance_of_error_is_refused() {
+fn a_confidence_below_one_half_is_refused() {
     refused_file(
         "[measure]\nconfidence = \"5%\"\n",
         "lua/widthwise.toml:4: \"confidence\" must be at least 50 % and less than 100 %, not 5 %",
@@ -290,7 +290,7 @@ fn a_confidence_that_is_a_chance_of_error_is_refused() {
 }
 
 #[test]
-fn a_margin_of_equivalence_is_more_than_nothing_and_less_than_the_double() {
+fn a_margin_of_equivalence_is_between_0_and_100_per_cent() {
     for (margin, shown) in [("\"0%\"", "0"), ("\"100%\"", "100"), ("2.5", "250")] {
         refused_file(
             &format!("[measure]\nequal_within = {margin}\n"),
@@ -328,7 +328,7 @@ fn a_check_that_is_off_has_nothing_to_filter_and_files_replace_stdout() {
 }
 
 #[test]
-fn the_command_lines_mistakes_name_the_flag() {
+fn errors_of_the_command_line_name_the_flag() {
     let location = SourceLocation::Flag("--axis");
     let mut request = Request::default();
     let mut refused = |text: &str, message: &str| {
@@ -367,7 +367,7 @@ fn the_command_lines_mistakes_name_the_flag() {
 }
 
 #[test]
-fn a_late_mistake_of_the_command_line_names_the_flag() {
+fn late_errors_of_the_command_line_name_the_flag() {
     let mut request = Request::default();
     let path = ProgramSource::Path(PathBuf::from("tree.c"));
     request.program.source = Some(Located::new(path, SourceLocation::Flag("SOURCE")));

@@ -1,4 +1,4 @@
-//! A request that is written out and read again is the same request.
+//! A request that is written and read back is unchanged.
 
 mod asked;
 
@@ -27,13 +27,13 @@ fn location<T: std::fmt::Debug>(
     of(value.prop_map(located))
 }
 
-fn said_list<T: std::fmt::Debug>(
+fn located_list<T: std::fmt::Debug>(
     values: impl Strategy<Value = Vec<T>>,
 ) -> impl Strategy<Value = Vec<Located<T>>> {
     values.prop_map(|values| values.into_iter().map(located).collect())
 }
 
-/// Text with everything that quoting can trip over.
+/// Text with every character that needs quoting.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-z ]{1,5}",
@@ -72,7 +72,7 @@ fn path() -> impl Strategy<Value = PathBuf> {
 }
 
 fn paths() -> impl Strategy<Value = Vec<Located<PathBuf>>> {
-    said_list(btree_set(path(), 0..3).prop_map(|paths| paths.into_iter().collect()))
+    located_list(btree_set(path(), 0..3).prop_map(|paths| paths.into_iter().collect()))
 }
 
 fn duration() -> impl Strategy<Value = Duration> {
@@ -222,7 +222,7 @@ fn measure() -> impl Strategy<Value = MeasureRequest> {
                     Some(metric) => METRICS[metric].name,
                     None => ["all", "default"][number],
                 };
-                // "all" stands alone: whatever would stand beside it is refused, and left out.
+                // "all" excludes other values, which are left out.
                 let _ = measure.add_metric(word, SourceLocation::Flag("--metric"));
             }
             measure
@@ -246,8 +246,8 @@ prop_compose! {
         axes in axes(),
         flag_sets in btree_map(name(), flag_set().prop_map(located), 0..3),
         env_sets in btree_map(name(), variables().prop_map(located), 0..3),
-        excludes in said_list(vec(point().prop_filter("names an axis", |point| !point.is_empty()), 0..3)),
-        variants in said_list(vec((location(text()), point()), 0..3).prop_map(|variants| {
+        excludes in located_list(vec(point().prop_filter("names an axis", |point| !point.is_empty()), 0..3)),
+        variants in located_list(vec((location(text()), point()), 0..3).prop_map(|variants| {
             variants.into_iter().map(|(name, point)| VariantRequest { name, point }).collect()
         })),
         run in run(),
@@ -262,14 +262,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn a_request_that_is_written_and_read_is_the_same(request in request()) {
+    fn a_request_that_is_written_and_read_is_unchanged(request in request()) {
         let text = spec_text(&request);
-        let again = widthwise_experiment::spec::parse(&text, "kept.toml");
-        prop_assert_eq!(again.as_ref(), Ok(&request), "{}", text);
+        let reread = widthwise_experiment::spec::parse(&text, "kept.toml");
+        prop_assert_eq!(reread.as_ref(), Ok(&request), "{}", text);
     }
 
     #[test]
-    fn whatever_was_asked_is_resolved_or_refused(request in request()) {
+    fn any_request_is_resolved_or_refused(request in request()) {
         if let Ok(experiment) = request.resolve(&facts()) {
             prop_assert!(experiment.variants.iter().any(|variant| variant.name == experiment.baseline));
             prop_assert!(!experiment.metrics.is_empty());
@@ -279,7 +279,7 @@ proptest! {
 }
 
 #[test]
-fn a_written_request_reads_as_a_person_would_have_written_it() {
+fn a_written_request_is_readable() {
     let text = r#"[program]
 name = "lua"
 source = "debian:lua5.4"

@@ -1,4 +1,4 @@
-//! Every way in which a spec file can be wrong, with the very words of the error.
+//! Every error of a spec file, with its exact message.
 
 use widthwise_experiment::spec::parse;
 
@@ -16,14 +16,14 @@ fn a_file_that_is_not_toml_names_the_line() {
 }
 
 #[test]
-fn a_key_that_is_said_twice_is_refused_at_its_second_line() {
-    refused("[run]\nstdin = \"a\"\nstdin = \"b\"\n", "3: \"stdin\" is said twice; keep one of the two");
-    refused("[axes]\nabi = [\"x32\"]\n[run]\n[axes]\n", "4: \"axes\" is said twice; keep one of the two");
-    refused("[env.tuned]\n\n[env.tuned]\n", "3: \"tuned\" is said twice; keep one of the two");
+fn a_repeated_key_is_refused_at_its_second_line() {
+    refused("[run]\nstdin = \"a\"\nstdin = \"b\"\n", "3: \"stdin\" is given twice; keep one of the two");
+    refused("[axes]\nabi = [\"x32\"]\n[run]\n[axes]\n", "4: \"axes\" is given twice; keep one of the two");
+    refused("[env.tuned]\n\n[env.tuned]\n", "3: \"tuned\" is given twice; keep one of the two");
 }
 
 #[test]
-fn an_unknown_section_is_told_from_a_misspelt_one() {
+fn unknown_and_misspelt_sections_have_different_errors() {
     refused("\n[mesure]\nrounds = 3\n", "2: unknown key \"mesure\" in the file; did you mean \"measure\"?");
     refused(
         "[kernel]\n",
@@ -51,7 +51,7 @@ fn an_unknown_key_names_its_section_and_its_fix() {
 }
 
 #[test]
-fn a_key_in_the_wrong_section_is_sent_home() {
+fn a_key_in_the_wrong_section_names_the_right_one() {
     refused("[run]\nrounds = 3\n", "2: unknown key \"rounds\" in [run]; it belongs to [measure]");
     refused("source = \"a.c\"\n", "1: unknown key \"source\" in the file; it belongs to [program]");
 }
@@ -150,7 +150,7 @@ fn a_placeholder_of_another_stage_is_refused() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_says_what_goes_there() {
+fn the_error_of_a_wrong_type_names_the_expected_one() {
     refused("[program]\nname = 3\n", "2: \"name\" must be text in quotation marks, not a whole number");
     refused("[run]\nno_aslr = \"yes\"\n", "2: \"no_aslr\" must be true or false, not text");
     refused("[measure]\nrounds = \"30\"\n", "2: \"rounds\" must be a whole number, not text");
@@ -188,7 +188,7 @@ fn a_value_of_the_wrong_type_says_what_goes_there() {
 }
 
 #[test]
-fn bad_durations_and_percentages_show_good_ones() {
+fn the_error_of_a_bad_duration_or_percentage_has_an_example() {
     refused(
         "[run]\ntimeout = \"60x\"\n",
         "2: \"60x\" is no duration; write it like \"90s\", \"5m\", \"1h30m\" or \"250ms\"",
@@ -223,7 +223,7 @@ fn counts_keep_to_their_range() {
 }
 
 #[test]
-fn words_of_a_few_are_refused_with_the_few() {
+fn the_error_of_an_unknown_word_lists_the_known_ones() {
     refused(
         "[measure]\nestimator = \"mean\"\n",
         "2: unknown estimator \"mean\"; there is paired, ten-run-trim",
@@ -236,7 +236,7 @@ fn words_of_a_few_are_refused_with_the_few() {
 }
 
 #[test]
-fn a_source_that_is_none_is_refused() {
+fn an_invalid_source_is_refused() {
     refused("[program]\nsource = \"\"\n", "2: source \"\": a file, a folder or debian:PACKAGE goes there");
     refused(
         "[program]\nsource = \"debian:SQLite\"\n",
@@ -275,7 +275,7 @@ fn a_nul_character_is_refused() {
 }
 
 #[test]
-fn the_first_mistake_of_the_file_is_the_one_that_is_named() {
+fn the_first_error_of_a_file_is_reported() {
     refused(
         "[run]\nzzz = 1\naaa = 2\n[axes]\nbbb = 3\n",
         "2: unknown key \"zzz\" in [run]; there is stdin, directory, inputs, environment, setup, teardown, timeout, \

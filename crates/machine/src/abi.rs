@@ -23,7 +23,7 @@ pub struct AbiRow {
     pub loader: &'static str,
     /// Where its shared objects lie: Debian's multiarch folder first, then biarch folders and other distributions'.
     pub library_folders: &'static [&'static str],
-    /// For `PKG_CONFIG_LIBDIR`: without it, pkg-config would answer for the host's ABI.
+    /// For `PKG_CONFIG_LIBDIR`: without it, pkg-config would use the host's ABI.
     pub pkg_config_libdir: &'static str,
     /// For `configure --host`.
     pub triplet: &'static str,
@@ -158,7 +158,7 @@ impl AbiRow {
 
     /// Why a program of this ABI did not start, from the error number of `execve(2)`.
     ///
-    /// `kernel_has_it` is what the kernel's configuration says of this ABI, if it could be read.
+    /// `kernel_has_it` is the kernel's configuration for this ABI, if it could be read.
     pub fn not_started(&self, errno: i32, kernel_has_it: Option<bool>, packages: &Packages) -> Unavailable {
         match errno {
             // The kernel has no handler for that ELF class and machine (fs/exec.c, search_binary_handler).
@@ -254,15 +254,15 @@ mod tests {
     }
 
     #[test]
-    fn a_program_the_kernel_does_not_know_is_told_apart_from_one_without_its_loader() {
+    fn an_unknown_abi_and_a_missing_loader_have_different_reasons() {
         let root = root_with(&["var/lib/dpkg/info/bash.list"]);
         let packages = Packages::at(root.path());
-        let said = |name: &str, errno, config| row(name).not_started(errno, config, &packages);
+        let unavailable = |name: &str, errno, config| row(name).not_started(errno, config, &packages);
 
-        assert_eq!(said("x32", libc::ENOEXEC, Some(false)).reason, "this kernel has no x32");
-        let off = said("x32", libc::ENOEXEC, Some(true));
+        assert_eq!(unavailable("x32", libc::ENOEXEC, Some(false)).reason, "this kernel has no x32");
+        let off = unavailable("x32", libc::ENOEXEC, Some(true));
         assert!(off.fix.unwrap().contains("syscall.x32=y"));
-        let loader = said("x32", libc::ENOENT, None);
+        let loader = unavailable("x32", libc::ENOENT, None);
         assert_eq!(loader.reason, "its loader /libx32/ld-linux-x32.so.2 is not here");
         assert_eq!(loader.fix.as_deref(), Some("apt-get install libc6-x32"));
     }

@@ -1,4 +1,4 @@
-//! What builds and what starts here, found out by doing it: a small program for every ABI, compiler and language.
+//! What builds and starts here, tested with a small program for every ABI, compiler and language.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -18,11 +18,11 @@ use crate::package::Packages;
 use crate::process;
 use crate::unavailable::{answer, Unavailable};
 
-/// A compiler that takes longer than this for ten lines is not going to end.
+/// The time limit of a compiler for ten lines.
 const COMPILE_LIMIT: Duration = Duration::from_secs(60);
 const RUN_LIMIT: Duration = Duration::from_secs(10);
 
-/// The languages that are probed apart: g++ is often missing where gcc is not.
+/// The languages, probed separately because g++ is often missing where gcc is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Language {
     /// C.
@@ -54,7 +54,7 @@ pub struct Ability {
     /// Compiled and linked, to a file of that ABI.
     #[serde(with = "answer")]
     pub builds: Result<(), Unavailable>,
-    /// Started, and gave the right answer.
+    /// Started, with the right output.
     #[serde(with = "answer")]
     pub runs: Result<(), Unavailable>,
 }
@@ -102,7 +102,7 @@ pub struct TechniqueAbility {
     pub builds: Result<(), Unavailable>,
 }
 
-// <errno.h> reaches the kernel's asm/ headers, which is what a half-installed second ABI lacks first.
+// <errno.h> reaches the kernel's asm/ headers, which a half-installed second ABI often misses.
 const C_SOURCE: &str = r#"#include <errno.h>
 #include <stdio.h>
 int main(void) {
@@ -199,8 +199,8 @@ pub fn probe_techniques(abilities: &[Ability], compilers: &[Compiler]) -> Vec<Te
         command.current_dir(folder.path()).args(abi.options());
         command.args(["-O2", technique.option(), "trial.c", "-o", &output]);
         let builds = match process::run(&mut command, COMPILE_LIMIT) {
-            Ok(said) if said.status.success() => Ok(()),
-            Ok(said) => Err(technique_unavailable(abi, compiler, technique, &said.stderr, &packages)),
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(technique_unavailable(abi, compiler, technique, &output.stderr, &packages)),
             Err(error) => Err(Unavailable::permanent(format!("{}: {error}", compiler.cc.display()))),
         };
         TechniqueAbility { abi: abi.name.into(), compiler: compiler.name.clone(), technique, builds }
@@ -260,8 +260,8 @@ fn outcome(
     }
 }
 
-/// Does every piece of work, as many at a time as there are CPUs, and keeps the order. A compiler spends about 0.1 s
-/// on each, and a machine with four compilers has 24.
+/// Does all work, one item per CPU at a time, and keeps the order. A compiler spends about 0.1 s on each, and a machine
+/// with four compilers has 24.
 fn side_by_side<T: Sync, R: Send>(work: Vec<T>, each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(work.len()));
@@ -308,10 +308,10 @@ fn build(
     let mut command = Command::new(driver);
     // Relative names keep the folder out of the compiler's messages.
     command.current_dir(folder).args(abi.options()).arg(source).arg("-o").arg(&file);
-    let said = process::run(&mut command, COMPILE_LIMIT)
+    let output = process::run(&mut command, COMPILE_LIMIT)
         .map_err(|error| Unavailable::permanent(format!("{}: {error}", driver.display())))?;
-    if !said.status.success() {
-        return Err(Unavailable { reason: first_error(&said.stderr), fix: fix() });
+    if !output.status.success() {
+        return Err(Unavailable { reason: first_error(&output.stderr), fix: fix() });
     }
     match elf::read(&file) {
         Ok(facts) if facts.abi() == Some(abi) => Ok(file),
@@ -325,7 +325,7 @@ fn build(
     }
 }
 
-/// Starts the trial program and looks at its answer.
+/// Starts the trial program and checks its output.
 fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Unavailable> {
     let runtime = widthwise_x32run::runtime_for(file).map_err(|error| {
         Unavailable::permanent(format!("the x32 runtime can be written nowhere: {error}"))
@@ -335,7 +335,7 @@ fn start(file: &Path, abi: Abi, packages: &Packages) -> Result<(), Unavailable> 
         command.arg("--").arg(file);
     }
     match process::run(&mut command, RUN_LIMIT) {
-        Ok(said) => judge(abi, said.status, &said.stdout, &said.stderr, packages),
+        Ok(output) => judge(abi, output.status, &output.stdout, &output.stderr, packages),
         Err(error) => Err(match error.raw_os_error() {
             Some(errno) => not_started(abi, errno, packages),
             None => Unavailable::permanent(error.to_string()),
@@ -349,7 +349,7 @@ pub fn not_started(abi: Abi, errno: i32, packages: &Packages) -> Unavailable {
     abi.not_started(errno, kernel_has_it, packages)
 }
 
-/// What the end of the trial program means.
+/// Interprets the end of the trial program.
 fn judge(
     abi: Abi,
     status: ExitStatus,
@@ -384,13 +384,13 @@ fn judge(
         });
     }
     Err(Unavailable::permanent(match status.code() {
-        Some(0) => format!("answered {:?} instead of {right:?}", stdout.trim()),
+        Some(0) => format!("printed {:?} instead of {right:?}", stdout.trim()),
         Some(code) => format!("ended with status {code}"),
         None => "ended in an unknown way".to_string(),
     }))
 }
 
-/// The line of a compiler's or a linker's message that says what is wrong.
+/// The line of a compiler's or a linker's message that has the error.
 fn first_error(stderr: &str) -> String {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let says_it = |line: &&str| {
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_says_what_is_wrong_is_found_among_the_others() {
+    fn the_line_with_the_error_is_found() {
         let headers = "In file included from /usr/include/errno.h:28,\n                 from trial.c:1:\n\
                        /usr/include/linux/errno.h:1:10: fatal error: asm/errno.h: No such file or directory\n";
         assert!(first_error(headers).ends_with("fatal error: asm/errno.h: No such file or directory"));
@@ -439,14 +439,14 @@ mod tests {
     }
 
     #[test]
-    fn how_a_program_ended_is_told_in_words() {
+    fn the_end_of_a_program_is_described() {
         let (_root, packages) = debian();
         let x32 = abi::find("x32").unwrap();
         let ended = |raw, stdout: &str, stderr: &str| {
             judge(x32, ExitStatus::from_raw(raw), stdout, stderr, &packages)
         };
         assert_eq!(ended(0, "4 4\n", ""), Ok(()));
-        assert_eq!(ended(0, "8 8\n", "").unwrap_err().reason, "answered \"8 8\" instead of \"4 4\"");
+        assert_eq!(ended(0, "8 8\n", "").unwrap_err().reason, "printed \"8 8\" instead of \"4 4\"");
         assert!(ended(libc::SIGSYS, "", "").unwrap_err().reason.contains("seccomp"));
         assert!(ended(libc::SIGSEGV, "", "").unwrap_err().reason.contains("SIGSEGV"));
         let library = ended(
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn clangs_split_off_parts_are_named_and_what_nobody_builds_is_not() {
+    fn clangs_separate_packages_are_named_only_where_they_exist() {
         let (root, packages) = debian();
         let mut clang = scripted(root.path(), "");
         clang.family = Family::Clang;
@@ -526,11 +526,11 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_ignores_the_abi_is_found_out() {
+    fn a_compiler_that_ignores_the_abi_is_detected() {
         let (_root, packages) = debian();
         let folder = tempfile::tempdir().unwrap();
-        // Whatever is asked for, it "makes" a copy of a program of this machine's own ABI. (Not of this test's: what is
-        // made is started, and would test itself for ever.)
+        // It always "makes" a copy of a program of this machine's own ABI. (Not of this test, which would run itself
+        // for ever.)
         let script = "while [ \"$1\" != -o ]; do shift; done; cp /bin/true \"$2\"";
         let abilities = probe_in(folder.path(), &[scripted(folder.path(), script)], &packages);
         let unavailable = of(&abilities, "x32", Language::C).builds.clone().unwrap_err();
@@ -552,7 +552,7 @@ mod tests {
         let ability = of(&abilities, "x86-64", Language::C);
         assert_eq!((&ability.builds, &ability.runs), (&Ok(()), &Ok(())));
         assert!(program(folder.path(), "x86-64", &own.name, Language::C).exists());
-        // Each of the others is either done, or lacks something that is named.
+        // Each of the others works or has a reason.
         for other in &abilities {
             for unavailable in [&other.builds, &other.runs].into_iter().filter_map(|r| r.as_ref().err()) {
                 assert!(!unavailable.reason.is_empty());

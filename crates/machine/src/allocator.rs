@@ -14,7 +14,7 @@ use crate::unavailable::{answer, Unavailable};
 pub struct AllocatorRow {
     /// The name experiments use.
     pub name: &'static str,
-    /// The names its shared object goes by, the newest interface first.
+    /// The names of its shared object, the newest interface first.
     pub files: &'static [&'static str],
     /// Debian 12's package.
     pub package: &'static str,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_abi_in_the_right_place_is_not_taken() {
+    fn a_file_of_another_abi_in_the_right_folder_is_not_used() {
         let root = system(&[("usr/lib/i386-linux-gnu/libjemalloc.so.2", shared_object(2, 62))]);
         assert!(found(root.path(), "jemalloc", "i386").is_err());
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_version_1_groups_can_be_made_that_count_no_memory() {
+    fn with_version_1_controllers_groups_do_not_count_memory() {
         let root = tree(HYBRID_MOUNTS, "4:memory:/a\n0::/\n", "sys/fs/cgroup/unified", "hugetlb\n");
         let cgroup = look_at(root.path(), &allowed);
         assert_eq!(cgroup.mount.as_deref(), Some(Path::new("/sys/fs/cgroup/unified")));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_our_own_counts_memory_where_the_controller_is_handed_down() {
+    fn a_group_counts_memory_where_the_controller_is_delegated() {
         let root =
             tree(UNIFIED_MOUNTS, "0::/user.slice/a\n", "sys/fs/cgroup/user.slice/a", "cpu memory pids\n");
         let cgroup = look_at(root.path(), &allowed);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_right_to_make_groups_the_reason_is_the_systems() {
+    fn without_permission_the_reason_is_the_systems_message() {
         let root = tree(UNIFIED_MOUNTS, "0::/\n", "sys/fs/cgroup", "memory\n");
         let refuse = |_: &Path| Err(std::io::Error::from_raw_os_error(libc::EACCES));
         let cgroup = look_at(root.path(), &refuse);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_version_2_the_way_to_get_it_is_named() {
+    fn without_version_2_the_fix_is_named() {
         let root = tree("36 31 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "", "x", "");
         let unavailable = look_at(root.path(), &allowed).groups.unwrap_err();
         assert_eq!(unavailable.reason, "control groups version 2 are not mounted");

@@ -15,7 +15,7 @@ use crate::package::Packages;
 use crate::process;
 use crate::unavailable::Unavailable;
 
-/// Whose compiler.
+/// The compiler's vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -56,7 +56,7 @@ impl Family {
 pub struct Compiler {
     /// The name experiments use: `gcc-12`, `clang-14`.
     pub name: String,
-    /// Whose it is.
+    /// The vendor.
     pub family: Family,
     /// The full version: `12.2.0`.
     pub version: String,
@@ -74,7 +74,7 @@ pub struct Compiler {
     pub nm: PathBuf,
     /// `llvm-profdata`, without which clang's profiles cannot be used.
     pub profdata: Option<PathBuf>,
-    /// Whether this is what an experiment gets that names no compiler.
+    /// Whether this is the default compiler.
     pub default: bool,
 }
 
@@ -84,9 +84,9 @@ impl Compiler {
         numbers(&self.version).first().copied().unwrap_or(0)
     }
 
-    /// What a build cache must remember of it: another text means another compiler.
+    /// The identity for a build cache: another text means another compiler.
     pub fn identity(&self) -> String {
-        // Not the version alone: a distribution rebuilds one version with other patches, and says so in the banner.
+        // Not only the version: a distribution rebuilds one version with other patches, which the banner shows.
         let stamp = |path: &Path| {
             std::fs::metadata(path).map(|m| (m.len(), m.modified().ok())).ok().map(|(length, modified)| {
                 let nanoseconds = modified
@@ -132,7 +132,7 @@ pub fn discover_on(path: &OsStr) -> Vec<Compiler> {
     choose(found).into_iter().map(|named| complete(named, path)).collect()
 }
 
-/// What an experiment gets that names no compiler.
+/// The default compiler.
 pub fn default(compilers: &[Compiler]) -> Option<&Compiler> {
     compilers.iter().find(|compiler| compiler.default)
 }
@@ -176,7 +176,7 @@ struct Candidate {
     suffix: String,
 }
 
-/// A compiler that has said what it is.
+/// An identified compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     path: PathBuf,
@@ -189,7 +189,7 @@ struct Found {
     banner: String,
 }
 
-/// A compiler that has got its name.
+/// A compiler with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
     name: String,
@@ -238,19 +238,19 @@ fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Asks a candidate what it is.
+/// Identifies a candidate.
 fn ask(candidate: Candidate) -> Option<Found> {
-    let said = process::run(Command::new(&candidate.path).arg("--version"), Duration::from_secs(5)).ok()?;
-    if !said.status.success() {
+    let output = process::run(Command::new(&candidate.path).arg("--version"), Duration::from_secs(5)).ok()?;
+    if !output.status.success() {
         return None;
     }
-    let (family, version, banner) = identify(&said.stdout)?;
+    let (family, version, banner) = identify(&output.stdout)?;
     let real = candidate.path.canonicalize().unwrap_or_else(|_| candidate.path.clone());
     Some(Found { path: candidate.path, suffix: candidate.suffix, real, family, version, banner })
 }
 
-/// What `--version` says: `gcc (Debian 12.2.0-14+deb12u1) 12.2.0`, `gcc (GCC) 14.2.1 20240912 (Red Hat 14.2.1-3)`,
-/// `Debian clang version 14.0.6`. Not the file's name: on some systems `gcc` is clang.
+/// Parses the output of `--version`: `gcc (Debian 12.2.0-14+deb12u1) 12.2.0`, `gcc (GCC) 14.2.1 20240912 (Red Hat
+/// 14.2.1-3)`, `Debian clang version 14.0.6`. Not the file's name: on some systems `gcc` is clang.
 fn identify(text: &str) -> Option<(Family, String, String)> {
     let banner = text.lines().find(|line| !line.trim().is_empty())?.trim();
     if let Some((_, rest)) = banner.split_once("clang version ") {
@@ -325,14 +325,14 @@ fn choose(found: Vec<Found>) -> Vec<Named> {
 }
 
 impl Found {
-    /// What two names of one compiler have in common, also through a wrapper such as ccache. gcc begins its banner
-    /// with the name it was called by, which is left out.
+    /// The text that all names of one compiler share, also through a wrapper such as ccache. gcc begins its banner with
+    /// its own command name, which is left out.
     fn banner_key(&self) -> (Family, String) {
-        let said = match self.family {
+        let text = match self.family {
             Family::Gcc => self.banner.split_once(' ').map_or(self.banner.as_str(), |(_, rest)| rest),
             Family::Clang => self.banner.as_str(),
         };
-        (self.family, said.to_string())
+        (self.family, text.to_string())
     }
 }
 
@@ -352,7 +352,7 @@ fn complete(named: Named, path: &OsStr) -> Compiler {
     let same_version = |cxx: &PathBuf| {
         process::run(Command::new(cxx).arg("--version"), Duration::from_secs(5))
             .ok()
-            .and_then(|said| identify(&said.stdout))
+            .and_then(|output| identify(&output.stdout))
             .is_some_and(|(family, version, _)| family == found.family && version == found.version)
     };
     let cxx = [found.suffix.as_str(), major.as_str(), ""]
@@ -400,23 +400,26 @@ mod tests {
     }
 
     #[test]
-    fn every_distributions_banner_gives_the_compilers_own_version() {
-        let said = |text: &str| identify(text).map(|(family, version, _)| (family, version));
+    fn the_banner_of_every_distribution_yields_the_version() {
+        let identified = |text: &str| identify(text).map(|(family, version, _)| (family, version));
         assert_eq!(
-            said(&gcc("gcc", "Debian 12.2.0-14+deb12u1", "12.2.0")),
+            identified(&gcc("gcc", "Debian 12.2.0-14+deb12u1", "12.2.0")),
             Some((Family::Gcc, "12.2.0".into()))
         );
         assert_eq!(
-            said(&gcc("gcc", "GCC", "14.2.1 20240912 (Red Hat 14.2.1-3)")),
+            identified(&gcc("gcc", "GCC", "14.2.1 20240912 (Red Hat 14.2.1-3)")),
             Some((Family::Gcc, "14.2.1".into()))
         );
-        assert_eq!(said("Debian clang version 14.0.6\nTarget: x\n"), Some((Family::Clang, "14.0.6".into())));
         assert_eq!(
-            said("clang version 19.1.1 (https://github.com/llvm/llvm-project 1.2)\n"),
+            identified("Debian clang version 14.0.6\nTarget: x\n"),
+            Some((Family::Clang, "14.0.6".into()))
+        );
+        assert_eq!(
+            identified("clang version 19.1.1 (https://github.com/llvm/llvm-project 1.2)\n"),
             Some((Family::Clang, "19.1.1".into()))
         );
-        assert_eq!(said("tcc version 0.9.27 (x86_64 Linux)\n"), None);
-        assert_eq!(said(""), None);
+        assert_eq!(identified("tcc version 0.9.27 (x86_64 Linux)\n"), None);
+        assert_eq!(identified(""), None);
     }
 
     #[test]
@@ -429,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_one_compiler_are_one_compiler_and_the_plain_name_says_which_is_default() {
+    fn links_to_one_compiler_are_one_compiler_and_the_plain_name_is_the_default() {
         let chosen = choose(vec![
             found("/usr/bin/gcc-11", "/usr/bin/gcc-11", &gcc("gcc-11", "D", "11.4.0")),
             found("/usr/bin/gcc-12", "/usr/bin/gcc-12", &gcc("gcc-12", "D", "12.2.0")),
@@ -451,7 +454,7 @@ mod tests {
         assert_eq!(names, [("gcc-12", true), ("gcc-12.2.0", false)]);
     }
 
-    /// A folder of fake tools, each a script that says what it is.
+    /// A folder of fake tools, each a script that prints its banner.
     fn toolbox(tools: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in tools {
@@ -483,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_compilers_gives_none_and_says_how_to_get_one() {
+    fn a_path_without_compilers_yields_none_and_a_fix() {
         let folder = toolbox(&[("gcc", "not a compiler at all")]);
         let compilers = discover_on(folder.path().as_os_str());
         assert_eq!(compilers, []);

@@ -1,4 +1,4 @@
-//! Performance counters: which events the kernel lets us count here, found out by counting them.
+//! Performance counters: which events can be counted here, tested by counting them.
 
 use std::hint::black_box;
 use std::io;
@@ -102,7 +102,7 @@ fn count(row: &EventRow) -> io::Result<Counted> {
     counter.disable()?;
     let data = counter.read_full()?;
     let running_ns = data.time_running().map_or(0, |time| time.as_nanos() as u64);
-    // Whatever the work, it takes cycles, instructions, branches and time; misses and moves it may do without.
+    // Any work takes cycles, instructions, branches and time; cache misses and migrations may be 0.
     let always_counts = matches!(row.name, "cycles" | "instructions" | "branches" | "task_clock");
     Ok(Counted { count: data.count(), running_ns, always_counts })
 }
@@ -149,24 +149,24 @@ fn why_not(error: &io::Error, hardware: bool, settings: &Settings) -> Unavailabl
 mod tests {
     use super::*;
 
-    fn said(errno: i32, hardware: bool, hypervisor: bool, paranoid: i32) -> Unavailable {
+    fn unavailable(errno: i32, hardware: bool, hypervisor: bool, paranoid: i32) -> Unavailable {
         let settings = Settings { hypervisor, perf_event_paranoid: Some(paranoid), ..Settings::default() };
         why_not(&io::Error::from_raw_os_error(errno), hardware, &settings)
     }
 
     #[test]
     fn each_error_of_the_kernel_has_its_reason_and_its_fix() {
-        assert_eq!(said(libc::ENOENT, true, true, 2).reason, "no PMU in this virtual machine");
-        assert!(said(libc::ENOENT, true, false, 2).reason.contains("no driver"));
-        let forbidden = said(libc::EACCES, true, false, 3);
+        assert_eq!(unavailable(libc::ENOENT, true, true, 2).reason, "no PMU in this virtual machine");
+        assert!(unavailable(libc::ENOENT, true, false, 2).reason.contains("no driver"));
+        let forbidden = unavailable(libc::EACCES, true, false, 3);
         assert_eq!(forbidden.reason, "not allowed: kernel.perf_event_paranoid is 3");
         assert_eq!(forbidden.fix.as_deref(), Some("sysctl kernel.perf_event_paranoid=1"));
-        assert!(said(libc::EPERM, false, false, 1).reason.contains("seccomp"));
-        assert!(said(libc::ENOSYS, false, false, 1).reason.contains("CONFIG_PERF_EVENTS"));
+        assert!(unavailable(libc::EPERM, false, false, 1).reason.contains("seccomp"));
+        assert!(unavailable(libc::ENOSYS, false, false, 1).reason.contains("CONFIG_PERF_EVENTS"));
     }
 
     #[test]
-    fn a_counter_that_opens_and_never_runs_is_no_counter() {
+    fn a_counter_that_opens_and_never_runs_is_unavailable() {
         let counted = |count, running_ns, always_counts| judge(Counted { count, running_ns, always_counts });
         assert!(counted(10, 5, true).is_ok());
         assert!(counted(0, 5, false).is_ok());

@@ -20,13 +20,13 @@ use crate::topology::{choose_core, Source};
 use crate::unavailable::Unavailable;
 use crate::valgrind::{self, Valgrind};
 
-/// The version of the JSON below. It grows when a field changes its meaning or goes, not when one comes.
+/// The version of the JSON below. It grows when a field changes its meaning or is removed, not when one is added.
 pub const SCHEMA: u32 = 1;
 
-/// How long the machine is watched for noise.
+/// How long noise is observed.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Everything `widthwise doctor` says.
+/// The output of `widthwise doctor`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// [`SCHEMA`].
@@ -47,11 +47,11 @@ pub struct Diagnosis {
     pub qemu: Qemu,
     /// Control groups.
     pub cgroup: Cgroup,
-    /// What the machine did for a second while nothing was asked of it.
+    /// The noise of one second without work of ours.
     pub noise: Noise,
     /// The CPU a campaign would measure on now.
     pub measured_cpu: Option<u32>,
-    /// The smallest difference this machine can tell from none, from an A/A test; absent if none was made.
+    /// The detection floor from an A/A test; absent if none was made.
     pub noise_floor: Option<NoiseFloor>,
     /// Everything that is missing, with its fix.
     pub missing: Vec<Missing>,
@@ -78,12 +78,12 @@ pub struct Missing {
     pub unavailable: Unavailable,
 }
 
-/// Examines this machine. Takes some seconds: it compiles, starts and emulates small programs, and then watches.
+/// Examines this machine. Takes some seconds: it compiles, starts and emulates small programs, and then observes noise.
 pub fn examine() -> Diagnosis {
     let packages = Packages::here();
     let compilers = compiler::discover();
     let machine = MachineRecord::with(compilers.clone());
-    // Quiet first: what follows would be noise of our own making.
+    // Noise first: the following steps would disturb it.
     let (noise, busy) = watch(machine.topology.online());
     let (abilities, valgrind) = match tempfile::Builder::new().prefix("widthwise-doctor-").tempdir() {
         Ok(folder) => {
@@ -119,7 +119,7 @@ pub fn examine() -> Diagnosis {
     diagnosis
 }
 
-/// Watches the machine for a while, without doing anything; also which CPUs are in use.
+/// Observes the machine while idle: noise, and which CPUs are in use.
 fn watch(cpus: BTreeSet<u32>) -> (Noise, BTreeSet<u32>) {
     let Ok(mut reader) = NoiseReader::open(cpus) else { return Default::default() };
     let before = reader.read();
@@ -132,7 +132,7 @@ fn watch(cpus: BTreeSet<u32>) -> (Noise, BTreeSet<u32>) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quietness {
-    /// Nothing disturbs.
+    /// No disturbance.
     Quiet,
     /// Small differences take more rounds.
     Fair,
@@ -140,8 +140,7 @@ pub enum Quietness {
     Noisy,
 }
 
-/// Judges what was seen while nothing was asked of the machine. The bounds are those at which a disturbance that
-/// comes and goes would move a mean by 0.5 % and by 5 %.
+/// Judges the noise of the idle machine. At the bounds, an intermittent disturbance moves a mean by 0.5 % and by 5 %.
 pub fn quietness(noise: &Noise) -> Quietness {
     let worst = noise.steal.max(noise.others);
     if noise.throttled > 0 || worst > 0.05 {
@@ -195,7 +194,7 @@ fn missing(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
     once_for_each_fix(missing)
 }
 
-/// Without any compiler nothing can be built; with gcc alone, one axis is short.
+/// Without any compiler nothing can be built; with gcc alone, the compiler axis has one value.
 fn missing_compilers(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing> {
     ["gcc", "clang"]
         .into_iter()
@@ -207,7 +206,7 @@ fn missing_compilers(diagnosis: &Diagnosis, packages: &Packages) -> Vec<Missing>
         .collect()
 }
 
-/// What does not build, compiler by compiler; and, once, why what builds does not start.
+/// What does not build, per compiler; and, once per ABI, why programs do not start.
 fn missing_abilities(diagnosis: &Diagnosis, abi: Abi) -> Vec<Missing> {
     let of_abi = || diagnosis.abilities.iter().filter(|ability| ability.abi == abi.name);
     let lack_of = |compiler: &str, language| {
@@ -292,7 +291,7 @@ fn unsteady_frequency(diagnosis: &Diagnosis, packages: &Packages) -> Option<Miss
     })
 }
 
-/// Two lacks with one fix are one: the first is kept, and named after both.
+/// Merges entries with the same fix: the first is kept, with both names.
 fn once_for_each_fix(all: Vec<Missing>) -> Vec<Missing> {
     let mut kept: Vec<Missing> = Vec::new();
     for one in all {

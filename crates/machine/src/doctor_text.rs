@@ -1,5 +1,4 @@
-//! The diagnosis as lines of text: a word, a state, and what is to be said about it. No colours: each line has a mark
-//! instead.
+//! The diagnosis as lines of text: a word, a state, and a detail. No colours: each line has a mark instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +41,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         .collect()
 }
 
-/// How wide the first two columns are, for whoever prints the lines with colours.
+/// The widths of the first two columns, for printing with colours.
 #[derive(Debug, Clone, Copy)]
 pub struct Widths {
     word: usize,
@@ -50,7 +49,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// The widths that hold all lines. A very long state pushes its own detail to the right, not everybody's.
+    /// The widths that hold all lines. A very long state moves only its own detail to the right.
     pub fn of(lines: &[Line]) -> Widths {
         let widest = |text: fn(&Line) -> &str| lines.iter().map(|line| text(line).chars().count()).max();
         Widths {
@@ -114,7 +113,7 @@ fn good(is_good: bool) -> Mark {
     }
 }
 
-/// Names come from firmware, and messages from compilers: none of them moves the cursor.
+/// Names from firmware and messages from compilers must not move the cursor.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -224,7 +223,7 @@ fn allocators(diagnosis: &Diagnosis) -> Line {
         let names: Vec<&str> = found().filter(|a| a.abi == abi.name).map(|a| a.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} for {}", names.join(", "), abi.name))
     });
-    // Those that nobody builds for an ABI are nobody's lack.
+    // An allocator without a package for an ABI is not missing.
     let wanting =
         diagnosis.allocators.iter().any(|a| matches!(&a.file, Err(unavailable) if unavailable.fix.is_some()));
     line("allocators", format!("glibc and {} more", names.len()), join(by_abi, "; "), good(!wanting))
@@ -330,7 +329,7 @@ fn accounting(diagnosis: &Diagnosis) -> Line {
         (Ok(()), Ok(())) => ("control groups", None),
     };
     let taskstats_words = match taskstats {
-        Ok(()) => "taskstats answers".to_string(),
+        Ok(()) => "taskstats available".to_string(),
         Err(unavailable) => unavailable.reason.clone(),
     };
     let details = reason.cloned().into_iter().chain([taskstats_words]);
@@ -384,8 +383,8 @@ fn noise(diagnosis: &Diagnosis) -> Line {
     line("noise", state, join(facts.into_iter().flatten(), ", "), good(quietness != Quietness::Noisy))
 }
 
-/// What is missing, and what fixes it; then everything that one apt-get can fix, at once. What nothing fixes has
-/// been told in the lines above.
+/// What is missing, and what fixes it; then everything that one apt-get can fix, at once. Entries without a fix are in
+/// the lines above.
 fn missing(all: &[Missing]) -> Vec<Line> {
     let entry =
         |one: &Missing| Some(line("missing", one.what.clone(), one.unavailable.fix.clone()?, Mark::Lacking));

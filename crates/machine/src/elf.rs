@@ -41,7 +41,7 @@ pub enum ElfKind {
     Other,
 }
 
-/// Why a file is not an ELF file of use.
+/// Why a file is not a usable ELF file.
 #[derive(Debug, Error)]
 pub enum ElfError {
     /// It could not be read.
@@ -49,7 +49,7 @@ pub enum ElfError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's message.
         source: io::Error,
     },
     /// It is something else.
@@ -60,7 +60,7 @@ pub enum ElfError {
         /// What it seems to be instead.
         found: &'static str,
     },
-    /// It begins like one, and then does not hold together.
+    /// It begins like one and is damaged.
     #[error("{path}: damaged ELF file: {reason}")]
     Damaged {
         /// The file.
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn each_abi_is_told_by_its_class_and_machine() {
+    fn class_and_machine_identify_each_abi() {
         for (class, machine, name) in [(2, 62, "x86-64"), (1, 62, "x32"), (1, 3, "i386")] {
             let facts = read_bytes(&program(class, machine, 2, None)).unwrap();
             assert_eq!(facts.abi().map(|abi| abi.name), Some(name));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_elf_file_is_named() {
+    fn the_error_names_the_kind_of_a_file_that_is_not_elf() {
         assert_eq!(read_bytes(b"#!/bin/sh\n"), Err(BytesError::NotElf("a script")));
         assert_eq!(read_bytes(b""), Err(BytesError::NotElf("an empty file")));
         assert!(matches!(read_bytes(b"\x7fELF\x02\x01"), Err(BytesError::Damaged(_))));
@@ -267,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = read_bytes(&bytes);
             let _ = read_bytes(&[b"\x7fELF".as_slice(), &bytes].concat());
         }

@@ -13,13 +13,13 @@ pub fn missing() -> Option<Unavailable> {
     if widthwise_x32run::kernel_has_x32() {
         return None;
     }
-    let said = process::run(Command::new(widthwise_x32run::place().ok()?).arg("--check"), LIMIT).ok()?;
-    unavailable(&said.stdout)
+    let output = process::run(Command::new(widthwise_x32run::place().ok()?).arg("--check"), LIMIT).ok()?;
+    unavailable(&output.stdout)
 }
 
-/// From what `x32run --check` says.
-fn unavailable(said: &str) -> Option<Unavailable> {
-    let reason = said.trim().strip_prefix("i386 entry: no (")?.replacen("): ", ": ", 1);
+/// Parses the output of `x32run --check`.
+fn unavailable(output: &str) -> Option<Unavailable> {
+    let reason = output.trim().strip_prefix("i386 entry: no (")?.replacen("): ", ": ", 1);
     Some(Unavailable::with_fix(reason, "boot a kernel with CONFIG_IA32_EMULATION, without ia32_emulation=0"))
 }
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_runtime_says_is_what_is_missing() {
+    fn the_reason_is_the_runtimes_message() {
         assert_eq!(unavailable("i386 entry: yes\n"), None);
         let unavailable = unavailable("i386 entry: no (the kernel has none): requests fail\n").unwrap();
         assert_eq!(unavailable.reason, "the kernel has none: requests fail");

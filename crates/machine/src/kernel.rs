@@ -1,4 +1,4 @@
-//! The running kernel: what it was built with, and how it is told to start differently.
+//! The running kernel: its build options, and how to set boot options.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,8 +31,8 @@ fn boot_with_at(root: &Path, option: &str) -> String {
 fn running_config() -> Option<String> {
     // CONFIG_IKCONFIG_PROC; Debian's kernels have a file in /boot instead.
     Path::new("/proc/config.gz").exists().then_some(())?;
-    let said = process::run(Command::new("zcat").arg("/proc/config.gz"), Duration::from_secs(5)).ok()?;
-    said.status.success().then_some(said.stdout)
+    let output = process::run(Command::new("zcat").arg("/proc/config.gz"), Duration::from_secs(5)).ok()?;
+    output.status.success().then_some(output.stdout)
 }
 
 fn is_set(config: &str, options: &[&str]) -> bool {

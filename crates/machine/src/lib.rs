@@ -1,11 +1,11 @@
-//! What is here: toolchains, ABIs that build and that run, allocators, topology, counters, settings and noise.
+//! The machine: toolchains, ABIs that build and that run, allocators, topology, counters, settings and noise.
 //!
-//! Two kinds of function live here, and are kept apart. Those that look (read `/proc` and `/sys`, start a compiler,
-//! open a counter) are thin; those that decide (which compiler is the default, which core to measure on, what an
-//! error means and which command fixes it) are pure, and are tested on recordings of other machines.
+//! Functions with side effects (read `/proc` and `/sys`, start a compiler, open a counter) are small and separate from
+//! decisions. Functions that decide (the default compiler, the core to measure on, the meaning and fix of an error) are
+//! pure and tested on recordings of other machines.
 //!
-//! ABIs are named by the words of the whole house (`x86-64`, `x32`, `i386`); the table in [`abi`] says what each name
-//! means to a compiler, a loader and a package manager.
+//! ABIs have the names `x86-64`, `x32` and `i386`; the table in [`abi`] has the names that a compiler, a loader and a
+//! package manager use.
 
 pub mod abi;
 pub mod ability;

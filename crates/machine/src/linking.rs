@@ -1,5 +1,5 @@
-//! Which shared libraries a program asks for, and whether the loader would give it those of its own build. Read from the
-//! files, as ld.so(8) would look for them; nothing is started.
+//! Which shared libraries a program needs, and whether the loader would find those of its own build. Found as ld.so(8)
+//! does, from the files; nothing is started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,33 +12,33 @@ use object::{Endianness, FileKind};
 
 use crate::abi::{self, Abi};
 
-/// What the dynamic section of a program or library says.
+/// The dynamic section of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Linking {
-    /// Whose it is; absent for an ABI that is none of ours.
+    /// Its ABI; absent for an unknown one.
     pub abi: Option<Abi>,
     /// The name by which others ask for it (DT_SONAME).
     pub soname: Option<String>,
     /// The names it asks for (DT_NEEDED), in order.
     pub needed: Vec<String>,
-    /// Where it says that they are, before everything else and for its libraries' needs too (DT_RPATH).
+    /// Folders searched first, also for its libraries' needs (DT_RPATH).
     pub rpath: Vec<String>,
-    /// Where it says that they are, after LD_LIBRARY_PATH and for its own needs only (DT_RUNPATH).
+    /// Folders searched after LD_LIBRARY_PATH, for its own needs only (DT_RUNPATH).
     pub runpath: Vec<String>,
 }
 
-/// A library of a program's own build that the program would not be given.
+/// A library of a program's own build that the loader would not find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stray {
     /// The name that is asked for.
     pub name: String,
     /// The library of the build.
     pub own: PathBuf,
-    /// What is taken instead; absent if nothing is found, and the program will not start.
+    /// The library that is loaded instead; absent if none is found and the program will not start.
     pub taken: Option<PathBuf>,
 }
 
-/// What a file says of its linking; absent for what is no ELF file, and for what is statically linked.
+/// A file's dynamic section; absent for files that are not ELF or are statically linked.
 pub fn read(path: &Path) -> Option<Linking> {
     // Opening a named pipe would wait for its writer.
     let cache =
@@ -93,7 +93,7 @@ pub fn strays(program: &Path, build: &Path, library_path: &str, directory: &Path
         let folders = |list: &[String]| -> Vec<PathBuf> {
             list.iter().map(|folder| place(folder, &object, directory)).collect()
         };
-        // ld.so(8): RPATH, its own and that of whoever asked for it, only where there is no RUNPATH.
+        // ld.so(8): RPATH, its own and those of the objects that need it, only where there is no RUNPATH.
         let mut rpath = Vec::new();
         if linking.runpath.is_empty() {
             rpath = [folders(&linking.rpath), inherited].concat();
@@ -111,7 +111,7 @@ pub fn strays(program: &Path, build: &Path, library_path: &str, directory: &Path
         for name in linking.needed.iter().filter(|name| !name.contains('/')) {
             let taken = places.iter().find_map(|folder| {
                 let path = folder.join(name);
-                // The loader passes over a library of another ABI.
+                // The loader skips a library of another ABI.
                 read(&path).filter(|found| found.abi == Some(abi)).map(|found| (path, found))
             });
             match taken {
@@ -147,7 +147,7 @@ fn collect(folder: &Path, abi: Abi, found: &mut BTreeMap<String, PathBuf>) {
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        // What a link points to is found where it lies, or is none of this build's.
+        // The target of a link is found at its own path, or is not of this build.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => collect(&path, abi, found),
             Ok(kind) if kind.is_file() && name.contains(".so") => {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_elf_file_asks_for_nothing() {
+    fn files_that_are_not_elf_need_no_libraries() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("x");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();

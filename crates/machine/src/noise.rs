@@ -1,6 +1,6 @@
-//! What the machine did while a run was on: steal, pressure, other tasks on the core, throttling.
+//! Noise during a run: steal, pressure, other tasks on the core, throttling.
 //!
-//! Read around every round, so reading is cheap: the files stay open, one buffer is used again, and a reading costs
+//! Read around every round, so reading is cheap: the files stay open, one buffer is reused, and a reading costs
 //! four system calls and no more memory than its list of CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpulist::Cpu;
 
-/// What the machine did between two readings.
+/// Noise between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// Share of the time that the hypervisor took from the measured core, 0 to 1.
@@ -29,8 +29,8 @@ pub struct Noise {
 /// The counts of one CPU since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Nanoseconds that tasks ran (user, nice and system), or, where the scheduler's own clock tells, that any task
-    /// had the CPU.
+    /// Nanoseconds that tasks ran (user, nice and system), or, where the scheduler's own clock is available, that any
+    /// task had the CPU.
     pub tasks_ns: u64,
     /// Nanoseconds in interrupts; 0 where they are part of `tasks_ns`.
     pub interrupts_ns: u64,
@@ -163,9 +163,9 @@ fn stat(text: &str, tick_ns: u64) -> BTreeMap<Cpu, CpuTimes> {
         .collect()
 }
 
-/// Replaces what ticks say by what the scheduler knows, where it tells: the seventh number of each `cpuN` line of
-/// `/proc/schedstat` is the time that tasks had that CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst;
-/// the unit since version 15). A tick of 10 ms is a coarse measure of a round of 50.
+/// Replaces ticks by the scheduler's clock, where available: the seventh number of each `cpuN` line of
+/// `/proc/schedstat` is the time that tasks had that CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst; the
+/// unit since version 15). A tick of 10 ms is coarse for a round of 50 ms.
 fn refine(cpus: &mut BTreeMap<Cpu, CpuTimes>, text: &str) {
     let version =
         text.lines().next().and_then(|line| line.strip_prefix("version ")?.trim().parse::<u32>().ok());
@@ -188,7 +188,7 @@ fn pressure_total_ns(text: &str) -> Option<u64> {
     line.split_once("total=")?.1.trim().parse::<u64>().ok()?.checked_mul(1000)
 }
 
-/// What the machine did between two readings.
+/// Noise between two readings.
 ///
 /// `measured` are the measured CPUs; without any (runs that were not pinned) shares are of all CPUs together.
 /// `own_busy_ns` is the CPU time that the measured processes used meanwhile: what is left over was used by others. Where the
@@ -243,7 +243,7 @@ fn both<'a>(
     wanted.filter_map(|(cpu, now)| Some((before.cpus.get(cpu)?, now)))
 }
 
-/// Who else had these CPUs between two readings: nanoseconds.
+/// CPU time of others on these CPUs between two readings, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Others {
     /// Tasks other than ours, and interrupts, over all of these CPUs.
@@ -254,8 +254,8 @@ pub struct Others {
     pub uncertain_ns: u64,
 }
 
-/// Who else had these CPUs between two readings. `own_ns` is the CPU time that the measured processes, and those who measure,
-/// used on them meanwhile.
+/// CPU time of others on these CPUs between two readings. `own_ns` is the CPU time that the measured processes and the
+/// measuring ones used on them meanwhile.
 pub fn others(before: &Snapshot, after: &Snapshot, cpus: &BTreeSet<Cpu>, own_ns: u64) -> Others {
     let mut busy = 0u64;
     let mut others = Others::default();
@@ -264,7 +264,7 @@ pub fn others(before: &Snapshot, after: &Snapshot, cpus: &BTreeSet<Cpu>, own_ns:
         let stolen = now.steal_ns.saturating_sub(then.steal_ns);
         busy += busy_ns(then, now);
         others.stolen_ns = others.stolen_ns.max(stolen);
-        // Each of user, system and steal is cut off to ticks of 10 ms, before and after.
+        // Each of user, system and steal is truncated to ticks of 10 ms, before and after.
         others.uncertain_ns += if now.exact { 0 } else { USER_TICK_NS };
     }
     others.uncertain_ns += if others.uncertain_ns > 0 { USER_TICK_NS } else { 0 };
@@ -276,7 +276,7 @@ pub fn others(before: &Snapshot, after: &Snapshot, cpus: &BTreeSet<Cpu>, own_ns:
 pub fn busy_cpus(before: &Snapshot, after: &Snapshot, threshold: f64) -> BTreeSet<Cpu> {
     let elapsed = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
     let share = |then: &CpuTimes, now: &CpuTimes| {
-        // What a hypervisor takes away is not there for us either.
+        // Stolen time is unavailable, too.
         (busy_ns(then, now) + now.steal_ns.saturating_sub(then.steal_ns)) as f64 / elapsed
     };
     after
@@ -316,7 +316,7 @@ mod tests {
                          cpu1 90 10 60 925 0 5 5 15 7 0\nintr 5 0\n";
 
     #[test]
-    fn what_is_left_over_after_our_own_time_was_used_by_others() {
+    fn time_beyond_our_own_is_that_of_others() {
         let noise = between(&snapshot(0, BEFORE), &snapshot(SECOND, AFTER), &[1], 450_000_000);
         assert!((noise.steal - 0.10).abs() < 1e-9, "{noise:?}");
         assert!((noise.others - 0.20).abs() < 1e-9, "{noise:?}");
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_anew_each_time_whatever_their_length() {
+    fn files_of_any_length_are_reread_each_time() {
         let root = tempfile::tempdir().unwrap();
         let write = |user: u64| {
             std::fs::create_dir_all(root.path().join("proc")).unwrap();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn work_done_here_is_seen() {
+    fn work_of_this_process_is_counted() {
         let mut reader = NoiseReader::open([0]).unwrap();
         let before = reader.read();
         let mut executor = 0u64;

@@ -30,8 +30,8 @@ impl Packages {
             .any(|list| !list.is_empty() && self.dpkg.join("info").join(format!("{list}.list")).is_file())
     }
 
-    /// The command that installs those of `names` that are missing. None if none is, or if this is no Debian: then
-    /// nobody here knows what the packages are called.
+    /// The command that installs those of `names` that are missing. None if none is, or if this is not Debian, whose
+    /// package names alone are known.
     pub fn install<S: AsRef<str>>(&self, names: &[S]) -> Option<String> {
         if !self.dpkg.is_dir() {
             return None;
@@ -49,7 +49,7 @@ impl Packages {
         Some(install)
     }
 
-    /// As [`install`](Packages::install), for a tool that was not found on the PATH: it may be installed all the same.
+    /// As [`install`](Packages::install), for a tool that was not found on the PATH: it may be installed nevertheless.
     pub fn provide<S: AsRef<str>>(&self, names: &[S]) -> Option<String> {
         match names.first() {
             Some(first) if self.installed(first.as_ref()) => {
@@ -59,7 +59,7 @@ impl Packages {
         }
     }
 
-    /// Whether dpkg has been told of the foreign architecture.
+    /// Whether dpkg has the foreign architecture.
     fn knows_architecture(&self, name: &str) -> bool {
         // The file is missing until the first `dpkg --add-architecture`.
         std::fs::read_to_string(self.dpkg.join("arch"))
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_installed_and_not_found_is_a_matter_of_the_path() {
+    fn an_installed_tool_outside_the_path_is_distinguished() {
         let (_root, packages) = system(&["clang"], None);
         assert_eq!(packages.provide(&["clang", "lld"]).as_deref(), Some("export PATH=\"$PATH:/usr/bin\""));
         assert_eq!(packages.provide(&["valgrind"]).as_deref(), Some("apt-get install valgrind"));
     }
 
     #[test]
-    fn where_there_is_no_dpkg_no_command_is_guessed() {
+    fn without_dpkg_there_is_no_command() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(Packages::at(root.path()).install(&["gcc"]), None);
     }

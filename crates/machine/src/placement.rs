@@ -1,8 +1,8 @@
-//! Where N processes go: an order of the CPUs for each policy, and N processes dealt out along it.
+//! Placement of N processes: an order of the CPUs for each policy, in which processes get them.
 //!
 //! innocente-2012 puts two processes on two cores, then on the two halves of one core (SandyBridge) or module
-//! (Bulldozer), and what lies between the two figures is what the halves share. So the orders differ in what is shared
-//! first. Everything here is a pure function of a [`Topology`]; nothing is pinned.
+//! (Bulldozer), and the two figures differ by what the halves share. So the orders differ in what is shared first.
+//! Everything here is a pure function of a [`Topology`]; nothing is pinned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,8 +15,8 @@ use crate::topology::{Cache, CoreKind, Topology};
 
 /// Which CPUs processes are given, and in which order.
 ///
-/// Each policy goes on until every CPU has a process: they differ in what comes first. Within a policy the lowest CPU
-/// number comes first, package by package, except for `spread`.
+/// Each policy continues until every CPU has a process: they differ in the order. Within a policy the lowest CPU number
+/// comes first, package by package, except for `spread`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
@@ -69,11 +69,11 @@ pub enum Kinds {
 pub struct Placement {
     /// The CPU of each process, in the order they are started.
     pub cpus: Vec<Cpu>,
-    /// What the user should know about it, one line each.
+    /// Remarks for the user, one line each.
     pub remarks: Vec<String>,
 }
 
-/// Why processes cannot be placed as was asked; each says the fix.
+/// Why processes cannot be placed as requested, each with the fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// Neither a policy nor a list.
@@ -86,7 +86,7 @@ pub enum PlacementError {
     #[error("the list of CPUs is empty: name at least one, such as 0 or 0,2-3")]
     EmptyList,
     /// One CPU twice in a list.
-    #[error("CPU {0} is listed twice: list it once; more processes than CPUs go round the list again")]
+    #[error("CPU {0} is listed twice: list it once; with more processes than CPUs the list repeats")]
     ListedTwice(Cpu),
     /// The machine has no such CPU.
     #[error("this machine has no CPU {cpu}: its CPUs are {online}")]
@@ -138,10 +138,10 @@ impl Placement {
     }
 }
 
-/// Deals out processes along the policy's order of the CPUs; where there are more processes than CPUs, it goes round
-/// again. The places of N processes are the first N of those of N + 1.
+/// Assigns processes in the policy's order of the CPUs; if there are more processes than CPUs, the order repeats. The
+/// places of N processes are the first N of those of N + 1.
 ///
-/// `kinds` does not limit [`Policy::List`]: whoever names a CPU means it.
+/// `kinds` does not limit [`Policy::List`]: a list names its CPUs explicitly.
 pub fn place(
     topology: &Topology,
     policy: &Policy,
@@ -322,7 +322,7 @@ fn in_turn(seats: Vec<Seat>, levels: &[fn(&Seat) -> Cpu]) -> Vec<Seat> {
     (0..longest).flat_map(|turn| groups.iter().filter_map(move |group| group.get(turn)).copied()).collect()
 }
 
-/// What the user should know, who asked for something that this machine does not have.
+/// Remarks on a policy for groups that this machine does not have.
 fn remarks(topology: &Topology, policy: &Policy, kinds: Kinds, seats: &[Seat]) -> Vec<String> {
     let groups = |level: fn(&Seat) -> Cpu| seats.iter().map(level).collect::<BTreeSet<Cpu>>().len();
     let siblings = seats.iter().any(|seat| seat.thread > 0);

@@ -1,4 +1,4 @@
-//! Starting a tool and reading what it says, with a limit on how long that may take.
+//! Running a tool and reading its output, with a time limit.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -7,10 +7,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-// What a tool says beyond this is not read: no version text or first error line is longer.
+// The limit of a tool's output: no version text or first error line is longer.
 const SAID_LIMIT: u64 = 1 << 24;
 
-/// What a tool said, and how it ended.
+/// A tool's output and status.
 #[derive(Debug)]
 pub(crate) struct SourceLocation {
     pub status: ExitStatus,
@@ -18,7 +18,7 @@ pub(crate) struct SourceLocation {
     pub stderr: String,
 }
 
-/// Runs a tool to its end. It reads nothing, speaks English, and is killed with its children after `limit`
+/// Runs a tool to its end. Its input is empty, its locale is C, and it is killed with its children after `limit`
 /// (`ErrorKind::TimedOut`).
 pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<SourceLocation> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -37,7 +37,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<SourceLo
             Ok(None) if Instant::now() >= deadline => {
                 break Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("no answer within {} s", limit.as_secs()),
+                    format!("no result within {} s", limit.as_secs()),
                 ));
             }
             Ok(None) => thread::sleep(pause),
@@ -69,7 +69,7 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Reads a pipe on a thread of its own: whoever reads one pipe only, blocks the tool on the other.
+/// Reads a pipe on a thread of its own: reading only one pipe would block the tool on the other.
 fn read_aside(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -97,10 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn both_pipes_are_read_however_much_is_said() {
+    fn both_pipes_are_read_with_output_of_any_length() {
         let script = "head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; exit 3";
-        let said = run(&mut shell(script), Duration::from_secs(30)).unwrap();
-        assert_eq!((said.stdout.len(), said.stderr.len(), said.status.code()), (300_000, 300_000, Some(3)));
+        let output = run(&mut shell(script), Duration::from_secs(30)).unwrap();
+        assert_eq!(
+            (output.stdout.len(), output.stderr.len(), output.status.code()),
+            (300_000, 300_000, Some(3))
+        );
     }
 
     #[test]

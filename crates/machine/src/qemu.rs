@@ -1,4 +1,4 @@
-//! QEMU, which boots other kernels; and whether the processor helps it.
+//! QEMU, which boots other kernels, and KVM.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -27,7 +27,7 @@ pub struct Qemu {
 pub fn probe(packages: &Packages) -> Qemu {
     let version =
         match process::run(Command::new("qemu-system-x86_64").arg("--version"), Duration::from_secs(10)) {
-            Ok(said) => version(&said.stdout)
+            Ok(output) => version(&output.stdout)
                 .ok_or_else(|| Unavailable::permanent("qemu-system-x86_64 --version gives no version")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unavailable {
                 reason: "qemu-system-x86_64 is not on the PATH".into(),
@@ -45,7 +45,7 @@ fn version(text: &str) -> Option<String> {
     (!version.is_empty()).then(|| version.to_string())
 }
 
-/// Opens the device and asks for its interface's version, as every user of it must.
+/// Opens the device and checks its interface's version, as the KVM API requires.
 fn open_kvm() -> io::Result<()> {
     const KVM_GET_API_VERSION: libc::c_ulong = 0xAE00; // include/uapi/linux/kvm.h
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm")?;
@@ -75,16 +75,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn qemus_version_is_read_whatever_follows_it() {
+    fn qemus_version_is_read_with_any_suffix() {
         assert_eq!(version("QEMU emulator version 7.2.19 (Debian 1:7.2)\n").as_deref(), Some("7.2.19"));
         assert_eq!(version("QEMU emulator version 9.0.50\nCopyright\n").as_deref(), Some("9.0.50"));
         assert_eq!(version("hello"), None);
     }
 
     #[test]
-    fn a_missing_device_is_told_apart_from_a_missing_right() {
-        let said = |errno| why_no_kvm(&io::Error::from_raw_os_error(errno));
-        assert_eq!(said(libc::ENOENT).reason, "no /dev/kvm");
-        assert!(said(libc::EACCES).fix.unwrap().starts_with("usermod"));
+    fn a_missing_device_and_a_missing_right_have_different_reasons() {
+        let unavailable = |errno| why_no_kvm(&io::Error::from_raw_os_error(errno));
+        assert_eq!(unavailable(libc::ENOENT).reason, "no /dev/kvm");
+        assert!(unavailable(libc::EACCES).fix.unwrap().starts_with("usermod"));
     }
 }

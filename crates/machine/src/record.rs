@@ -1,4 +1,4 @@
-//! The machine record: what a campaign remembers of the machine it was measured on, and what has changed since.
+//! The machine record of a campaign, and its changes since.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,8 +11,8 @@ use crate::compiler::{self, Compiler};
 use crate::setting::Settings;
 use crate::topology::Topology;
 
-/// A machine, as far as it moves a measurement. Gathered without compiling anything, in well under a second; written
-/// the same way each time, so that two records can be compared as text.
+/// The properties of a machine that affect a measurement. Gathered without compiling anything, in well under a second;
+/// written the same way each time, so that two records can be compared as text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineRecord {
@@ -50,7 +50,7 @@ impl MachineRecord {
 }
 
 impl MachineRecord {
-    /// The record for people: a name and a value each. What is not known is left out.
+    /// The record as text: a name and a value each. Unknown values are left out.
     pub fn lines(&self) -> Vec<(String, String)> {
         let settings = &self.settings;
         let mut lines = Vec::new();
@@ -99,13 +99,13 @@ impl MachineRecord {
 }
 
 /// A balloon driver gives and takes a little memory of a virtual machine, and a kernel update moves MemTotal by some
-/// megabytes: neither makes another machine.
+/// megabytes: such changes do not count.
 const MEMORY_TOLERANCE: f64 = 0.02;
 
-/// What changed between two records in a way that matters to a campaign that is resumed: each in words,
-/// `kernel: 6.1.0-1 → 6.1.0-2`. Empty if the campaign may go on.
+/// The changes between two records that prevent resuming a campaign, as text: `kernel: 6.1.0-1 → 6.1.0-2`. Empty if the
+/// campaign may be resumed.
 ///
-/// A compiler or an allocator that came in addition changes nothing; load, swap and who may count events neither.
+/// Additional compilers and allocators, load, swap and `perf_event_paranoid` do not count.
 pub fn changes(old: &MachineRecord, new: &MachineRecord) -> Vec<String> {
     let mut changes = Vec::new();
     let mut note = |what: &str, then: &str, now: &str| {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_that_matters_is_told_in_words() {
+    fn each_relevant_change_is_described() {
         let mut later = record();
         later.settings.kernel = Some("6.1.0-2".into());
         later.settings.thp = Some("always".into());

@@ -1,4 +1,4 @@
-//! Settings: what the kernel and the firmware are set to, as far as it moves a measurement.
+//! Settings of the kernel and the firmware that affect a measurement.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -155,13 +155,13 @@ fn pressure(proc: &Path) -> Result<(), Unavailable> {
     match text(proc.join("pressure/cpu")) {
         Some(_) => Ok(()),
         None => Err(Unavailable::with_fix(
-            "this kernel tells no pressure stall information",
+            "this kernel reports no pressure stall information",
             kernel::boot_with("psi=1"),
         )),
     }
 }
 
-/// Whether taskstats will answer. The kernel demands CAP_NET_ADMIN for the request (GENL_ADMIN_PERM), and that the
+/// Whether taskstats is available. The kernel demands CAP_NET_ADMIN for the request (GENL_ADMIN_PERM), and that the
 /// listener is in the first PID and user namespaces (kernel/taskstats.c, add_del_listener).
 fn taskstats(proc: &Path) -> Result<(), Unavailable> {
     const CAP_NET_ADMIN: u32 = 12; // include/uapi/linux/capability.h
@@ -181,7 +181,7 @@ fn taskstats(proc: &Path) -> Result<(), Unavailable> {
     if in_first("pid", FIRST_PID_NAMESPACE) && in_first("user", FIRST_USER_NAMESPACE) {
         Ok(())
     } else {
-        Err(Unavailable::permanent("taskstats does not answer inside a container"))
+        Err(Unavailable::permanent("taskstats is unavailable inside a container"))
     }
 }
 
@@ -221,15 +221,15 @@ mod tests {
             ("sys/devices/system/cpu/smt/control", "on\n"),
         ]);
         let settings = Settings::at(root.path());
-        let told = |value: &Option<String>| value.clone().unwrap_or_default();
-        assert_eq!(told(&settings.cpu_model), "Some CPU @ 2.0GHz");
-        assert_eq!(told(&settings.kernel), "6.1.0-32-amd64");
-        assert_eq!(told(&settings.distribution), "Debian GNU/Linux 12 (bookworm)");
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        assert_eq!(text(&settings.cpu_model), "Some CPU @ 2.0GHz");
+        assert_eq!(text(&settings.kernel), "6.1.0-32-amd64");
+        assert_eq!(text(&settings.distribution), "Debian GNU/Linux 12 (bookworm)");
         assert_eq!((settings.memory_bytes, settings.swap_bytes), (Some(16 << 20), Some(0)));
         assert!(!settings.hypervisor);
-        assert_eq!((told(&settings.thp), told(&settings.thp_defrag)), ("madvise".into(), "madvise".into()));
-        assert_eq!(told(&settings.governor), "performance, powersave");
-        assert_eq!((settings.turbo, told(&settings.smt)), (Some(true), "on".into()));
+        assert_eq!((text(&settings.thp), text(&settings.thp_defrag)), ("madvise".into(), "madvise".into()));
+        assert_eq!(text(&settings.governor), "performance, powersave");
+        assert_eq!((settings.turbo, text(&settings.smt)), (Some(true), "on".into()));
         assert_eq!(
             (settings.aslr, settings.load, settings.perf_event_paranoid),
             (Some(2), Some(0.42), Some(-1))
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_absent_rather_than_zero() {
+    fn missing_files_are_absent_rather_than_zero() {
         let root = tree(&[("proc/cpuinfo", "model name : X\nflags : fpu hypervisor\n")]);
         let settings = Settings::at(root.path());
         assert!(settings.hypervisor);

@@ -14,7 +14,7 @@ mod sysfs;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
-    /// Who told.
+    /// The source.
     pub source: Source,
     /// Number of packages (sockets).
     pub packages: usize,
@@ -30,7 +30,7 @@ pub struct Topology {
     pub allowed: BTreeSet<Cpu>,
 }
 
-/// Who told the topology.
+/// The source of the topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -88,8 +88,8 @@ impl Topology {
         let root = Path::new("/");
         let fallback = Topology::from_sysfs(root);
         match hwloc::ask() {
-            Some(told) if !told.cores.is_empty() => {
-                Topology { allowed: fallback.allowed, offline: fallback.offline, ..told }
+            Some(found) if !found.cores.is_empty() => {
+                Topology { allowed: fallback.allowed, offline: fallback.offline, ..found }
             }
             _ => fallback,
         }

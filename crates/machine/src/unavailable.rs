@@ -14,12 +14,12 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// A lack that nothing on this machine fixes.
+    /// Something unavailable without a fix.
     pub fn permanent(reason: impl Into<String>) -> Unavailable {
         Unavailable { reason: reason.into(), fix: None }
     }
 
-    /// A lack with its fix.
+    /// Something unavailable with its fix.
     pub fn with_fix(reason: impl Into<String>, fix: impl Into<String>) -> Unavailable {
         Unavailable { reason: reason.into(), fix: Some(fix.into()) }
     }
@@ -45,7 +45,7 @@ pub mod answer {
         No(Unavailable),
     }
 
-    /// Writes the answer.
+    /// Writes the result.
     pub fn serialize<T: Serialize, S: Serializer>(
         result: &Result<T, Unavailable>,
         serializer: S,

@@ -26,7 +26,7 @@ pub struct Valgrind {
 pub struct ValgrindAbi {
     /// The ABI's name.
     pub abi: String,
-    /// Found out by running one.
+    /// Whether it ran one.
     #[serde(with = "answer")]
     pub runs: Result<(), Unavailable>,
 }
@@ -47,11 +47,11 @@ pub fn probe(folder: &Path, abilities: &[Ability], packages: &Packages) -> Valgr
 
 fn version(packages: &Packages) -> Result<String, Unavailable> {
     match process::run(Command::new("valgrind").arg("--version"), Duration::from_secs(10)) {
-        Ok(said) if said.status.success() => {
-            let text = said.stdout.trim();
+        Ok(output) if output.status.success() => {
+            let text = output.stdout.trim();
             Ok(text.strip_prefix("valgrind-").unwrap_or(text).to_string())
         }
-        Ok(said) => Err(Unavailable::permanent(format!("valgrind --version failed ({})", said.status))),
+        Ok(output) => Err(Unavailable::permanent(format!("valgrind --version failed ({})", output.status))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Unavailable {
             reason: "valgrind is not on the PATH".into(),
             fix: packages.provide(&["valgrind"]),
@@ -67,8 +67,8 @@ fn run(program: &Path, abi: &str, packages: &Packages) -> Result<(), Unavailable
     let mut command = Command::new("valgrind");
     command.args(["--tool=none", "-q"]).args(runtime).arg(program);
     match process::run(&mut command, Duration::from_secs(60)) {
-        Ok(said) if said.status.success() => Ok(()),
-        Ok(said) => Err(refusal(&said.stderr, abi, packages)),
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(refusal(&output.stderr, abi, packages)),
         Err(error) => Err(Unavailable::permanent(format!("valgrind: {error}"))),
     }
 }
@@ -84,9 +84,9 @@ pub fn path() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("valgrind")).find(|file| file.is_file())
 }
 
-/// What it means that valgrind said this when it was to run a program of that ABI.
+/// Interprets valgrind's message from a failed run of a program of that ABI.
 pub fn refusal(stderr: &str, abi: &str, packages: &Packages) -> Unavailable {
-    // What valgrind preloads is of 64 bits, and the x32 loader says so each time.
+    // valgrind preloads 64-bit objects, and the x32 loader reports each.
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.contains("cannot be preloaded"));
     let first = lines.find(|line| !line.is_empty()).unwrap_or("failed without a word");
     // "valgrind: Fatal error at startup: a function redirection … which is mandatory … cannot be set up": the loader
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abi_that_does_not_build_is_not_asked_about() {
+    fn an_abi_that_does_not_build_is_not_tried() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(probe(folder.path(), &[], &Packages::here()).abis, []);
     }

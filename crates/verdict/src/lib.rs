@@ -51,9 +51,9 @@ pub enum Word {
     NoDifference,
     /// No difference was found, and the interval is too wide to rule out one beyond the margin.
     Inconclusive,
-    /// There are figures, but no verdict can rest on them; the reason says why.
+    /// There are figures, but no verdict can rest on them; `reason` has the cause.
     Withheld,
-    /// There are no figures; the reason says why.
+    /// There are no figures; `reason` has the cause.
     NoData,
 }
 

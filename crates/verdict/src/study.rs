@@ -159,7 +159,7 @@ pub struct RowMemory {
     pub pss: f64,
     /// Of one member, on average.
     pub member_pss: f64,
-    /// Unique (USS) of a member, on average.
+    /// Unique set size (USS) of a member, on average.
     pub member_uss: f64,
     /// Private dirty memory of a member, on average.
     pub member_private_dirty: f64,

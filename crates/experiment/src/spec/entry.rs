@@ -37,7 +37,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The TOML parser's own complaint, in one line.
+    /// The TOML parser's message, in one line.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> SpecError {
         let span = error.span().unwrap_or(self.text.len()..self.text.len());
         let kind_of_error = match error.message() {
@@ -78,7 +78,7 @@ pub(super) struct Entry<'p> {
 
 impl<'p> Entry<'p> {
     /// Where the key stands.
-    pub(super) fn key_said(&self) -> SourceLocation {
+    pub(super) fn key_location(&self) -> SourceLocation {
         self.page.location(self.key_span.start)
     }
 
@@ -176,7 +176,7 @@ impl<'p> Entry<'p> {
         Ok(Located::new(bytes::path(&text.value), text.location))
     }
 
-    /// A text in another type's words.
+    /// A text parsed as another type.
     pub(super) fn parsed<T>(
         &self,
         parse: impl FnOnce(&str) -> Result<T, RequestErrorKind>,
@@ -188,7 +188,7 @@ impl<'p> Entry<'p> {
         }
     }
 
-    /// One name of a few.
+    /// One of a few names.
     pub(super) fn one_of<T: Copy>(
         &self,
         what: &'static str,
@@ -289,7 +289,7 @@ impl<'p> Entry<'p> {
     pub(super) fn tables(&self) -> Result<Vec<(SourceLocation, Vec<Entry<'p>>)>, SpecError> {
         let wanted = "a list of tables, each under its own double brackets";
         let DeValue::Array(items) = self.value else {
-            return Err(self.wrong_type(wanted, self.value, self.key_said()));
+            return Err(self.wrong_type(wanted, self.value, self.key_location()));
         };
         items
             .iter()

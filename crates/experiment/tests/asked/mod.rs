@@ -1,4 +1,4 @@
-//! Requests for tests, as a user would make them.
+//! Requests for tests, as users make them.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 

@@ -27,7 +27,7 @@ fn unavailable(reason: &str, fix: &str) -> Unavailable {
     Unavailable::with_fix(reason, fix)
 }
 
-/// A machine that lacks much: x32 builds and does not start, clang has no i386, no PMU, no QEMU.
+/// A machine with many missing parts: x32 builds and does not start, clang has no i386, no PMU, no QEMU.
 pub(crate) fn lacking() -> Diagnosis {
     let compilers = BTreeMap::from([
         ("gcc-12".to_string(), compiler("gcc-12", Family::Gcc, "12.2.0", true)),
@@ -148,46 +148,49 @@ fn bare_debian() -> (tempfile::TempDir, Packages) {
     (root, packages)
 }
 
-fn told(diagnosis: &Diagnosis) -> BTreeMap<String, Unavailable> {
+fn missing_of(diagnosis: &Diagnosis) -> BTreeMap<String, Unavailable> {
     let (_root, packages) = bare_debian();
     missing(diagnosis, &packages).into_iter().map(|one| (one.what, one.unavailable)).collect()
 }
 
-fn fix<'a>(told: &'a BTreeMap<String, Unavailable>, what: &str) -> Option<&'a str> {
-    told.get(what).unwrap_or_else(|| panic!("{what} is not in {told:#?}")).fix.as_deref()
+fn fix<'a>(missing: &'a BTreeMap<String, Unavailable>, what: &str) -> Option<&'a str> {
+    missing.get(what).unwrap_or_else(|| panic!("{what} is not in {missing:#?}")).fix.as_deref()
 }
 
 #[test]
 fn each_missing_thing_is_named_with_its_fix() {
-    let told = told(&lacking());
-    assert_eq!(fix(&told, "starting x32"), Some("boot another kernel"));
-    assert_eq!(fix(&told, "counters"), Some("give it one"));
-    assert_eq!(fix(&told, "QEMU"), Some("apt-get install qemu-system-x86"));
-    assert_eq!(fix(&told, "valgrind for x32"), None);
-    assert_eq!(fix(&told, "allocators for x86-64"), Some("apt-get install libmimalloc2.0"));
-    assert!(!told.contains_key("allocators for x32"), "nobody builds any");
-    assert!(!told.contains_key("starting i386"), "what does not build with one compiler starts with another");
+    let missing = missing_of(&lacking());
+    assert_eq!(fix(&missing, "starting x32"), Some("boot another kernel"));
+    assert_eq!(fix(&missing, "counters"), Some("give it one"));
+    assert_eq!(fix(&missing, "QEMU"), Some("apt-get install qemu-system-x86"));
+    assert_eq!(fix(&missing, "valgrind for x32"), None);
+    assert_eq!(fix(&missing, "allocators for x86-64"), Some("apt-get install libmimalloc2.0"));
+    assert!(!missing.contains_key("allocators for x32"), "no distribution builds any");
+    assert!(
+        !missing.contains_key("starting i386"),
+        "what does not build with one compiler starts with another"
+    );
 }
 
 #[test]
-fn a_compiler_without_an_abi_is_told_once_with_the_fix_for_both_languages() {
-    let told = told(&lacking());
-    assert_eq!(fix(&told, "clang-14 for i386"), Some("apt-get install g++-12-multilib gcc-12-multilib"));
-    assert!(!told.keys().any(|what| what.contains("C++")), "{told:?}");
+fn a_compiler_without_an_abi_is_one_entry_with_the_fix_for_both_languages() {
+    let missing = missing_of(&lacking());
+    assert_eq!(fix(&missing, "clang-14 for i386"), Some("apt-get install g++-12-multilib gcc-12-multilib"));
+    assert!(!missing.keys().any(|what| what.contains("C++")), "{missing:?}");
 }
 
 #[test]
-fn one_fix_is_told_once_whatever_it_fixes() {
+fn each_fix_is_listed_once() {
     let mut diagnosis = lacking();
     for ability in diagnosis.abilities.iter_mut().filter(|ability| ability.abi == "i386") {
         ability.builds = Err(unavailable("cannot find -lgcc", "apt-get install gcc-12-multilib"));
     }
-    let told = told(&diagnosis);
-    assert_eq!(fix(&told, "clang-14 for i386, gcc-12 for i386"), Some("apt-get install gcc-12-multilib"));
+    let missing = missing_of(&diagnosis);
+    assert_eq!(fix(&missing, "clang-14 for i386, gcc-12 for i386"), Some("apt-get install gcc-12-multilib"));
 }
 
 #[test]
-fn what_differs_in_the_abi_only_is_named_once() {
+fn names_that_differ_only_in_the_abi_are_merged() {
     assert_eq!(
         both("PGO with clang-14 for x86-64", "PGO with clang-14 for i386"),
         "PGO with clang-14 for x86-64, i386"
@@ -196,26 +199,26 @@ fn what_differs_in_the_abi_only_is_named_once() {
 }
 
 #[test]
-fn a_machine_without_compilers_is_told_to_get_them() {
+fn a_machine_without_compilers_lists_the_fix() {
     let mut diagnosis = lacking();
     diagnosis.machine.compilers.clear();
     diagnosis.abilities.clear();
     diagnosis.techniques.clear();
-    let told = told(&diagnosis);
-    assert_eq!(fix(&told, "gcc"), Some("apt-get install gcc g++"));
-    assert_eq!(fix(&told, "clang"), Some("apt-get install clang lld"));
+    let missing = missing_of(&diagnosis);
+    assert_eq!(fix(&missing, "gcc"), Some("apt-get install gcc g++"));
+    assert_eq!(fix(&missing, "clang"), Some("apt-get install clang lld"));
 }
 
 #[test]
-fn a_governor_that_follows_the_load_is_fixed_and_a_steady_one_is_left_alone() {
+fn only_a_governor_that_follows_the_load_has_a_fix() {
     let mut diagnosis = lacking();
     diagnosis.machine.settings.governor = Some("powersave".into());
     assert_eq!(
-        fix(&told(&diagnosis), "steady frequency"),
+        fix(&missing_of(&diagnosis), "steady frequency"),
         Some("apt-get install linux-cpupower && cpupower frequency-set -g performance")
     );
     diagnosis.machine.settings.governor = Some("performance".into());
-    assert!(!told(&diagnosis).contains_key("steady frequency"));
+    assert!(!missing_of(&diagnosis).contains_key("steady frequency"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn the_diagnosis_reads_as_a_table() {
 }
 
 #[test]
-fn marks_tell_good_news_from_lacks() {
+fn marks_distinguish_available_from_missing() {
     let lines = lines(&lacking());
     let mark = |word| about(&lines, word).mark;
     assert_eq!((mark("x86-64"), mark("x32"), mark("i386")), (Mark::Good, Mark::Lacking, Mark::Lacking));
@@ -49,7 +49,7 @@ fn an_abi_with_one_language_says_which() {
 }
 
 #[test]
-fn without_a_compiler_nothing_builds_and_that_is_the_reason() {
+fn without_a_compiler_the_reason_is_the_missing_compiler() {
     let mut diagnosis = lacking();
     diagnosis.machine.compilers.clear();
     diagnosis.abilities.clear();
@@ -69,7 +69,7 @@ fn a_measured_floor_is_shown_before_all_other_noise() {
 }
 
 #[test]
-fn no_name_of_the_firmwares_moves_the_cursor() {
+fn names_from_firmware_do_not_move_the_cursor() {
     let text = render(&lacking());
     assert!(text.contains("Some ?[31mCPU"));
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()));

@@ -57,7 +57,7 @@ fn bulldozers_modules_are_found_however_the_halves_are_called() {
 }
 
 #[test]
-fn where_there_is_no_smt_siblings_are_cores_and_it_is_said() {
+fn without_smt_siblings_equals_cores_with_a_remark() {
     let machine = bulldozer_of_hwloc();
     assert_eq!(fast(&machine, "siblings", 8), fast(&machine, "cores", 8));
     assert_eq!(remarks_of(&machine, "siblings"), ["no SMT siblings here: the same as cores"]);
@@ -103,7 +103,7 @@ fn a_hybrids_kinds_are_kept_apart_unless_both_are_asked_for() {
 }
 
 #[test]
-fn a_kind_that_is_not_here_or_not_ours_is_refused_with_the_fix() {
+fn an_absent_or_forbidden_kind_is_refused_with_the_fix() {
     assert_eq!(
         refusal(&from_tree(SANDYBRIDGE), "cores", Kinds::Efficiency),
         "this machine has no efficiency cores: ask for performance cores, or for all"
@@ -118,7 +118,7 @@ fn a_kind_that_is_not_here_or_not_ours_is_refused_with_the_fix() {
 }
 
 #[test]
-fn a_cpu_that_is_switched_off_is_passed_over_and_refused_by_name() {
+fn an_offline_cpu_is_skipped_and_refused_in_a_list() {
     let machine = from_tree(ONE_OFFLINE);
     assert_eq!(fast(&machine, "cores", 3), "0-2");
     assert_eq!(fast(&machine, "siblings", 3), "0,2,1");
@@ -127,7 +127,7 @@ fn a_cpu_that_is_switched_off_is_passed_over_and_refused_by_name() {
 }
 
 #[test]
-fn a_container_uses_its_own_cpus_and_no_other() {
+fn a_container_uses_only_its_own_cpus() {
     let machine = from_tree(CONTAINER);
     for policy in ["cores", "siblings", "module", "l3", "node", "spread"] {
         assert_eq!(fast(&machine, policy, 2), "0,5", "{policy}");
@@ -137,7 +137,7 @@ fn a_container_uses_its_own_cpus_and_no_other() {
 }
 
 #[test]
-fn more_processes_than_cpus_go_round_again_and_it_is_said() {
+fn more_processes_than_cpus_repeat_the_order_with_a_remark() {
     let machine = from_tree(CONTAINER);
     let placement = place(&machine, &Policy::Cores, Kinds::All, 5).unwrap();
     assert_eq!(placement.cpus, [0, 5, 0, 5, 0]);
@@ -148,7 +148,7 @@ fn more_processes_than_cpus_go_round_again_and_it_is_said() {
 }
 
 #[test]
-fn a_list_is_kept_in_its_order_and_bad_ones_are_told_apart() {
+fn a_list_keeps_its_order_and_invalid_lists_have_specific_errors() {
     let machine = from_tree(SANDYBRIDGE);
     assert_eq!(fast(&machine, "6,0-2", 3), "6,0-1");
     let error = |text: &str| text.parse::<Policy>().unwrap_err();
@@ -174,7 +174,7 @@ fn steps_double_and_do_not_miss_the_cores() {
 }
 
 #[test]
-fn every_name_reads_back_and_stands_in_json_as_it_is_written() {
+fn every_name_is_parsed_back_and_is_the_same_in_json() {
     for (name, policy) in POLICIES {
         assert_eq!((name.parse().as_ref(), policy.to_string().as_str()), (Ok(policy), *name));
     }
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_that_was_written_reads_back_in_its_order(list in proptest::sample::subsequence((0u32..40).collect::<Vec<_>>(), 1..20).prop_shuffle()) {
+    fn a_written_list_is_parsed_back_in_its_order(list in proptest::sample::subsequence((0u32..40).collect::<Vec<_>>(), 1..20).prop_shuffle()) {
         let policy = Policy::List(list);
         prop_assert_eq!(policy.to_string().parse(), Ok(policy));
     }

@@ -1,4 +1,4 @@
-//! The topology as hwloc tells it, in its XML (hwloc 2, `hwloc2.dtd`).
+//! The topology from hwloc's XML (hwloc 2, `hwloc2.dtd`).
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::{Cache, Core, CoreKind, Node, Source, Topology};
 use crate::cpulist::{read_bitmap, Cpu};
 use crate::process;
 
-/// Asks hwloc; None if it is not installed, or answers in a way that is not understood.
+/// Runs `lstopo`; None if hwloc is not installed or its output is not understood.
 pub(super) fn ask() -> Option<Topology> {
     let mut command = Command::new("lstopo-no-graphics");
     // Devices are not asked for: probing GPUs takes seconds. CPUs that a cpuset withholds are: one of them may be the
@@ -21,15 +21,15 @@ pub(super) fn ask() -> Option<Topology> {
     for variable in ["HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_COMPONENTS"] {
         command.env_remove(variable);
     }
-    let said = process::run(&mut command, Duration::from_secs(10)).ok()?;
-    said.status.success().then(|| parse(&said.stdout).ok())?
+    let output = process::run(&mut command, Duration::from_secs(10)).ok()?;
+    output.status.success().then(|| parse(&output.stdout).ok())?
 }
 
 /// A set of CPUs of one kind.
 #[derive(Default)]
 struct Kind {
     cpus: BTreeSet<Cpu>,
-    /// Intel says which kind it is: `IntelAtom` or `IntelCore`.
+    /// Intel reports the kind: `IntelAtom` or `IntelCore`.
     core_type: Option<String>,
     /// Relative performance, from device tree or ACPI (`cpu_capacity`).
     capacity: Option<u64>,
@@ -112,7 +112,7 @@ pub(super) fn parse(xml: &str) -> Result<Topology, String> {
         return Err("no machine in it".into());
     }
     if cores.is_empty() {
-        // Some virtual machines do not tell which CPUs make a core.
+        // Some virtual machines do not report which CPUs make a core.
         cores = units.iter().map(|cpu| BTreeSet::from([*cpu])).collect();
     }
     let fastest = kinds.iter().filter_map(|kind| kind.capacity).max();

@@ -1,4 +1,4 @@
-//! The topology as `/sys/devices/system/cpu` tells it (`Documentation/ABI/stable/sysfs-devices-system-cpu`).
+//! The topology from `/sys/devices/system/cpu` (`Documentation/ABI/stable/sysfs-devices-system-cpu`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -60,7 +60,7 @@ pub(super) fn is_slower(capacity: u64, fastest: u64) -> bool {
     capacity.saturating_mul(5) < fastest.saturating_mul(4)
 }
 
-/// CPUs of the slower kind: Intel's second kind has a counter unit of its own; elsewhere the capacity tells.
+/// CPUs of the slower kind: Intel's second kind has a counter unit of its own; elsewhere the capacity decides.
 fn slow_cpus(root: &Path, online: &BTreeSet<Cpu>) -> BTreeSet<Cpu> {
     if let Some(atoms) = text(root.join("sys/devices/cpu_atom/cpus")).and_then(|text| read_list(&text)) {
         return atoms;

@@ -48,7 +48,7 @@ fn choose(topology: &Topology, busy: &[Cpu], locked: &[Cpu]) -> Option<Cpu> {
 }
 
 #[test]
-fn hwloc_tells_cores_siblings_caches_and_nodes() {
+fn hwloc_reports_cores_siblings_caches_and_nodes() {
     let topology = Topology::from_hwloc_xml(XML_4X2).unwrap();
     assert_eq!((topology.packages, topology.cores.len(), topology.threads_per_core()), (1, 4, 2));
     assert_eq!(topology.siblings(2), set(&[3]));
@@ -62,7 +62,7 @@ fn hwloc_tells_cores_siblings_caches_and_nodes() {
 }
 
 #[test]
-fn hwloc_tells_two_kinds_of_core_apart() {
+fn hwloc_distinguishes_two_kinds_of_core() {
     let topology = Topology::from_hwloc_xml(XML_HYBRID).unwrap();
     let kind = |cpu| topology.core_of(cpu).unwrap().kind;
     assert!(topology.is_hybrid());
@@ -73,7 +73,7 @@ fn hwloc_tells_two_kinds_of_core_apart() {
 }
 
 #[test]
-fn what_is_not_hwlocs_xml_is_refused() {
+fn text_that_is_not_hwloc_xml_is_refused() {
     for text in
         ["", "<topology version=\"1.0\"></topology>", "<topology version=\"2.0\"></topology>", "<object"]
     {
@@ -97,16 +97,16 @@ proptest! {
 
 #[test]
 fn hwloc_and_sysfs_agree_about_one_machine() {
-    let told = Topology::from_hwloc_xml(XML_2).unwrap();
+    let hwloc = Topology::from_hwloc_xml(XML_2).unwrap();
     let read = from_tree(include_str!("../../tests/fixtures/sysfs-2-cores.txt"));
-    assert_eq!((told.packages, &told.cores, &told.nodes), (read.packages, &read.cores, &read.nodes));
-    assert_eq!((&told.allowed, &told.offline), (&read.allowed, &read.offline));
+    assert_eq!((hwloc.packages, &hwloc.cores, &hwloc.nodes), (read.packages, &read.cores, &read.nodes));
+    assert_eq!((&hwloc.allowed, &hwloc.offline), (&read.allowed, &read.offline));
     let sorted = |topology: &Topology| {
         let mut caches: Vec<_> = topology.caches.iter().map(|c| (c.level, c.size, c.cpus.clone())).collect();
         caches.sort();
         caches
     };
-    assert_eq!(sorted(&told), sorted(&read));
+    assert_eq!(sorted(&hwloc), sorted(&read));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn an_idle_core_is_better_than_an_idle_cpu_beside_a_busy_one() {
 }
 
 #[test]
-fn a_lock_covers_the_whole_core_and_a_machine_that_is_all_locked_has_no_place() {
+fn a_lock_covers_the_whole_core_and_no_core_is_left_if_all_are_locked() {
     let topology = Topology::from_hwloc_xml(XML_4X2).unwrap();
     assert_eq!(choose(&topology, &[], &[2]), Some(4));
     assert_eq!(choose(&topology, &[4, 5], &[3, 7]), Some(0));

@@ -112,7 +112,7 @@ fn solve<const K: usize>(points: impl Iterator<Item = ([f64; K], f64)>, used: us
     // Gaussian elimination without pivoting: the matrix is symmetric and positive definite, or there is no solution.
     let diagonal: [f64; K] = std::array::from_fn(|k| matrix[k][k]);
     for k in 0..K {
-        // The negated comparison also rejects a NaN pivot.
+        // A NaN pivot fails the comparison, too.
         let sound = matrix[k][k] > 1e-13 * diagonal[k] && matrix[k][k].is_finite();
         if !sound {
             return None;
