@@ -5,10 +5,10 @@ use widthwise_experiment::memory::{Reading, StatmSample};
 /// A series of more than twice as many readings is downsampled to this number; statm samples likewise.
 pub const MOST_READINGS: usize = 400;
 /// See [`MOST_READINGS`].
-pub const MOST_GLANCES: usize = 4000;
+pub const MOST_STATM_SAMPLES: usize = 4000;
 
 /// Adds a statm sample; of a stretch of equal samples of a process, only the first and the last stay.
-pub fn push_glance(statm_samples: &mut Vec<StatmSample>, new: StatmSample) {
+pub fn push_statm_sample(statm_samples: &mut Vec<StatmSample>, new: StatmSample) {
     // The last samples of this process: in a tree of a few processes they are near the end.
     let mut own =
         statm_samples.iter_mut().rev().take(16).filter(|statm_sample| statm_sample.process == new.process);
@@ -84,7 +84,7 @@ mod tests {
         let mut statm_samples = Vec::new();
         for at_ns in 0..1000 {
             for process in 0..2 {
-                push_glance(
+                push_statm_sample(
                     &mut statm_samples,
                     StatmSample { at_ns, process, resident: 1, anonymous: 1, virtual_bytes: 1 },
                 );
