@@ -28,8 +28,8 @@
 struct found {
     void *function;
     int is_allocators, is_plain;
-    int is_global; /* found for the whole process, and valid until its end */
-    uint32_t epoch;   /* in which it was found */
+    int is_global;  /* found for the whole process, and valid until its end */
+    uint32_t epoch; /* in which it was found */
 };
 
 struct search {
