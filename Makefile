@@ -28,7 +28,7 @@ demo: build ## Measure SQLite in every ABI: table on the terminal, report in HTM
 test: ## Every test, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test
 	@mkdir -p target && rm -f $(OUTCOMES)
-	WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" $(CARGO) test --locked --workspace; \
+	WIDTHWISE_OUTCOMES="$(CURDIR)/$(OUTCOMES)" $(CARGO) test --locked --workspace --no-fail-fast; \
 		status=$$?; sh tests/outcomes.sh $(OUTCOMES); exit $$status
 	@$(MAKE) --no-print-directory test-sim
 

@@ -49,7 +49,7 @@ fn a_misspelt_word_on_the_command_line_is_shown_with_its_flag_and_a_suggestion()
             ["--allocator: unknown allocator \"jemaloc\"", "did you mean \"jemalloc\"?"],
         ),
         (&["--abi", "x86_64"], ["--abi: unknown ABI \"x86_64\"", "did you mean \"x86-64\"?"]),
-        (&["--metric", "pek_resident"], ["--metric: unknown metric", "did you mean \"max_rss\"?"]),
+        (&["--metric", "max_rs"], ["--metric: unknown metric", "did you mean \"max_rss\"?"]),
         (&["--exclude", "abbi=x32"], ["--exclude: unknown axis \"abbi\"", "did you mean \"abi\"?"]),
         (&["--run", "{bild}/tells"], ["--run: unknown placeholder {bild}", "did you mean {build}?"]),
         (&["--build", "{binary}"], ["--build: {binary} means nothing in a build command", "{cflags}"]),
