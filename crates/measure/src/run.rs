@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use thiserror::Error;
 use widthwise_experiment::memory::Series;
+use widthwise_experiment::model::Launch;
 use widthwise_experiment::model::Thp;
 use widthwise_experiment::outcome::{Ending, Reading, Source};
 use widthwise_experiment::Metric;
@@ -84,6 +85,18 @@ pub struct Limits {
     pub timeout: Duration,
     /// Runs that write more to their standard output are killed.
     pub output_bytes: u64,
+}
+
+impl Limits {
+    /// A run may last so long, unless the user gives another limit.
+    pub const TIMEOUT: Duration = Duration::from_secs(600);
+    /// A run may write so much to its standard output.
+    pub const OUTPUT_BYTES: u64 = 1 << 30;
+
+    /// The limits of an experiment's runs.
+    pub fn of(launch: &Launch) -> Limits {
+        Limits { timeout: launch.timeout.unwrap_or(Limits::TIMEOUT), output_bytes: Limits::OUTPUT_BYTES }
+    }
 }
 
 /// How peaks are read.

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("csv") => csv::write(&campaign, fs::File::create(&path)?)?,
         _ => return Err(usage.into()),
     }
-    let palette = terminal::Palette::coloured();
+    let palette = widthwise_report::text::Palette::coloured();
     let options = terminal::Options { report: Some(path), palette, ..terminal::Options::default() };
     print!("{}", terminal::render(&campaign, &options));
     Ok(())

@@ -10,9 +10,8 @@ use widthwise_experiment::{Experiment, Metric};
 use widthwise_verdict::{wording, Judgement, Typical, Verdict};
 
 use crate::heap::Recorded;
-use crate::memory::MemoryRun;
-use crate::order;
-use crate::runtime::RuntimeCalls;
+use crate::peaks::MaxRss;
+use widthwise_experiment::memory::Series;
 
 /// Everything a report shows. The caller fills it from the archive.
 #[derive(Debug, Clone)]
@@ -98,11 +97,6 @@ pub struct ProcessNote {
 }
 
 impl Campaign<'_> {
-    /// The names of all participants, in the order of [`order::ranked`].
-    pub fn participants(&self) -> Vec<String> {
-        order::ranked(self)
-    }
-
     /// The rounds that verdicts use.
     pub fn timed_rounds(&self) -> usize {
         self.rounds.iter().filter(|round| round.kind == RoundKind::Timed).count()
@@ -165,4 +159,59 @@ impl Campaign<'_> {
             (is_baseline && self.timed_rounds() == 0).then(|| of(&self.experiment.control())).flatten()
         })
     }
+
+    /// Max RSS of one variant, or of two; none if one of them has none.
+    pub fn max_rss(&self, a: &str, b: Option<&str>) -> Option<MaxRss> {
+        let metric = widthwise_experiment::metric::find("max_rss")?;
+        let typical = self.typical(a, metric)?;
+        let other = match b {
+            Some(b) => Some(self.typical(b, metric)?.value),
+            None => None,
+        };
+        let verdict = b.and_then(|b| self.between(metric, a, b));
+        Some(MaxRss {
+            name: a.to_owned(),
+            a: typical.value,
+            other: b.map(str::to_owned),
+            b: other,
+            rounds: typical.runs,
+            verdict: verdict.map(|verdict| verdict.word.name()),
+            says: verdict.map(wording::sentence),
+        })
+    }
+
+    /// The verdict on two variants, in either order, if one of them is the baseline.
+    fn between(&self, metric: Metric, a: &str, b: &str) -> Option<&Verdict> {
+        let baseline = self.experiment.baseline.as_str();
+        let variant = match (a == baseline, b == baseline) {
+            (true, _) => b,
+            (_, true) => a,
+            _ => return None,
+        };
+        self.judgement.verdicts.iter().find(|v| v.variant == variant && v.metric.name == metric.name)
+    }
+}
+
+/// One run whose memory was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryRun {
+    /// The round's number.
+    pub round: u32,
+    /// The variant, or the A/A control.
+    pub variant: String,
+    /// The series.
+    pub series: Series,
+}
+
+/// Calls of one name that the runtime translated, per run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuntimeCalls {
+    /// The variant.
+    pub variant: String,
+    /// The call's name.
+    pub call: String,
+    /// From rewritten sites.
+    pub entered: f64,
+    /// Through a trap.
+    pub trapped: f64,
 }

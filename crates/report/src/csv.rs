@@ -6,6 +6,7 @@ use widthwise_experiment::outcome::{Ending, Round, Run};
 use widthwise_experiment::{metric, Metric};
 
 use crate::campaign::Campaign;
+use crate::order;
 
 /// The header row. `docs/csv.md` describes each column.
 pub const HEAD: [&str; 16] = [
@@ -28,7 +29,7 @@ pub fn write(campaign: &Campaign, out: impl Write) -> Result<(), ::csv::Error> {
             table.write_record(row(campaign, &run.variant, Some((run, round)), Some(metric)))?;
         }
     }
-    for variant in campaign.participants() {
+    for variant in order::participants(campaign) {
         if !campaign.runs.iter().any(|run| run.variant == variant) {
             table.write_record(row(campaign, &variant, None, None))?;
         }

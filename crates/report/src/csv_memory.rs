@@ -6,7 +6,7 @@ use std::io::Write;
 use widthwise_experiment::memory::{Amounts, Reading, StatmSample};
 
 use crate::campaign::Campaign;
-use crate::memory::MemoryRun;
+use crate::campaign::MemoryRun;
 
 /// The header row. `docs/csv.md` describes each column.
 pub const HEAD: [&str; 13] = [

@@ -17,7 +17,7 @@ use widthwise_experiment::units::{Quantity, Unit};
 use crate::format::counted;
 use crate::peaks::MaxRss;
 use crate::sanitize;
-use crate::terminal::{wrapped, Palette};
+use crate::text::{wrapped, Palette};
 
 pub use differences::{Differences, Judged, SitePeaks};
 pub use recorded::{Heap, Recorded};

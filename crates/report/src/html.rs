@@ -6,6 +6,7 @@
 //! still have no effect. A page that needs a script allows that one by its hash.
 
 mod axis;
+mod charts;
 mod document;
 pub mod flame;
 mod fold;

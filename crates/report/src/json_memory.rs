@@ -5,7 +5,7 @@ use serde::Serialize;
 use widthwise_experiment::memory::{Amounts, Series, Totals};
 
 use crate::campaign::Campaign;
-use crate::memory::MemoryRun;
+use crate::campaign::MemoryRun;
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]

@@ -26,7 +26,8 @@ pub mod sanitize;
 pub mod scale;
 pub mod series;
 pub mod terminal;
+pub mod text;
 pub mod topology;
 
+pub use campaign::MemoryRun;
 pub use campaign::{BuildNote, Campaign, ProcessNote};
-pub use memory::MemoryRun;

@@ -130,7 +130,7 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> String {
     let heads = metrics.iter().map(|metric| campaign.title(metric));
     rows.push(std::iter::once("variant".to_owned()).chain(heads).collect::<Vec<_>>().join(" | "));
     rows.push(std::iter::once("---").chain(metrics.iter().map(|_| "---:")).collect::<Vec<_>>().join(" | "));
-    for name in campaign.participants() {
+    for name in order::participants(campaign) {
         let label = escaped(&sanitize::line(&name));
         let is_baseline = name == experiment.baseline;
         let mut cells = vec![if is_baseline { format!("**{label}** (baseline)") } else { label }];

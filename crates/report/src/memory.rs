@@ -14,20 +14,9 @@ use widthwise_experiment::Metric;
 use widthwise_verdict::wording::share;
 use widthwise_verdict::{Word, FEWEST_PAIRS};
 
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, MemoryRun};
 use crate::format::{counted, duration, listed};
 use crate::sanitize;
-
-/// One run whose memory was read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MemoryRun {
-    /// The round's number.
-    pub round: u32,
-    /// The variant, or the A/A control.
-    pub variant: String,
-    /// The series.
-    pub series: Series,
-}
 
 /// The run that represents a variant.
 #[derive(Debug, Clone, Copy)]

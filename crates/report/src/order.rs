@@ -29,7 +29,7 @@ pub fn is_many(campaign: &Campaign) -> bool {
 
 /// All participants: the baseline, the variants by the first metric (the lowest first, then those without a
 /// verdict, then those that could not be measured), and the A/A control.
-pub fn ranked(campaign: &Campaign) -> Vec<String> {
+pub fn participants(campaign: &Campaign) -> Vec<String> {
     let experiment = campaign.experiment;
     let first = Columns::of(experiment).leading.first().copied();
     let mut others: Vec<(u8, f64, &str)> = experiment

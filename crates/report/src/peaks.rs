@@ -6,11 +6,7 @@
 //! recorded run; see [`crate::heap::typical`].
 
 use serde::Serialize;
-use widthwise_experiment::metric;
 use widthwise_experiment::units::{Quantity, Unit};
-use widthwise_verdict::{wording, Verdict};
-
-use crate::campaign::Campaign;
 
 /// Max RSS of one variant, or of two, as the campaign measured and judged it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,26 +30,6 @@ pub struct MaxRss {
 }
 
 impl MaxRss {
-    /// Of those variants; none if one of them has none.
-    pub fn of(campaign: &Campaign, a: &str, b: Option<&str>) -> Option<MaxRss> {
-        let metric = metric::find("max_rss")?;
-        let typical = campaign.typical(a, metric)?;
-        let other = match b {
-            Some(b) => Some(campaign.typical(b, metric)?.value),
-            None => None,
-        };
-        let verdict = b.and_then(|b| between(campaign, metric, a, b));
-        Some(MaxRss {
-            name: a.to_owned(),
-            a: typical.value,
-            other: b.map(str::to_owned),
-            b: other,
-            rounds: typical.runs,
-            verdict: verdict.map(|verdict| verdict.word.name()),
-            says: verdict.map(wording::sentence),
-        })
-    }
-
     /// As a sentence.
     pub fn sentence(&self) -> String {
         let amount = |value: f64| Quantity { value, unit: Unit::Bytes }.to_string();
@@ -69,21 +45,4 @@ impl MaxRss {
             _ => format!("{name}: {} has {}.", self.name, amount(self.a)),
         }
     }
-}
-
-/// The verdict on two variants, in either order, if one of them is the baseline.
-fn between<'a>(
-    campaign: &Campaign<'a>,
-    metric: widthwise_experiment::Metric,
-    a: &str,
-    b: &str,
-) -> Option<&'a Verdict> {
-    let baseline = campaign.experiment.baseline.as_str();
-    let variant = match (a == baseline, b == baseline) {
-        (true, _) => b,
-        (_, true) => a,
-        _ => return None,
-    };
-    let judgement: &'a widthwise_verdict::Judgement = campaign.judgement;
-    judgement.verdicts.iter().find(|v| v.variant == variant && v.metric.name == metric.name)
 }

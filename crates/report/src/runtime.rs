@@ -6,24 +6,11 @@ use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
 use widthwise_verdict::wording;
 
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, RuntimeCalls};
 use crate::{order, sanitize};
 
 /// The most calls to name.
 const NAMED: usize = 6;
-
-/// Calls of one name that the runtime translated, per run.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RuntimeCalls {
-    /// The variant.
-    pub variant: String,
-    /// The call's name.
-    pub call: String,
-    /// From rewritten sites.
-    pub entered: f64,
-    /// Through a trap.
-    pub trapped: f64,
-}
 
 /// A figure of the program, the runtime's figure that belongs to it, and whether that is included or left
 /// out.

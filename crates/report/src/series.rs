@@ -6,6 +6,7 @@ use widthwise_experiment::outcome::{Ending, RoundKind, Run};
 use widthwise_experiment::Metric;
 
 use crate::campaign::Campaign;
+use crate::order;
 
 /// One reading and its place in the campaign.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +47,10 @@ pub fn of(campaign: &Campaign, metric: Metric) -> Vec<Series> {
     let mut ordered: Vec<&Run> =
         campaign.runs.iter().filter(|run| matches!(run.ending, Ending::Done)).collect();
     ordered.sort_by_key(|run| (run.round, run.position));
-    let mut series: Vec<Series> =
-        campaign.participants().into_iter().map(|variant| Series { variant, points: Vec::new() }).collect();
+    let mut series: Vec<Series> = order::participants(campaign)
+        .into_iter()
+        .map(|variant| Series { variant, points: Vec::new() })
+        .collect();
     for run in ordered {
         let Some(own) = series.iter_mut().find(|series| series.variant == run.variant) else { continue };
         let Some(&round) = places.get(&run.round) else { continue };

@@ -3,7 +3,7 @@
 //! The caller passes the terminal's width and whether colours may be used; this module does not query the
 //! environment.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use widthwise_experiment::units::{Quantity, Unit};
 use widthwise_experiment::Metric;
@@ -13,6 +13,7 @@ use widthwise_verdict::{wording, Word};
 use crate::campaign::Campaign;
 use crate::columns::Columns;
 use crate::format::{self, counted};
+use crate::text::{wrapped, Palette};
 use crate::{memory, order, report_text, runtime, sanitize};
 
 /// The most diff lines on the terminal; the HTML report has them all.
@@ -23,40 +24,6 @@ const GAPS_OF_MANY: usize = 3;
 const DIFFS_OF_MANY: usize = 1;
 /// The smallest width: on narrower terminals lines exceed the edge.
 const NARROWEST: usize = 40;
-
-/// The style of each kind of text.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Palette {
-    /// The program, the baseline's row.
-    pub strong: Style,
-    /// Column heads, notes.
-    pub faint: Style,
-    /// A verdict `lower`.
-    pub lower: Style,
-    /// A verdict `higher`.
-    pub higher: Style,
-    /// Warnings.
-    pub warning: Style,
-}
-
-impl Palette {
-    /// No escape codes: for files, pipes and `NO_COLOR`.
-    pub fn plain() -> Palette {
-        Palette::default()
-    }
-
-    /// The sixteen colours of every terminal theme; blue and yellow, which are distinct under red-green
-    /// blindness (the sign shows the direction too).
-    pub fn coloured() -> Palette {
-        Palette {
-            strong: Style::new().bold(),
-            faint: Style::new().dimmed(),
-            lower: AnsiColor::Cyan.on_default(),
-            higher: AnsiColor::Yellow.on_default(),
-            warning: AnsiColor::Magenta.on_default().bold(),
-        }
-    }
-}
 
 /// How to show the report.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,7 +183,7 @@ impl Page {
 
     fn rows(&self, campaign: &Campaign, metrics: &[Metric]) -> Vec<Row> {
         let experiment = campaign.experiment;
-        let names = campaign.participants();
+        let names = order::participants(campaign);
         let is_many = order::is_many(campaign);
         names
             .iter()
@@ -506,22 +473,6 @@ fn visible_width(line: &str) -> usize {
         }
     }
     width
-}
-
-/// The text in lines of at most that width, broken at spaces; a number and its `%` stay together.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let glued = text.replace(" %", "\u{a0}%");
-    for word in glued.split(' ').filter(|word| !word.is_empty()) {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.iter().map(|line| line.replace("\u{a0}%", " %")).collect()
 }
 
 /// The text, truncated to that width with an ellipsis.

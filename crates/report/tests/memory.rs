@@ -136,7 +136,7 @@ fn without_a_clear_peak_explain_shows_amounts_and_no_difference() {
     let mut laid = laid(8);
     laid.read_memory(1, 1.0, "libc.so.6", "sort");
     let shown = |laid: &Laid| {
-        let palette = widthwise_report::terminal::Palette::default();
+        let palette = widthwise_report::text::Palette::default();
         let campaign = laid.campaign();
         let text =
             widthwise_report::memory::difference::terminal(&campaign, BASELINE, Some(SLOW), 500, &palette);

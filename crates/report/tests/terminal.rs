@@ -3,7 +3,8 @@
 mod campaign;
 
 use campaign::{hostile, laid, DIFFERENT_REASON};
-use widthwise_report::terminal::{render, Options, Palette};
+use widthwise_report::terminal::{render, Options};
+use widthwise_report::text::Palette;
 
 fn wide(width: usize) -> Options {
     Options {

@@ -26,6 +26,7 @@ use widthwise_measure::core_lock::{self, CoreLock};
 use widthwise_measure::plan::{Participant, Plan};
 use widthwise_measure::rounds::{End, RoundsError};
 use widthwise_measure::run::{Accounting, Limits, Runner};
+use widthwise_report::text::Palette;
 use widthwise_report::{html, json, terminal};
 
 use crate::arguments::Arguments;
@@ -41,8 +42,6 @@ use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use crate::session;
 
-/// More than this on standard output is no answer but a flood.
-const OUTPUT_LIMIT: u64 = 1 << 30;
 /// A CPU that was in use for more of the time than this is not free.
 const BUSY: f64 = 0.2;
 
@@ -238,26 +237,14 @@ impl Compare {
         let out = |name: &str| statuses.get(name).is_some_and(|status| status.not_measured().is_some());
         let participants = match participants(experiment, prepared, &out) {
             Ok(participants) => participants,
-            Err(status) => {
-                let reason =
-                    format!("the baseline {}: {}", experiment.baseline, status.reason().unwrap_or_default());
-                archive
-                    .set_stopped("the baseline cannot be measured", Duration::ZERO)
-                    .map_err(Failure::machine)?;
-                return Err(Failure::program(reason));
-            }
+            Err(status) => return Err(without_baseline(archive, experiment, &status)),
         };
         interrupt::listen().map_err(Failure::machine)?;
         let accounting = if self.exit_stop { Accounting::ExitStop } else { Accounting::Free };
         let scratch = archive.folder().join("scratch");
         let mut runner = Runner::new(&scratch, &experiment.metrics, accounting).map_err(Failure::machine)?;
         let lock = core(experiment, progress);
-        let cpus = match (&experiment.launch.cpus, &lock) {
-            (Cpus::List(cpus), _) => cpus.clone(),
-            (_, Some(lock)) => vec![lock.cpu],
-            _ if experiment.launch.concurrent => Topology::here().allowed.into_iter().take(1).collect(),
-            _ => Vec::new(),
-        };
+        let cpus = cpus(experiment, lock.as_ref());
         if let [cpu] = cpus[..] {
             core_lock::step_aside(cpu);
         }
@@ -283,52 +270,51 @@ impl Compare {
             warmup: experiment.warmup,
             cpus,
             concurrent: experiment.launch.concurrent,
-            limits: Limits {
-                timeout: experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
-                output_bytes: OUTPUT_LIMIT,
-            },
+            limits: Limits::of(&experiment.launch),
             check: experiment.check.clone(),
             folder: archive.folder().to_owned(),
             epoch: session::epoch(&archive.metadata().created),
         };
         let mut recorder = Recorder::new(archive, experiment, progress).map_err(Failure::machine)?;
-        let mut ended = if recorder.has_enough() {
-            Ok(End::Enough)
-        } else {
-            comparison::measure(&plan, &mut runner, &mut recorder)
-        };
-        // What is not timed comes after what is, and is made of those alone that can be compared.
-        if matches!(ended, Ok(End::Enough)) {
-            plan.participants.retain(|participant| recorder.is_compared(&participant.name));
-            ended = memory::sample(experiment, &plan, &mut runner, &mut recorder);
-        }
-        if matches!(ended, Ok(End::Enough)) {
-            plan.participants.retain(|participant| recorder.is_compared(&participant.name));
-            ended = emulator.emulate(&plan, &mut runner, &mut recorder);
-        }
-        if let (Some(Recordings(number)), Ok(End::Enough)) = (self.heap, &ended) {
-            ended = heap::record(&plan, &prepared.compilers, number, &mut runner, &mut recorder);
-        }
+        let ended = self.passes(experiment, prepared, &mut plan, &emulator, &mut runner, &mut recorder);
         let session = recorder.session();
         let why = recorder.why.clone();
-        let mut archive = recorder.archive;
+        let archive = recorder.archive;
         drop(runner);
         let _ = std::fs::remove_dir_all(&scratch);
         preparation::clear_away(root);
-        let interrupted = matches!(ended, Ok(End::Interrupted));
-        let (why, result) = match ended {
-            Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
-            Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
-            Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
-            Err(RoundsError::Observer(error)) => return Err(Failure::machine(error)),
-            Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
-        };
-        archive.set_stopped(&why, session).map_err(Failure::machine)?;
-        if interrupted {
-            let folder = short(archive.folder());
-            progress.say(&format!("interrupted; `widthwise compare --resume {folder}` goes on"));
+        ending(archive, ended, why, session, progress)
+    }
+
+    /// The timed rounds, then the passes that are not timed: of the variants that can be compared.
+    fn passes(
+        &self,
+        experiment: &Experiment,
+        prepared: &Prepared,
+        plan: &mut Plan,
+        emulator: &Emulator,
+        runner: &mut Runner,
+        recorder: &mut Recorder,
+    ) -> Result<End, RoundsError<ArchiveError>> {
+        if !recorder.has_enough() {
+            let end = comparison::measure(plan, runner, recorder)?;
+            if end != End::Enough {
+                return Ok(end);
+            }
         }
-        result
+        plan.participants.retain(|participant| recorder.is_compared(&participant.name));
+        let end = memory::sample(experiment, plan, runner, recorder)?;
+        if end != End::Enough {
+            return Ok(end);
+        }
+        plan.participants.retain(|participant| recorder.is_compared(&participant.name));
+        let end = emulator.emulate(plan, runner, recorder)?;
+        match self.heap {
+            Some(Recordings(number)) if end == End::Enough => {
+                heap::record(plan, &prepared.compilers, number, runner, recorder)
+            }
+            _ => Ok(end),
+        }
     }
 
     /// The report: the terminal's, or JSON, and an HTML file in the campaign's folder.
@@ -345,7 +331,7 @@ impl Compare {
             let options = terminal::Options {
                 width: load_report::width(),
                 all_metrics: self.all_metrics,
-                palette: terminal::Palette::coloured(),
+                palette: Palette::coloured(),
                 why: folder.join("heap").is_dir().then(|| "widthwise explain --heap".to_owned()),
                 report: Some(short(&page)),
             };
@@ -394,6 +380,49 @@ fn participants(
     }
     all.extend(control);
     Ok(all)
+}
+
+/// Notes that the baseline cannot be measured: the failure that ends the campaign.
+fn without_baseline(mut archive: Archive, experiment: &Experiment, status: &VariantStatus) -> Failure {
+    let reason = format!("the baseline {}: {}", experiment.baseline, status.reason().unwrap_or_default());
+    match archive.set_stopped("the baseline cannot be measured", Duration::ZERO) {
+        Ok(()) => Failure::program(reason),
+        Err(error) => Failure::machine(error),
+    }
+}
+
+/// Notes why the session ended; what the command ends with.
+fn ending(
+    mut archive: Archive,
+    ended: Result<End, RoundsError<ArchiveError>>,
+    why: Option<String>,
+    session: Duration,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let interrupted = matches!(ended, Ok(End::Interrupted));
+    let (why, result) = match ended {
+        Ok(End::Enough) => (why.unwrap_or_default(), Ok(())),
+        Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
+        Ok(End::NoBaseline) => ("the baseline failed".to_owned(), Err(Failure::told())),
+        Err(RoundsError::Observer(error)) => return Err(Failure::machine(error)),
+        Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
+    };
+    archive.set_stopped(&why, session).map_err(Failure::machine)?;
+    if interrupted {
+        let folder = short(archive.folder());
+        progress.say(&format!("interrupted; `widthwise compare --resume {folder}` continues"));
+    }
+    result
+}
+
+/// The CPUs that runs may use; empty for all.
+fn cpus(experiment: &Experiment, lock: Option<&CoreLock>) -> Vec<u32> {
+    match (&experiment.launch.cpus, lock) {
+        (Cpus::List(cpus), _) => cpus.clone(),
+        (_, Some(lock)) => vec![lock.cpu],
+        _ if experiment.launch.concurrent => Topology::here().allowed.into_iter().take(1).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The core to measure on, where one is to be chosen.

@@ -22,7 +22,7 @@ use widthwise_report::heap::{short_name, Explanation, SitePeaks};
 use widthwise_report::html::flame::{self, Flame};
 use widthwise_report::memory::difference;
 use widthwise_report::peaks::MaxRss;
-use widthwise_report::terminal::Palette;
+use widthwise_report::text::Palette;
 
 use self::reading::Read;
 use self::sources::Source;
@@ -229,7 +229,7 @@ impl Explain {
         let presentation = LoadedReport::new(&archive)?;
         let campaign = presentation.campaign();
         let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-        let max_rss = names.first().and_then(|a| MaxRss::of(&campaign, a, names.get(1).copied()));
+        let max_rss = names.first().and_then(|a| campaign.max_rss(a, names.get(1).copied()));
         Ok((max_rss, campaign.experiment.judging.equal_within))
     }
 

@@ -10,9 +10,9 @@ use widthwise_archive::{Archive, Samples};
 use widthwise_experiment::model::Experiment;
 use widthwise_experiment::{bytes, spec, Facts};
 use widthwise_machine::record::MachineRecord;
+use widthwise_report::campaign::RuntimeCalls;
 use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
 use widthwise_report::heap::Recorded;
-use widthwise_report::runtime::RuntimeCalls;
 use widthwise_report::MemoryRun;
 use widthwise_verdict::{judge, Evidence, Judgement};
 

@@ -6,6 +6,7 @@ use clap::Args;
 use widthwise_archive::Archive;
 use widthwise_experiment::request::Request;
 use widthwise_experiment::{percentage, Located, SourceLocation};
+use widthwise_report::text::Palette;
 use widthwise_report::{csv, csv_memory, html, json, markdown, scale, terminal};
 
 use crate::failure::Failure;
@@ -100,7 +101,7 @@ impl Report {
             let options = terminal::Options {
                 width: load_report::width(),
                 all_metrics: self.all_metrics,
-                palette: terminal::Palette::coloured(),
+                palette: Palette::coloured(),
                 why: None,
                 report: None,
             };
@@ -152,7 +153,7 @@ impl Report {
         if !written {
             anstream::print!(
                 "{}",
-                scale::terminal(&report, &terminal::Palette::coloured(), load_report::width(), None)
+                scale::terminal(&report, &Palette::coloured(), load_report::width(), None)
             );
         }
         Ok(())

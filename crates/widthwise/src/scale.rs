@@ -11,7 +11,7 @@ use widthwise_experiment::role::control_of;
 use widthwise_experiment::{Role, VariantStatus};
 
 use clap::Args;
-use widthwise_archive::{Archive, Metadata, Scaling};
+use widthwise_archive::{Archive, ArchiveError, Metadata, Scaling};
 use widthwise_experiment::model::{Experiment, OutputCheck};
 use widthwise_experiment::outcome::RoundKind;
 use widthwise_experiment::scale::{Attempt, Cell, Mode, Plan, Purpose};
@@ -37,8 +37,6 @@ use crate::progress::Progress;
 use question::Question;
 use recorder::ScalingRecorder;
 
-/// More than this on standard output is no answer but a flood.
-const OUTPUT_LIMIT: u64 = 1 << 30;
 /// A CPU that was in use for more of the time than this is not free.
 const BUSY: f64 = 0.2;
 
@@ -264,35 +262,17 @@ impl Scale {
                 },
             )
         };
-        // A round that was cut off is not gone on with; its attempts count.
-        let is_made = |purpose: Purpose| known.iter().any(|attempt| attempt.purpose == purpose);
-        let warmup = if is_made(Purpose::Warmup) { 0 } else { session.experiment.warmup };
-        let memory = if is_made(Purpose::Memory) { 0 } else { plan.memory_rounds };
-        let stopping = session.experiment.stopping;
-        let before = recorder::timed_rounds(&known).len() as u32;
-        let mut timed = vec![Purpose::Timed];
-        if plan.sequential {
-            timed.extend([Purpose::OneEvent, Purpose::HalfOfEvents]);
-        }
-        let limits = Limits {
-            timeout: session.experiment.launch.timeout.unwrap_or(Duration::from_secs(600)),
-            output_bytes: OUTPUT_LIMIT,
-        };
         let scratch = archive.folder().join("scratch");
-        let left = stopping.rounds.map(|most| most.saturating_sub(before));
-        let phases = [
-            (Some(warmup), RoundKind::Warmup, vec![Purpose::Timed]),
-            (left, RoundKind::Timed, timed),
-            (Some(memory), RoundKind::Memory, vec![Purpose::Memory]),
-        ];
+        let phases = phases(plan, &session.experiment, &known);
         let planned = phases
             .iter()
-            .map(|(rounds, _, purposes)| Some(rounds.as_ref()?.saturating_mul(make(purposes).len() as u32)))
+            .map(|phase| Some(phase.rounds?.saturating_mul(make(&phase.purposes).len() as u32)))
             .sum();
         let mut observer =
-            ScalingRecorder::new(archive, progress, stopping, planned, &known).map_err(Failure::machine)?;
+            ScalingRecorder::new(archive, progress, session.experiment.stopping, planned, &known)
+                .map_err(Failure::machine)?;
         let mut ended = Ok(End::Enough);
-        for (most, kind, purposes) in phases {
+        for Phase { rounds, kind, purposes } in phases {
             if kind != RoundKind::Memory && observer.is_over() {
                 continue;
             }
@@ -301,40 +281,78 @@ impl Scale {
             for slot in &mut slots {
                 slot.out |= made.iter().any(|a| !a.is_sound() && a.cell == *slot.order.cell);
             }
-            let rounds = ScalingRounds {
+            let work = ScalingRounds {
                 slots,
                 seed: session.experiment.seed,
                 first_round: observer.archive.next_round(),
-                most,
+                most: rounds,
                 kind,
                 scratch: &scratch,
-                limits,
+                limits: Limits::of(&session.experiment.launch),
             };
-            ended = measure(rounds, &mut pool, &mut observer);
+            ended = measure(work, &mut pool, &mut observer);
             if !matches!(ended, Ok(End::Enough)) {
                 break;
             }
         }
         let why = observer.why.clone().or(observer.unreached.take());
+        let time = observer.session();
         let archive = observer.archive;
         drop(pool);
         let _ = std::fs::remove_dir_all(&scratch);
-        match ended {
-            Ok(End::Interrupted) => {
-                let folder = short(archive.folder());
-                progress.say(&format!("interrupted; `widthwise scale --resume {folder}` goes on"));
-                Err(Failure::interrupted())
-            }
-            Ok(_) => {
-                if let Some(why) = why {
-                    progress.say(&format!("  {why}"));
-                }
-                Ok(())
-            }
-            Err(RoundsError::Observer(error)) => Err(Failure::machine(error)),
-            Err(RoundsError::Run(error)) => Err(Failure::machine(error)),
-        }
+        ending(archive, ended, why, time, progress)
     }
+}
+
+/// Rounds of one kind.
+struct Phase {
+    /// How many; without a number the stopping rule decides.
+    rounds: Option<u32>,
+    kind: RoundKind,
+    purposes: Vec<Purpose>,
+}
+
+/// The rounds that are still to be made. A round that was interrupted is not completed; its runs count.
+fn phases(plan: &Plan, experiment: &Experiment, known: &[Attempt]) -> [Phase; 3] {
+    let is_made = |purpose: Purpose| known.iter().any(|run| run.purpose == purpose);
+    let warmup = if is_made(Purpose::Warmup) { 0 } else { experiment.warmup };
+    let memory = if is_made(Purpose::Memory) { 0 } else { plan.memory_rounds };
+    let before = recorder::timed_rounds(known).len() as u32;
+    let mut timed = vec![Purpose::Timed];
+    if plan.sequential {
+        timed.extend([Purpose::OneEvent, Purpose::HalfOfEvents]);
+    }
+    let left = experiment.stopping.rounds.map(|most| most.saturating_sub(before));
+    [
+        Phase { rounds: Some(warmup), kind: RoundKind::Warmup, purposes: vec![Purpose::Timed] },
+        Phase { rounds: left, kind: RoundKind::Timed, purposes: timed },
+        Phase { rounds: Some(memory), kind: RoundKind::Memory, purposes: vec![Purpose::Memory] },
+    ]
+}
+
+/// Notes why the session ended; what the command ends with.
+fn ending(
+    mut archive: Archive,
+    ended: Result<End, RoundsError<ArchiveError>>,
+    why: Option<String>,
+    session: Duration,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let is_interrupted = matches!(ended, Ok(End::Interrupted));
+    let (why, result) = match ended {
+        Ok(End::Interrupted) => ("interrupted".to_owned(), Err(Failure::interrupted())),
+        Ok(_) => (why.unwrap_or_default(), Ok(())),
+        Err(RoundsError::Observer(error)) => return Err(Failure::machine(error)),
+        Err(RoundsError::Run(error)) => (error.to_string(), Err(Failure::machine(error))),
+    };
+    archive.set_stopped(&why, session).map_err(Failure::machine)?;
+    if is_interrupted {
+        let folder = short(archive.folder());
+        progress.say(&format!("interrupted; `widthwise scale --resume {folder}` continues"));
+    } else if result.is_ok() && !why.is_empty() {
+        progress.say(&format!("  {why}"));
+    }
+    result
 }
 
 /// Everyone who can be started, in each mode; the baseline first.

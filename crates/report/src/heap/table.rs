@@ -7,7 +7,7 @@ use super::differences::FLOOR;
 use super::{bytes, change, described, each, lived, number, percent, signed, Explanation};
 use crate::format::counted;
 use crate::sanitize;
-use crate::terminal::Palette;
+use crate::text::Palette;
 
 const COLUMNS: usize = 6;
 

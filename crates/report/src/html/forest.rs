@@ -46,8 +46,10 @@ pub fn section(campaign: &Campaign, columns: &Columns) -> Markup {
 }
 
 pub fn figure(campaign: &Campaign, metric: Metric) -> Markup {
-    let others: Vec<String> =
-        campaign.participants().into_iter().filter(|name| *name != campaign.experiment.baseline).collect();
+    let others: Vec<String> = order::participants(campaign)
+        .into_iter()
+        .filter(|name| *name != campaign.experiment.baseline)
+        .collect();
     let floor = campaign.floor(metric);
     let drawn: Vec<(f64, f64, f64)> =
         others.iter().filter_map(|name| campaign.verdict(name, metric)).filter_map(interval).collect();

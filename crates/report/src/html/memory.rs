@@ -10,7 +10,7 @@ use super::axis::{Scale, WIDTH};
 use super::fold::packed;
 use super::plot::{apart, axis, downsampled, drawing, grid, row, Path};
 use super::wording::{amount, name, prose};
-use super::{forest, page, summary};
+use super::{charts, forest, summary};
 use crate::campaign::Campaign;
 use crate::memory::{self, LastReading, Line};
 use crate::{order, report_text, sanitize};
@@ -46,8 +46,8 @@ pub fn section(campaign: &Campaign) -> Markup {
                 }))
                 @for metric in &metrics {
                     details class="metric" {
-                        summary { h3 { (campaign.title(metric)) } span class="brief" { (page::brief(campaign, metric)) } }
-                        (page::charts(campaign, metric))
+                        summary { h3 { (campaign.title(metric)) } span class="brief" { (charts::brief(campaign, metric)) } }
+                        (charts::charts(campaign, metric))
                     }
                 }
             }

@@ -115,7 +115,7 @@ fn table(campaign: &Campaign, metrics: &[Metric]) -> Markup {
                     }
                 } }
                 tbody {
-                    @for variant in campaign.participants() {
+                    @for variant in order::participants(campaign) {
                         tr class=[(variant == experiment.baseline).then_some("baseline")] {
                             th scope="row" { (name(campaign, &variant)) }
                             @if let Some(reason) = campaign.unable(&variant) {

@@ -9,9 +9,8 @@ use super::{judged, lines, moment, portraits, LastReading, Line};
 use crate::campaign::Campaign;
 use crate::format;
 use crate::heap::{bytes, paragraph, percent, signed};
-use crate::peaks::MaxRss;
 use crate::sanitize;
-use crate::terminal::Palette;
+use crate::text::Palette;
 
 /// For the terminal, `width` columns wide: of one variant, or of two. None if the campaign has no data on one
 /// of them.
@@ -31,7 +30,7 @@ pub fn terminal(
     let (sentence, table) = match series {
         Some(series) => (of_series(campaign, &series), table(campaign, &series, palette)),
         None => {
-            let max_rss = MaxRss::of(campaign, a, b)?.sentence();
+            let max_rss = campaign.max_rss(a, b)?.sentence();
             let how = "What it is for was not read: widthwise compare --memory does that.";
             (format!("{max_rss} {how}"), String::new())
         }

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{columns, sentences, title, StudyReport};
 use crate::sanitize;
-use crate::terminal::Palette;
+use crate::text::Palette;
 
 /// The report as text; `page` is the HTML file that was written.
 pub fn render(report: &StudyReport, palette: &Palette, width: usize, page: Option<&str>) -> String {

@@ -7,7 +7,7 @@ use widthwise_experiment::scale::Attempt;
 use widthwise_machine::record::MachineRecord;
 use widthwise_machine::Placement;
 use widthwise_report::scale::{self, StudyReport};
-use widthwise_report::terminal::Palette;
+use widthwise_report::text::Palette;
 use widthwise_report::topology;
 use widthwise_verdict::study::{summarise, Question, Summary};
 

@@ -61,6 +61,11 @@ impl<'a> ScalingRecorder<'a> {
         })
     }
 
+    /// Time of this session.
+    pub fn session(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Time of all sessions.
     fn elapsed(&self) -> Duration {
         self.before + self.began.elapsed()
