@@ -36,8 +36,9 @@ use crate::compare::recorder::Recorder;
 use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
-use crate::load_report::{self, short, LoadedReport};
+use crate::load_report::{self, LoadedReport};
 use crate::output;
+use crate::output::short;
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
 use crate::session;
@@ -163,7 +164,7 @@ impl Compare {
         if is_new {
             archive.set_spec(&spec_text(&request)).map_err(Failure::machine)?;
         }
-        let experiment = load_report::experiment(&spec_text(&request), metadata.seed)?;
+        let experiment = session::experiment(&spec_text(&request), metadata.seed)?;
         Ok(Session { compilers, request, experiment, archive: Some(archive) })
     }
 
@@ -329,7 +330,7 @@ impl Compare {
         }
         if !output::is_stdout(&self.json) {
             let options = terminal::Options {
-                width: load_report::width(),
+                width: output::width(),
                 all_metrics: self.all_metrics,
                 palette: Palette::coloured(),
                 why: folder.join("heap").is_dir().then(|| "widthwise explain --heap".to_owned()),

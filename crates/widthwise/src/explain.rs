@@ -28,7 +28,7 @@ use self::reading::Read;
 use self::sources::Source;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::load_report::{self, LoadedReport};
+use crate::load_report::LoadedReport;
 use crate::output;
 
 /// Ratios of logs within this of 1 are equal, as those of a campaign are by default.
@@ -166,7 +166,7 @@ impl Explain {
         if let Some(path) = &self.json {
             output::put(path, (explanation.json().map_err(Failure::machine)? + "\n").as_bytes())?;
         } else if !has_exported {
-            anstream::print!("{}", explanation.terminal(load_report::width(), &Palette::coloured()));
+            anstream::print!("{}", explanation.terminal(output::width(), &Palette::coloured()));
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Explain {
             }
         };
         let Some((a, rest)) = names.split_first() else { return Ok(None) };
-        let (width, palette) = (load_report::width(), Palette::coloured());
+        let (width, palette) = (output::width(), Palette::coloured());
         Ok(difference::terminal(&campaign, a, rest.first().copied(), width, &palette))
     }
 

@@ -8,7 +8,6 @@ use widthwise_experiment::VariantStatus;
 
 use widthwise_archive::{Archive, Samples};
 use widthwise_experiment::model::Experiment;
-use widthwise_experiment::{bytes, spec, Facts};
 use widthwise_machine::record::MachineRecord;
 use widthwise_report::campaign::RuntimeCalls;
 use widthwise_report::campaign::{BuildNote, Campaign, ProcessNote};
@@ -18,6 +17,8 @@ use widthwise_verdict::{judge, Evidence, Judgement};
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output::short;
+use crate::session::experiment;
 
 /// A campaign read from its archive, and judged.
 pub struct LoadedReport {
@@ -155,27 +156,6 @@ impl LoadedReport {
     }
 }
 
-/// The experiment that a campaign was made of, from the spec it keeps.
-pub fn experiment(spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
-    let request = spec::parse(spec_text, "widthwise.toml of the campaign").map_err(Failure::request)?;
-    // The compilers were here when it was measured; whether they still are matters only to `--resume`.
-    let compilers = request
-        .axes
-        .get(&widthwise_experiment::Axis::Compiler)
-        .into_iter()
-        .flatten()
-        .chain(
-            request
-                .variants
-                .iter()
-                .filter_map(|variant| variant.value.point.get(&widthwise_experiment::Axis::Compiler)),
-        )
-        .map(|located| located.value.clone())
-        .collect();
-    let facts = Facts { compilers, default_seed: seed, folder: Default::default() };
-    request.resolve(&facts).map_err(Failure::request)
-}
-
 /// All runs of a campaign are made, and only its report is not: from here on an interrupt ends that at once.
 pub fn end_at_once(folder: &Path, ended: &Result<(), Failure>) -> Result<(), Failure> {
     let folder = short(folder);
@@ -183,18 +163,4 @@ pub fn end_at_once(folder: &Path, ended: &Result<(), Failure>) -> Result<(), Fai
         format!("interrupted; all runs are kept in {folder}: `widthwise report {folder}` makes the report");
     let is_obeyed = ended.as_ref().is_err_and(Failure::is_interrupted);
     interrupt::end_at_once(&line, is_obeyed).map_err(Failure::machine)
-}
-
-/// A path as the user would type it.
-pub fn short(path: &Path) -> String {
-    std::env::current_dir()
-        .ok()
-        .and_then(|here| path.strip_prefix(here).ok())
-        .filter(|rest| !rest.as_os_str().is_empty())
-        .map_or_else(|| bytes::text(path), bytes::text)
-}
-
-/// Columns of the terminal, or a page's where there is none.
-pub fn width() -> usize {
-    terminal_size::terminal_size().map_or(110, |(width, _)| usize::from(width.0))
 }

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use widthwise_experiment::bytes;
+
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -38,4 +40,18 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
             let _ = std::fs::remove_file(&partial);
         })
     })
+}
+
+/// A path as the user would type it.
+pub fn short(path: &Path) -> String {
+    std::env::current_dir()
+        .ok()
+        .and_then(|here| path.strip_prefix(here).ok())
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .map_or_else(|| bytes::text(path), bytes::text)
+}
+
+/// Columns of the terminal, or a page's where there is none.
+pub fn width() -> usize {
+    terminal_size::terminal_size().map_or(110, |(width, _)| usize::from(width.0))
 }

@@ -21,7 +21,7 @@ use widthwise_measure::source::{self, Source};
 use widthwise_report::format::duration;
 
 use crate::failure::Failure;
-use crate::load_report::short;
+use crate::output::short;
 use crate::progress::Progress;
 
 /// Lines of a failed build's log that are told at once.

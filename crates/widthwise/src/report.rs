@@ -11,7 +11,7 @@ use widthwise_report::{csv, csv_memory, html, json, markdown, scale, terminal};
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::load_report::{self, LoadedReport};
+use crate::load_report::LoadedReport;
 use crate::output;
 use crate::scale::load_report::LoadedScaling;
 
@@ -99,7 +99,7 @@ impl Report {
         }
         if !written {
             let options = terminal::Options {
-                width: load_report::width(),
+                width: output::width(),
                 all_metrics: self.all_metrics,
                 palette: Palette::coloured(),
                 why: None,
@@ -151,10 +151,7 @@ impl Report {
             written = true;
         }
         if !written {
-            anstream::print!(
-                "{}",
-                scale::terminal(&report, &Palette::coloured(), load_report::width(), None)
-            );
+            anstream::print!("{}", scale::terminal(&report, &Palette::coloured(), output::width(), None));
         }
         Ok(())
     }

@@ -31,9 +31,11 @@ use crate::session;
 use crate::failure::Failure;
 use crate::feasibility;
 use crate::interrupt;
-use crate::load_report::{end_at_once, experiment, short};
+use crate::load_report::end_at_once;
+use crate::output::short;
 use crate::preparation::{self, Prepared, WorkDirectories};
 use crate::progress::Progress;
+use crate::session::experiment;
 use question::Question;
 use recorder::ScalingRecorder;
 

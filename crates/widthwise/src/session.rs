@@ -15,7 +15,7 @@ use widthwise_machine::record::{self, MachineRecord};
 use widthwise_measure::program;
 
 use crate::failure::Failure;
-use crate::load_report::short;
+use crate::output::short;
 
 /// The request with its seed and its compilers named, and the experiment that it makes; its files are there.
 pub fn resolve(mut request: Request, compilers: &[Compiler]) -> Result<(Request, Experiment), Failure> {
@@ -137,4 +137,25 @@ pub fn now() -> String {
 pub fn epoch(created: &str) -> std::time::SystemTime {
     time::OffsetDateTime::parse(created, &time::format_description::well_known::Rfc3339)
         .map_or_else(|_| std::time::SystemTime::now(), Into::into)
+}
+
+/// The experiment that a campaign was made of, from the spec it keeps.
+pub fn experiment(spec_text: &str, seed: u64) -> Result<Experiment, Failure> {
+    let request = spec::parse(spec_text, "widthwise.toml of the campaign").map_err(Failure::request)?;
+    // The compilers were here when it was measured; whether they still are matters only to `--resume`.
+    let compilers = request
+        .axes
+        .get(&widthwise_experiment::Axis::Compiler)
+        .into_iter()
+        .flatten()
+        .chain(
+            request
+                .variants
+                .iter()
+                .filter_map(|variant| variant.value.point.get(&widthwise_experiment::Axis::Compiler)),
+        )
+        .map(|located| located.value.clone())
+        .collect();
+    let facts = Facts { compilers, default_seed: seed, folder: Default::default() };
+    request.resolve(&facts).map_err(Failure::request)
 }

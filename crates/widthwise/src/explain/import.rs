@@ -7,7 +7,7 @@ use widthwise_anatomy::heap::Profile;
 use widthwise_anatomy::import::{heaptrack, massif, pprof};
 
 use crate::failure::Failure;
-use crate::load_report::short;
+use crate::output::short;
 
 const MASSIF: &[u8] = b"desc:";
 const HEAPTRACK: &[u8] = b"v ";

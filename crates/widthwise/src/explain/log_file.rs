@@ -10,7 +10,7 @@ use memmap2::{Mmap, MmapOptions};
 use widthwise_anatomy::heap::{LogError, LogFile};
 
 use crate::failure::Failure;
-use crate::load_report::short;
+use crate::output::short;
 
 /// What zstd files begin with (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

@@ -4,7 +4,6 @@ mod remarks;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use widthwise_anatomy::heap::completeness::shortcomings;
 use widthwise_anatomy::heap::rss_against_heap::{Course, RssAgainstHeap, SystemMoment};
@@ -15,9 +14,8 @@ use widthwise_report::heap::{typical, ProcessSums, RecordingSums, RssSummary, Si
 use super::import::{self, Imported};
 use super::log_file;
 use super::sources::{Recorded as RecordedLogs, Source};
-use super::trees::Member;
 use crate::failure::Failure;
-use crate::load_report::short;
+use crate::output::short;
 use crate::progress::TaskProgress;
 
 /// One side, read.
@@ -154,16 +152,6 @@ fn read_one(name: &str, recorded: &RecordedLogs, symbols: &mut Symbols) -> Resul
     side.remarks.extend(remarks::without_names(&profile, &program));
     let root = processes.first().map_or(String::new(), |first| file_name(&first.header.program));
     Ok(One { side, profile, program, root })
-}
-
-/// What a log says of its processes; nothing where the file is another profiler's.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn members(path: &Path) -> Result<Vec<Member>, Failure> {
-    let Some(bytes) = log_file::open(path, &mut |_, _| {})? else { return Ok(Vec::new()) };
-    let Ok(log) = LogFile::read(&bytes) else { return Ok(Vec::new()) };
-    Ok(log.processes.iter().map(|process| Member::of(&process.header)).collect())
 }
 
 /// Decodes one log; gives back what is wrong with the file.

@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use widthwise_experiment::Role;
 
+use widthwise_anatomy::heap::LogFile;
 use widthwise_archive::Archive;
 use widthwise_measure::heap::{self, Recording};
 
-use super::{reading, trees};
+use super::log_file;
+use super::trees::{self, Member};
 use crate::failure::Failure;
-use crate::load_report::{self, short};
+use crate::output::short;
+use crate::session;
 
 /// One side, not read yet.
 pub struct Source {
@@ -68,7 +71,7 @@ pub fn find(wanted_sides: &[String], campaign: &Path) -> Result<(String, Vec<Sou
             ),
         }));
     }
-    let experiment = load_report::experiment(&metadata.spec, metadata.seed)?;
+    let experiment = session::experiment(&metadata.spec, metadata.seed)?;
     let of_campaign = |name: &str| {
         let variant = metadata.variants.iter().find(|one| one.name == name)?;
         recorded(archive.folder(), name, &variant.slug)
@@ -182,10 +185,17 @@ fn of_folder(folder: &str) -> Result<Source, Failure> {
 fn trees_of(files: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, Failure> {
     let mut logs = Vec::new();
     for file in files {
-        logs.push(reading::members(file)?);
+        logs.push(members(file)?);
     }
     let of_group = |group: &Vec<usize>| group.iter().map(|log| files[*log].clone()).collect();
     Ok(trees::group(&logs).iter().map(of_group).collect())
+}
+
+/// The processes of a log; none where the file is another profiler's.
+fn members(path: &Path) -> Result<Vec<Member>, Failure> {
+    let Some(bytes) = log_file::open(path, &mut |_, _| {})? else { return Ok(Vec::new()) };
+    let Ok(log) = LogFile::read(&bytes) else { return Ok(Vec::new()) };
+    Ok(log.processes.iter().map(|process| Member::of(&process.header)).collect())
 }
 
 /// What a campaign has of a variant, if its heap was recorded.

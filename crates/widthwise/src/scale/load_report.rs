@@ -12,9 +12,10 @@ use widthwise_report::topology;
 use widthwise_verdict::study::{summarise, Question, Summary};
 
 use crate::failure::Failure;
-use crate::load_report::{experiment, short, width};
 use crate::output;
+use crate::output::{short, width};
 use crate::scale::picture;
+use crate::session::experiment;
 
 /// What the attempts come to.
 pub fn summary(seed: u64, scaling: &Scaling, variants: &[String], attempts: &[Attempt]) -> Summary {
