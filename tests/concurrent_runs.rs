@@ -59,10 +59,10 @@ fn the_runs_of_a_round_overlap_and_the_slower_program_is_found() {
 fn a_failing_run_does_not_affect_the_others() {
     let lab = with_two_programs();
     lab.script("more", "#!/bin/sh\nexec sleep 1000\n");
-    let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 500ms");
+    let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 2s");
     assert_eq!(said.status, Some(2), "{said:?}"); // there is no ./flood yet
     lab.script("flood", "#!/bin/sh\nexec yes\n");
-    let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 500ms");
+    let said = together(&lab, "--binary flood=./flood --rounds 6 --timeout 2s");
     assert_eq!(said.status, Some(1), "{said:?}");
     let report = said.json();
     for (name, word) in [("more", "still running after"), ("flood", "standard output")] {
