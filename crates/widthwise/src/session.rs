@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use widthwise_archive::VariantRow;
-use widthwise_experiment::spec;
 use widthwise_experiment::model::{Directory, Experiment};
 use widthwise_experiment::request::Binary;
 use widthwise_experiment::source::Language;
+use widthwise_experiment::spec;
 use widthwise_experiment::{
     bytes, placeholder, Axis, Facts, Located, ProgramSource, Request, SourceLocation,
 };
