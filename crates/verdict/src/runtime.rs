@@ -105,7 +105,7 @@ pub(crate) fn weigh(
         if claims && (without.word != verdict.word || at_least.word != verdict.word) {
             let figures = |verdict: &Verdict| numbers(verdict).unwrap_or_default();
             verdict.withhold(format!(
-                "the x32 runtime's own work, {} of the {} of {}, could change this verdict: {} with it, {} without it",
+                "the x32 runtime's own work, {} of the {} of {}, could change this verdict: {} with it, {} without",
                 own.text(),
                 metric.noun,
                 own.variant,
