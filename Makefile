@@ -21,9 +21,10 @@ build: ## The release binary
 	@sh packaging/install.sh build
 	$(CARGO) build --release --locked --package widthwise
 
-demo: build ## Measure SQLite in every ABI: table on the terminal, report in HTML
+demo: build ## Measure pugixml, a tree full of pointers, in every ABI: table on the terminal, report in HTML
 	@sh packaging/install.sh demo
-	$(WIDTHWISE) compare experiments/sqlite/widthwise.toml --max-time 2m
+	$(WIDTHWISE) compare experiments/pugixml/widthwise.toml --flags=-O2 --heap=2 --max-time 1m
+	$(WIDTHWISE) explain --heap x86-64/-O2 x32/-O2 --top 5
 
 test: ## Every test, end to end, on real compilers, programs and a real browser
 	@sh packaging/install.sh test
