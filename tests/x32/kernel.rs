@@ -10,7 +10,7 @@ pub use crate::machine::Archive;
 use crate::programs::{built, transcripts, Program};
 
 /// What no machine has by itself is installed by this.
-const MEND: &str = "run `sh packaging/install.sh test`";
+const FIX: &str = "run `sh packaging/install.sh test`";
 
 /// The shared objects that dynamic programs load, with their loader.
 pub const LIBRARIES: [&str; 5] = [
@@ -43,13 +43,13 @@ pub fn boot(file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
 pub fn boot_with(kernel: &Path, words: &str, file_system: &[u8], options: &[&str], limit: u64) -> Vec<u8> {
     let options = [&["-accel", "tcg,thread=multi"], options].concat();
     machine::boot(kernel, words, file_system, &options, limit)
-        .unwrap_or_else(|error| panic!("{error}; {MEND}"))
+        .unwrap_or_else(|error| panic!("{error}; {FIX}"))
 }
 
 /// A kernel that packaging/install.sh unpacks, never installs, into this folder of the build's.
 pub fn kernel(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..").join(name);
-    machine::newest_kernel(&folder).unwrap_or_else(|| panic!("no kernel in {}; {MEND}", folder.display()))
+    machine::newest_kernel(&folder).unwrap_or_else(|| panic!("no kernel in {}; {FIX}", folder.display()))
 }
 
 /// The archive: the stage as process 1, the programs, the list of them, and the x32 shared objects.
@@ -89,10 +89,10 @@ fn file_system(programs: &[&Program]) -> Vec<u8> {
 
 pub fn library_path(name: &str) -> PathBuf {
     let said = Command::new("gcc").arg("-mx32").arg(format!("-print-file-name={name}")).output();
-    let said = said.unwrap_or_else(|error| panic!("gcc: {error}; {MEND}"));
+    let said = said.unwrap_or_else(|error| panic!("gcc: {error}; {FIX}"));
     PathBuf::from(String::from_utf8_lossy(&said.stdout).trim())
 }
 
 pub fn read(path: &Path) -> Vec<u8> {
-    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}; {MEND}", path.display()))
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}; {FIX}", path.display()))
 }

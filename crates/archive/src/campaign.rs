@@ -63,10 +63,12 @@ impl Archive {
         drop(open::for_reading(&folder)?);
         let lock = Lock::take(&folder)?;
         let found = open::for_reading(&folder)?;
-        if found.is_earlier() {
-            migrate::on_disk(&folder, &found)?;
-        }
+        let (is_earlier, file) = (found.is_earlier(), found.file.clone());
         drop(found);
+        if is_earlier {
+            open::without_log(&folder, &file)?;
+            migrate::on_disk(&folder, &open::for_reading(&folder)?)?;
+        }
         let file = folder.join(CAMPAIGN.file);
         let connection = open::for_writing(&folder, &file)?;
         let metadata = read_metadata(&folder, &file, &connection)?;

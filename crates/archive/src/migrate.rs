@@ -28,6 +28,8 @@ pub(crate) fn in_memory(folder: &Path, found: &Found) -> Result<Connection, Arch
 
 /// Replaces an archive of an earlier version by one of this version; the old file stays beside it under another name.
 pub(crate) fn on_disk(folder: &Path, found: &Found) -> Result<(), ArchiveError> {
+    let kept = kept_as(found);
+    std::fs::copy(&found.file, &kept).map_err(|error| ArchiveError::system(folder, &kept, error))?;
     let mut failure = None;
     let made = open::make(&CAMPAIGN, folder, |connection| {
         fill(connection, folder, found).map_err(|error| match error {
@@ -37,8 +39,6 @@ pub(crate) fn on_disk(folder: &Path, found: &Found) -> Result<(), ArchiveError> 
                 rusqlite::Error::ExecuteReturnedResults
             }
         })?;
-        // From here on the old file has two names, and the new file atomically replaces one of them.
-        let _ = std::fs::hard_link(&found.file, kept_as(found));
         Ok(())
     });
     if let Some(reason) = failure {

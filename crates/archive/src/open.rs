@@ -80,6 +80,18 @@ pub(crate) fn for_reading(folder: &Path) -> Result<Found, ArchiveError> {
     Ok(Found { connection, file, format, version })
 }
 
+/// Moves what the log of a killed session holds into the file. A log that stayed would be taken for that of the file which
+/// gets this one's name.
+pub(crate) fn without_log(folder: &Path, file: &Path) -> Result<(), ArchiveError> {
+    let settle = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(file, flags)?;
+        guard(&connection)?;
+        connection.pragma_update(None, "journal_mode", "DELETE")
+    };
+    settle().map_err(|error| ArchiveError::database(folder, file, error))
+}
+
 /// An empty archive in memory.
 pub(crate) fn in_memory() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;

@@ -231,3 +231,25 @@ fn a_scaling_campaign_of_before_version_4_is_read_without_a_change_and_resumed()
         assert_eq!(names(&folder), ["campaign.sqlite".to_owned(), format!("study.sqlite.version-{version}")]);
     }
 }
+
+#[test]
+fn the_log_of_a_killed_session_is_migrated_with_its_file_and_does_not_stay() {
+    let (_parent, folder) = comparison(3);
+    let killed = folder.with_file_name("killed");
+    std::fs::create_dir(&killed).unwrap();
+    let connection = Connection::open(folder.join("campaign.sqlite")).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+    connection.execute("INSERT INTO warning VALUES (2, 'in the log')", []).unwrap();
+    // As the files are while the session goes on, and after `kill -9`.
+    for name in ["campaign.sqlite", "campaign.sqlite-wal"] {
+        std::fs::copy(folder.join(name), killed.join(name)).unwrap();
+    }
+    drop(Archive::resume(&killed).unwrap());
+    let samples = Archive::read(&killed).unwrap().load().unwrap();
+    assert_eq!(samples.warnings, ["load is 3", "in the log"]);
+    assert_eq!(names(&killed), ["campaign.sqlite", "campaign.sqlite.version-3"]);
+    let kept = Connection::open(killed.join("campaign.sqlite.version-3")).unwrap();
+    let warnings: i64 = kept.query_row("SELECT count(*) FROM warning", [], |row| row.get(0)).unwrap();
+    assert_eq!(warnings, 2);
+}

@@ -71,7 +71,7 @@ pub enum End {
     NoBaseline,
 }
 
-/// Is told of rounds and runs, keeps what they yield, and decides when it is enough.
+/// Receives rounds and runs, keeps what they yield, and decides when it is enough.
 pub trait RoundObserver<R> {
     /// What can go wrong with keeping.
     type Error;
